@@ -1,0 +1,55 @@
+# Everything runs in .venv, which is made from requirements.lock and nothing else.
+# Another interpreter: make test PYTHON=python3.13
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+UV := $(BIN)/uv
+# The first uv is the locked one, too; without a lock, the newest.
+UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/null),uv)
+
+.PHONY: demo test check bench format lock clean
+
+demo: $(READY)
+	$(BIN)/python examples/time_travel.py
+
+# The pytest plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
+test: $(READY)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+
+bench: $(READY)
+	$(BIN)/python -m tests.benchmarks
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Keeps the pins that still fit; `make lock LOCKFLAGS=--upgrade` takes the newest.
+lock: $(UV)
+	$(UV) pip compile pyproject.toml --group dev --extra test --universal --python-version 3.11 \
+		--generate-hashes --custom-compile-command "make lock" --quiet \
+		--output-file requirements.lock $(LOCKFLAGS)
+
+clean:
+	rm -rf .venv .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf build dist
+
+$(UV):
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(UV_PIN)"
+
+# `--python`: an activated environment elsewhere must not be taken for ours.
+$(READY): requirements.lock pyproject.toml | $(UV)
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@

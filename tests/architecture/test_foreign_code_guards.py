@@ -1,0 +1,49 @@
+"""Where the package may catch everything: where foreign code ends and its error is handed on.
+
+A broad `except` anywhere else hides our own mistakes. `contextlib.suppress(Exception)` is one, too.
+"""
+
+import ast
+
+from tests.architecture.sources import dotted_name, modules, walk_with_scope
+
+BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"}
+
+# (module, function): to whom the error is handed on.
+GUARDS: dict[tuple[str, str], str] = {}
+
+
+def is_broad(exception: ast.expr | None) -> bool:
+    if exception is None:
+        return True
+    if isinstance(exception, ast.Tuple):
+        return any(is_broad(part) for part in exception.elts)
+    return dotted_name(exception) in BROAD
+
+
+def catches_everything(node: ast.AST) -> bool:
+    match node:
+        case ast.ExceptHandler(type=exception):
+            return is_broad(exception)
+        case ast.Call(func=function, args=exceptions):
+            suppresses = dotted_name(function) in {"suppress", "contextlib.suppress"}
+            return suppresses and any(is_broad(exception) for exception in exceptions)
+        case _:
+            return False
+
+
+def broad_handlers() -> set[tuple[str, str]]:
+    return {
+        (module.name, scope)
+        for module in modules()
+        for scope, node in walk_with_scope(module.tree)
+        if catches_everything(node)
+    }
+
+
+def test_everything_is_caught_only_where_foreign_code_ends():
+    assert broad_handlers() - GUARDS.keys() == set()
+
+
+def test_every_listed_guard_still_exists():
+    assert GUARDS.keys() - broad_handlers() == set()
