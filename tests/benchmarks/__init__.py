@@ -1,0 +1,1 @@
+"""What the package costs beside the bare machine and the peer; `python -m tests.benchmarks` runs it."""
