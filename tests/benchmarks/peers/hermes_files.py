@@ -16,7 +16,8 @@ from unittest import mock
 from freezegun.api import FrozenDateTimeFactory
 from gateway.config import Platform  # type: ignore[import-not-found]  # only in the peer's environment
 
-from tests.benchmarks.peers.hermes_store import direct_chat, frozen_at, open_store, stored_entry
+from tests.benchmarks.peers.hermes_clock import frozen_at
+from tests.benchmarks.peers.hermes_store import direct_chat, open_store, stored_entry
 
 Fields = dict[str, Any]
 

@@ -12,7 +12,8 @@ from unittest import mock
 
 from freezegun.api import FrozenDateTimeFactory
 
-from tests.benchmarks.peers.hermes_store import direct_chat, frozen_at, open_store, stored_entry
+from tests.benchmarks.peers.hermes_clock import frozen_at
+from tests.benchmarks.peers.hermes_store import direct_chat, open_store, stored_entry
 
 Fields = dict[str, Any]
 Moments = tuple[datetime, datetime]

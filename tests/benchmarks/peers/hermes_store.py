@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from freezegun import freeze_time
-from freezegun.api import FrozenDateTimeFactory
 from gateway.config import (  # type: ignore[import-not-found]  # only in the peer's environment
     GatewayConfig,
     Platform,
@@ -23,14 +20,6 @@ from gateway.session import (  # type: ignore[import-not-found]  # only in the p
 )
 
 Fields = dict[str, Any]
-
-
-@contextmanager
-def frozen_at(moment: datetime) -> Iterator[FrozenDateTimeFactory]:
-    """The peer's clock stands still until it is moved."""
-    with freeze_time(moment) as frozen:
-        assert isinstance(frozen, FrozenDateTimeFactory)
-        yield frozen
 
 
 def direct_chat(chat_id: str, **more: Any) -> Any:
@@ -58,5 +47,10 @@ def open_store(folder: Path, entries: Iterable[Fields], policy: Fields, *, activ
     folder.mkdir()
     lanes = {entry["session_key"]: entry for entry in entries}
     (folder / "sessions.json").write_text(json.dumps(lanes))
+    return reopened_store(folder, policy, active=active)
+
+
+def reopened_store(folder: Path, policy: Fields, *, active: bool = False) -> Any:
+    """A store of the peer over what the folder holds."""
     config = GatewayConfig(sessions_dir=folder, default_reset_policy=SessionResetPolicy(**policy))
     return SessionStore(folder, config, has_active_processes_fn=lambda _key: active)

@@ -1,0 +1,230 @@
+"""Which benchmarks there are, who takes part, and what the design promises for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.benchmarks.frame import Benchmark, Budget, Contender, Round
+from tests.benchmarks.peers.environment import hermes_python
+
+LANES: Final = (100, 1_000, 10_000, 100_000)
+OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
+BARE_PROGRAM, OUR_PROGRAM, HERMES_PROGRAM = "contenders.bare", "contenders.ours", "peers.hermes_touch"
+TOGETHER: Final = 64
+
+
+def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
+    """Every benchmark by its name. A quick run does a fifth of the work."""
+    scale = 0.2 if quick else 1.0
+    every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports())
+    return {one.name: one for one in every}
+
+
+def of(name: str, lanes: int) -> str:
+    return f"{name}, {lanes:,} lanes"
+
+
+def ours(lanes: int, against: str, **task: Any) -> Contender:
+    """Our store with that many lanes in it."""
+    return Contender(
+        name=of(OURS, lanes),
+        program=OUR_PROGRAM,
+        against=against,
+        task={"lanes": lanes} | task,
+        seed={"do": "seed", "lanes": lanes},
+    )
+
+
+def hermes(lanes: int, against: str, **task: Any) -> Contender:
+    """The peer with that many lanes; it seeds itself, untimed."""
+    return Contender(
+        name=of(HERMES, lanes),
+        program=HERMES_PROGRAM,
+        against=against,
+        task={"lanes": lanes} | task,
+        python=hermes_python,
+    )
+
+
+def ratio(mine: str, other: str, figure: str) -> Callable[[Round], float]:
+    return lambda measured: measured[mine][figure] / measured[other][figure]
+
+
+def figure(contender: str, name: str) -> Callable[[Round], float]:
+    return lambda measured: measured[contender][name]
+
+
+def touch(scale: float) -> Benchmark:
+    """One message at a time."""
+    task = {"do": "touch", "operations": int(2_000 * scale)}
+    contenders = [
+        *(
+            Contender(name=of(BARE, lanes), program=BARE_PROGRAM, task=task | {"lanes": lanes})
+            for lanes in LANES
+        ),
+        *(ours(lanes, of(BARE, lanes), **task) for lanes in LANES),
+        *(
+            hermes(lanes, of(BARE, lanes), do="touch", operations=max(3, int(operations * scale)))
+            for lanes, operations in ((100, 100), (1_000, 40), (10_000, 10))
+        ),
+    ]
+    budgets = [
+        Budget(
+            text=f"p50 with {lanes:,} lanes, against one bare commit",
+            unit="x",
+            limit=2.0,
+            aim=1.5,
+            floor=0.6,
+            measure=ratio(of(OURS, lanes), of(BARE, lanes), "p50 ms"),
+        )
+        for lanes in LANES
+    ]
+    flat = ratio(of(OURS, LANES[-1]), of(OURS, LANES[0]), "p50 ms")
+    budgets.append(
+        Budget(text="p50 with 100,000 lanes, against 100 lanes", unit="x", limit=1.2, measure=flat)
+    )
+    return Benchmark(
+        name="touch",
+        title="look one of N lanes up and record its use durably, one at a time",
+        contenders=contenders,
+        budgets=budgets,
+        compared="p50 ms",
+    )
+
+
+def at_once(scale: float) -> Benchmark:
+    """Many people write at the same time."""
+    lanes, bare = 10_000, "bare sqlite3, one loop"
+    task = {"do": "at_once", "together": TOGETHER, "seconds": 3.0 * scale}
+    contenders = [
+        Contender(name=bare, program=BARE_PROGRAM, task=task | {"lanes": lanes}),
+        ours(lanes, bare, **task),
+    ]
+    budget = Budget(
+        text=f"touches per second from {TOGETHER} lanes, against the bare loop",
+        unit="x",
+        limit=5.0,
+        aim=10.0,
+        more_is_better=True,
+        measure=ratio(of(OURS, lanes), bare, "per second"),
+    )
+    return Benchmark(
+        name="at-once",
+        title=f"touches from {TOGETHER} lanes at once; the bare loop commits each",
+        contenders=contenders,
+        budgets=[budget],
+        compared="per second",
+    )
+
+
+def opening() -> Benchmark:
+    """A gateway starts while messages wait."""
+    most, bare = LANES[-1], of(BARE, LANES[-1])
+    seed = {"do": "seed", "lanes": most}
+    contenders = [
+        Contender(name=bare, program=BARE_PROGRAM, task={"do": "opening"}, seed=seed),
+        ours(LANES[0], bare, do="opening"),
+        ours(most, bare, do="opening"),
+        hermes(10_000, bare, do="opening"),
+    ]
+    budget = Budget(
+        text="open with 100,000 lanes, to the first message",
+        unit="ms",
+        limit=200.0,
+        measure=figure(of(OURS, most), "first ms"),
+    )
+    return Benchmark(
+        name="open",
+        title="open after a clean stop and serve the first message (imports are not counted)",
+        contenders=contenders,
+        budgets=[budget],
+        compared="first ms",
+    )
+
+
+def memory() -> Benchmark:
+    """What a gateway holds after it has served a thousand messages."""
+    few, most, bare = 10_000, LANES[-1], "bare interpreter"
+    contenders = [
+        Contender(name=bare, program=BARE_PROGRAM, task={"do": "memory"}),
+        *(ours(lanes, bare, do="memory", operations=1_000) for lanes in (few, most)),
+    ]
+
+    def above(lanes: int) -> Callable[[Round], float]:
+        return lambda one: one[of(OURS, lanes)]["resident MB"] - one[bare]["resident MB"]
+
+    budgets = [
+        Budget(text="above the interpreter, with 100,000 lanes", unit="MB", limit=60.0, measure=above(most)),
+        Budget(
+            text="the same, against 10,000 lanes",
+            unit="x",
+            limit=1.2,
+            measure=lambda one: above(most)(one) / above(few)(one),
+        ),
+    ]
+    return Benchmark(
+        name="memory",
+        title="resident memory after opening and touching 1,000 lanes",
+        contenders=contenders,
+        budgets=budgets,
+        compared="resident MB",
+    )
+
+
+def stall(scale: float) -> Benchmark:
+    """Everything else that lives on the same event loop."""
+    idle, seconds = "idle loop", 5.0 * scale
+    contenders = [
+        Contender(name=idle, program=BARE_PROGRAM, task={"do": "stall", "seconds": seconds}),
+        *(busy(lanes, together, idle, seconds) for lanes in (10_000, 100_000) for together in (1, TOGETHER)),
+        hermes(10_000, idle, do="stall", seconds=seconds),
+    ]
+    budgets = [
+        Budget(
+            text=f"longest stall of all rounds, {one.name}",
+            unit="ms",
+            limit=20.0,
+            over_rounds=max,
+            measure=figure(one.name, "stall ms"),
+        )
+        for one in contenders
+        if one.program == OUR_PROGRAM
+    ]
+    return Benchmark(
+        name="stall",
+        title="the loop's longest stall while lanes are touched and sessions.json is written",
+        contenders=contenders,
+        budgets=budgets,
+        compared="stall ms",
+    )
+
+
+def busy(lanes: int, together: int, against: str, seconds: float) -> Contender:
+    """Our store under touches from some lanes at once."""
+    return Contender(
+        name=f"{of(OURS, lanes)}, {together} at once",
+        program=OUR_PROGRAM,
+        against=against,
+        task={"do": "stall", "lanes": lanes, "together": together, "seconds": seconds},
+        seed={"do": "seed", "lanes": lanes},
+    )
+
+
+def imports() -> Benchmark:
+    """Every command and every test run pays it."""
+    bare = "import asyncio, sqlite3"
+    contenders = [
+        Contender(
+            name=name, program="contenders.imports", task={"do": "imported", "names": names}, against=against
+        )
+        for name, names, against in ((bare, "asyncio, sqlite3", None), (OURS, "gateway_sessions", bare))
+    ]
+    budget = Budget(text="import gateway_sessions", unit="ms", limit=150.0, measure=figure(OURS, "import ms"))
+    return Benchmark(
+        name="import",
+        title="import the package in a fresh interpreter",
+        contenders=contenders,
+        budgets=[budget],
+        compared="import ms",
+    )

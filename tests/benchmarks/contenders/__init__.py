@@ -1,0 +1,1 @@
+"""What is measured: each program runs in a process of its own and prints its figures."""

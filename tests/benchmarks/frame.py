@@ -1,0 +1,182 @@
+"""Measures: runs contenders in turn, each time in a fresh process, and keeps the figures of every round."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tests.benchmarks.machine import flushed, fsync_ms
+
+ROUNDS: Final = 5
+PATIENCE: Final = 900.0  # seconds for one task, before it counts as crashed
+
+Figures = Mapping[str, float]
+Round = Mapping[str, Figures]
+"""What each contender measured in one round."""
+
+
+class UnavailableError(Exception):
+    """A contender that this machine cannot run; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A task for a program. With a seed, its folder holds what the seeding task has left there."""
+
+    name: str
+    program: str
+    task: Mapping[str, Any]
+    against: str | None = None
+    """The contender of the same round that this one is compared with."""
+    seed: Mapping[str, Any] | None = None
+    python: Callable[[], str] = lambda: sys.executable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a figure of a round, or a ratio of two, must not exceed; or reach, if more is better."""
+
+    text: str
+    unit: str
+    limit: float
+    measure: Callable[[Round], float]
+    aim: float | None = None
+    floor: float = 0.0
+    """Below it the work cannot have been done: somebody answered before it was durable."""
+    more_is_better: bool = False
+    over_rounds: Callable[[Sequence[float]], float] = statistics.median
+
+    def measured(self, rounds: Sequence[Round]) -> float | None:
+        """The figure over all rounds; None if a contender it needs gave none."""
+        try:
+            return self.over_rounds([self.measure(one) for one in rounds])
+        except KeyError:
+            return None
+
+    def verdict(self, measured: float | None) -> str:
+        """Met or missed, in a word."""
+        if measured is None:
+            return "not measured"
+        if measured < self.floor:
+            return "missed: too fast to be durable"
+        return (
+            "met" if (measured >= self.limit if self.more_is_better else measured <= self.limit) else "missed"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """Contenders at the same work; `compared` is the figure that ratios are made of."""
+
+    name: str
+    title: str
+    contenders: Sequence[Contender]
+    budgets: Sequence[Budget]
+    compared: str
+
+
+@dataclass(slots=True)
+class Results:
+    """The rounds of a benchmark, and why some contenders are missing from them."""
+
+    benchmark: Benchmark
+    rounds: list[dict[str, Figures]] = field(default_factory=list)
+    fsyncs: list[float] = field(default_factory=list)
+    unavailable: dict[str, str] = field(default_factory=dict)
+    crashed: dict[str, str] = field(default_factory=dict)
+
+    def values(self, contender: str, figure: str) -> list[float]:
+        """That figure in every round that has it."""
+        return [one[contender][figure] for one in self.rounds if figure in one.get(contender, {})]
+
+    def ratios(self, contender: Contender) -> list[float]:
+        """The compared figure over that of the contender it is compared with, round by round."""
+        mine, figure = contender.name, self.benchmark.compared
+        pairs = [
+            (one[mine], one[contender.against])
+            for one in self.rounds
+            if mine in one and contender.against in one
+        ]
+        return [left[figure] / right[figure] for left, right in pairs]
+
+
+class Workshop:
+    """The folder in which children work. A seed is made once and copied for every task that needs it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._seeds: dict[str, Path] = {}
+
+    def measure(self, benchmark: Benchmark, rounds: int) -> Results:
+        """Run every contender once per round, so that a slow moment of the machine hits them all."""
+        results = Results(benchmark)
+        for number in range(rounds):
+            results.fsyncs.append(fsync_ms(self._root))
+            figures: dict[str, Figures] = {}
+            for contender in benchmark.contenders:
+                if contender.name in results.unavailable | results.crashed:
+                    continue
+                print(
+                    f"\r\x1b[K{benchmark.name} {number + 1}/{rounds} {contender.name}",
+                    end="",
+                    file=sys.stderr,
+                )
+                try:
+                    figures[contender.name] = self._run(contender)
+                except UnavailableError as reason:
+                    results.unavailable[contender.name] = str(reason)
+                except subprocess.SubprocessError as problem:
+                    results.crashed[contender.name] = _last_words(problem)
+            results.rounds.append(figures)
+        _say("")
+        return results
+
+    def _run(self, contender: Contender) -> Figures:
+        python = contender.python()
+        seed = self._seeded(contender, python) if contender.seed is not None else None
+        with tempfile.TemporaryDirectory(dir=self._root) as folder:
+            if seed is not None:
+                shutil.copytree(seed, folder, dirs_exist_ok=True)
+            flushed()
+            return _child(python, contender.program, {**contender.task, "folder": folder})
+
+    def _seeded(self, contender: Contender, python: str) -> Path:
+        name = json.dumps([contender.program, contender.seed], sort_keys=True)
+        if name not in self._seeds:
+            folder = Path(tempfile.mkdtemp(prefix="seed-", dir=self._root))
+            _child(python, contender.program, {**(contender.seed or {}), "folder": str(folder)})
+            self._seeds[name] = folder
+        return self._seeds[name]
+
+
+def _say(progress: str) -> None:
+    """Replace the line of progress, if somebody is watching."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{progress}", end="", file=sys.stderr, flush=True)
+
+
+def _child(python: str, program: str, task: Mapping[str, Any]) -> Figures:
+    """Run a task in a process of its own; the figures are the last line that it prints."""
+    command = [python, "-m", f"tests.benchmarks.{program}", json.dumps(task)]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, check=True, text=True, timeout=PATIENCE
+    )
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _last_words(problem: subprocess.SubprocessError) -> str:
+    """The last line a child wrote before it died, which names the exception."""
+    with suppress(AttributeError, IndexError):
+        if isinstance(problem, subprocess.CalledProcessError):
+            return str(problem.stderr.strip().splitlines()[-1])
+    return str(problem)
