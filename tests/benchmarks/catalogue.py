@@ -147,7 +147,7 @@ def memory() -> Benchmark:
     """What a gateway holds after it has served a thousand messages."""
     few, most, bare = 10_000, LANES[-1], "bare interpreter"
     contenders = [
-        Contender(name=bare, program=BARE_PROGRAM, task={"do": "memory"}),
+        Contender(name=bare, program="contenders.interpreter", task={"do": "memory"}),
         *(ours(lanes, bare, do="memory", operations=1_000) for lanes in (few, most)),
     ]
 

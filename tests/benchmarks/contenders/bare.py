@@ -1,4 +1,4 @@
-"""The bare machine: the standard library's `sqlite3`, fully durable; an idle loop; an empty process."""
+"""The bare machine: the standard library's `sqlite3`, fully durable; an idle loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.benchmarks.child import Figures, answer, latencies
-from tests.benchmarks.memory import resident_mb
 from tests.benchmarks.stalls import watched_loop
 
 BODY = "x" * 400  # about what an entry takes
@@ -91,12 +90,6 @@ def opening(folder: str) -> Figures:
         return {"first ms": (time.perf_counter() - start) * 1000}
 
 
-def memory(folder: str) -> Figures:
-    """What a process takes that does nothing."""
-    assert folder
-    return resident_mb()
-
-
 def stall(folder: str, seconds: float) -> Figures:
     """An event loop with nothing to do: what the watch sees of the machine itself."""
     assert folder
@@ -116,7 +109,6 @@ if __name__ == "__main__":
             "at_once": at_once,
             "seed": seed,
             "opening": opening,
-            "memory": memory,
             "stall": stall,
         }
     )
