@@ -12,8 +12,11 @@ from tests.architecture.sources import dotted_name, modules, walk_with_scope
 
 # Modules that open files, and which ones. None of them may be given a database's path.
 MAY_OPEN_FILES = {
-    "config.py": "the configuration file",
+    "config/loading.py": "the configuration file",
+    "config/zones.py": "the machine's time zone",
     "runtime/aliases.py": "the alias file",
+    "storage/home.py": "the note of who owns the store, and the table of mounts",
+    "storage/queries.py": "the package's own .sql files",
     "storage/atomic_file.py": "small files that are replaced whole: the snapshot, markers, counters",
 }
 

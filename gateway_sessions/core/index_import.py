@@ -1,0 +1,63 @@
+"""Bringing an index of entries into the database: one session belongs to one lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from gateway_sessions.core.keys import Isolation, encode_part, owner_of
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.session import SessionEntry, SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A lane that shared its session with another one, and now has a new session linked to it."""
+
+    session_key: str
+    shared_session_id: str
+    new_session_id: str
+    kept_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """The entries to write, and the lanes that could not keep their session."""
+
+    entries: tuple[SessionEntry, ...]
+    continuations: tuple[Continuation, ...]
+
+
+def plan_import(found: Iterable[SessionEntry], new_ids: Iterator[str], flags: Isolation) -> ImportPlan:
+    """Give each session to the lane that used it last; the others go on with a new one linked to it."""
+    newest_first = sorted(
+        found, key=lambda entry: (entry.last_interaction_at, entry.session_key), reverse=True
+    )
+    holders: dict[str, SessionEntry] = {}
+    entries: list[SessionEntry] = []
+    continuations: list[Continuation] = []
+    for entry in map(lambda one: _owned(one, flags), newest_first):  # noqa: C417 -- keeps the sort apart
+        holder = holders.setdefault(entry.session_id, entry)
+        if holder is not entry:
+            fresh = next(new_ids)
+            continuations.append(Continuation(entry.session_key, entry.session_id, fresh, holder.session_key))
+            entry = replace(  # noqa: PLW2901 -- the lane's entry, under its new session
+                entry,
+                session_id=fresh,
+                previous_session_id=entry.session_id,
+                opened_by=EndReason.MOVED,
+                state=SessionState.ACTIVE,
+                state_reason=None,
+                state_since=None,
+            )
+        entries.append(entry)
+    return ImportPlan(tuple(entries), tuple(continuations))
+
+
+def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
+    """An entry says whose it is, or its origin does; else nobody but the lane itself may see it."""
+    if entry.owner:
+        return entry
+    if entry.origin is not None:
+        return replace(entry, owner=owner_of(entry.origin, flags))
+    return replace(entry, owner=f"lane:{encode_part(entry.session_key)}")

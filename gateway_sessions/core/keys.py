@@ -1,0 +1,154 @@
+"""Which lane a message belongs to: session keys, isolation, owners.
+
+A key is `agent:<namespace>:<platform>:<chat type>` and the parts that tell conversations apart. A `:` or `%`
+inside a part is percent-encoded, so that no id can pretend to be two parts. Two different origins may still
+read the same (user 7 of chat C, thread 7 of chat C), because a plain key does not say which part is which:
+`identity` does, and the store hands an entry out only to the identity it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway_sessions.core.source import Platform, SessionSource
+
+NO_ALIASES: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
+    """Who shares a conversation, and which profile of the gateway it belongs to."""
+
+    group_sessions_per_user: bool = True
+    thread_sessions_per_user: bool = False
+    profile: str | None = None
+
+    def separates_people(self, source: SessionSource) -> bool:
+        """Whether people in this chat have a session each. Threads need both flags, as keys always did."""
+        if source.chat_type == "dm":
+            return True
+        return self.group_sessions_per_user and (not source.thread_id or self.thread_sessions_per_user)
+
+    @property
+    def namespace(self) -> str:
+        """The profile's part of a key; the default profile is called main."""
+        return "main" if self.profile in (None, "", "default") else str(self.profile)
+
+
+def is_shared_multi_user_session(
+    source: SessionSource, *, group_sessions_per_user: bool = True, thread_sessions_per_user: bool = False
+) -> bool:
+    """Whether several people talk in one session here: exactly where the key names no person."""
+    flags = Isolation(
+        group_sessions_per_user=group_sessions_per_user, thread_sessions_per_user=thread_sessions_per_user
+    )
+    return not flags.separates_people(source)
+
+
+def build_session_key(
+    source: SessionSource,
+    group_sessions_per_user: bool = True,  # noqa: FBT001, FBT002 -- the established signature
+    thread_sessions_per_user: bool = False,  # noqa: FBT001, FBT002 -- the established signature
+    profile: str | None = None,
+    *,
+    aliases: Mapping[str, str] = NO_ALIASES,
+) -> str:
+    """The lane of *source*. *aliases* maps normalised WhatsApp ids to the one id their owner goes by."""
+    flags = Isolation(
+        group_sessions_per_user=group_sessions_per_user,
+        thread_sessions_per_user=thread_sessions_per_user,
+        profile=profile,
+    )
+    return session_key(source, flags, aliases)
+
+
+def session_key(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
+    """The plain key: what people and files know the lane by."""
+    return _join(source, flags, [value for _, value in _parts(source, flags, aliases)])
+
+
+def identity(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
+    """The key with each part's role spelt out; serves as the key itself where the plain one is taken.
+
+    A bare `%` cannot occur in an encoded part, so no plain key ever equals an identity.
+    """
+    prefix = _join(source, flags, [])
+    return prefix + "".join(
+        f":%{role}:{encode_part(value)}" for role, value in _parts(source, flags, aliases)
+    )
+
+
+def owner_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
+    """Whose session it is: the person of a private lane, the room of a shared one."""
+    if flags.separates_people(source):
+        return person_of(source, flags, aliases) or room_of(source, flags)
+    return room_of(source, flags)
+
+
+def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
+    """The person who wrote, or the direct chat where a platform names no person."""
+    base = f"{encode_part(flags.namespace)}:{encode_part(source.platform)}"
+    if participant := _participant(source, aliases):
+        return f"{base}:user:{encode_part(participant)}"
+    if source.chat_type == "dm" and source.chat_id:
+        return f"{base}:chat:{encode_part(_canonical(source, source.chat_id, aliases) or source.chat_id)}"
+    return None
+
+
+def room_of(source: SessionSource, flags: Isolation) -> str:
+    """The chat, or the thread in it, that several people share."""
+    parts = [flags.namespace, source.platform, "room", source.chat_id, *filter(None, [source.thread_id])]
+    return ":".join(encode_part(part) for part in parts)
+
+
+def encode_part(value: str) -> str:
+    """Make a part of a key that cannot be mistaken for two."""
+    return value.replace("%", "%25").replace(":", "%3A") if "%" in value or ":" in value else value
+
+
+def normalize_whatsapp(value: str) -> str:
+    """The bare number or id in any form the bridge uses: `+49…`, `49…@s.whatsapp.net`, `49…:3@lid`."""
+    return value.strip().replace("+", "", 1).split(":", 1)[0].split("@", 1)[0]
+
+
+def aliased_ids(source: SessionSource) -> tuple[str, ...]:
+    """The identifiers of this source that may be one of several for the same person."""
+    if source.platform != Platform.WHATSAPP:
+        return ()
+    chat = source.chat_id if source.chat_type == "dm" else ""
+    found = (normalize_whatsapp(value) for value in (chat, source.participant_id or "") if value)
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _join(source: SessionSource, flags: Isolation, parts: list[str]) -> str:
+    return ":".join(
+        encode_part(part) for part in ("agent", flags.namespace, source.platform, source.chat_type, *parts)
+    )
+
+
+def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) -> list[tuple[str, str]]:
+    chat, person = source.chat_id, _participant(source, aliases)
+    if source.chat_type == "dm":
+        chat = _canonical(source, chat, aliases)
+        person = None if chat else person
+    elif not flags.separates_people(source):
+        person = None
+    thread = source.thread_id
+    ordered = [("chat", chat), ("user", person), ("thread", thread)]
+    if source.chat_type != "dm":
+        ordered = [("chat", chat), ("thread", thread), ("user", person)]
+    return [(role, value) for role, value in ordered if value]
+
+
+def _participant(source: SessionSource, aliases: Mapping[str, str]) -> str | None:
+    raw = source.participant_id
+    return (_canonical(source, raw, aliases) or raw) if raw else None
+
+
+def _canonical(source: SessionSource, value: str, aliases: Mapping[str, str]) -> str:
+    if source.platform != Platform.WHATSAPP:
+        return value
+    bare = normalize_whatsapp(value)
+    return aliases.get(bare, bare)

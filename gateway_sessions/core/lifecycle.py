@@ -1,0 +1,201 @@
+"""The state machine of a session, as a table, and what happens when a message comes in.
+
+Everything that decides about a state stands in this file. `TRANSITIONS` is the specification: an event that a
+state does not list is refused with `InvalidTransitionError` and changes nothing. On access the order of
+precedence is suspended, expired, fresh resume mark, reset policy, keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias, assert_never
+
+from gateway_sessions.core.instants import RESOLUTION
+from gateway_sessions.core.policies import (
+    AskActiveWork,
+    Deferral,
+    Deferred,
+    DueReset,
+    NotDue,
+    Require,
+    ResetMode,
+    ResetNow,
+    ResolvedPolicy,
+    missed_boundary,
+    next_reset,
+    plan_reset,
+)
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.session import SessionEntry, SessionState
+from gateway_sessions.errors import InvalidTransitionError
+
+
+class Event(StrEnum):
+    """What can happen to a session."""
+
+    KEPT = "kept"  # a message goes on with it
+    INTERRUPTED = "interrupted"  # a turn was cut off by a restart, a deadline or a crash
+    RECOVERED = "recovered"  # the resumed turn succeeded
+    SUSPENDED = "suspended"  # a person, an operator or a crash loop wants it stopped for good
+    FINALISED = "finalised"  # the watcher found it due and ended it
+    RESET = "reset"  # a new session takes its place on the lane
+    SWITCHED = "switched"  # another existing session takes its place on the lane
+    UNDONE = "undone"  # the session before it comes back
+
+
+_ACTIVE, _PENDING = SessionState.ACTIVE, SessionState.RESUME_PENDING
+_EXPIRED, _SUSPENDED = SessionState.EXPIRED, SessionState.SUSPENDED
+
+TRANSITIONS: Final = MappingProxyType(
+    {
+        (_ACTIVE, Event.KEPT): _ACTIVE,
+        (_ACTIVE, Event.INTERRUPTED): _PENDING,
+        (_ACTIVE, Event.SUSPENDED): _SUSPENDED,
+        (_ACTIVE, Event.FINALISED): _EXPIRED,
+        (_PENDING, Event.KEPT): _PENDING,
+        (_PENDING, Event.INTERRUPTED): _PENDING,
+        (_PENDING, Event.RECOVERED): _ACTIVE,
+        (_PENDING, Event.SUSPENDED): _SUSPENDED,
+        (_PENDING, Event.FINALISED): _EXPIRED,
+        (_EXPIRED, Event.SUSPENDED): _SUSPENDED,
+        (_SUSPENDED, Event.SUSPENDED): _SUSPENDED,
+        (_SUSPENDED, Event.FINALISED): _SUSPENDED,
+    }
+    # Whatever the state, the lane's place can be taken by another session, which starts out active.
+    | {
+        (state, event): _ACTIVE
+        for state in SessionState
+        for event in (Event.RESET, Event.SWITCHED, Event.UNDONE)
+    }
+)
+
+
+def advance(state: SessionState, event: Event) -> SessionState:
+    """Return the state that *event* leads to, or raise `InvalidTransitionError`."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise InvalidTransitionError(state, event) from None
+
+
+def allows(state: SessionState, event: Event) -> bool:
+    """Whether the table has that move."""
+    return (state, event) in TRANSITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The message goes on with the session."""
+
+    deferred_boundary: datetime | None = None
+    deferred_by: Deferral | None = None
+    fast: bool = False
+    """Nothing but the clocks has to be written: the session is not due before its stored instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """The message starts a new session, for that reason."""
+
+    reason: EndReason
+    due: DueReset | None = None
+
+
+Access: TypeAlias = Keep | Replace | AskActiveWork
+"""What a message does to the session of its lane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRules:
+    """What an access is judged by, besides the entry itself."""
+
+    now: datetime
+    policy: ResolvedPolicy
+    freshness: timedelta | None
+    """How old a resume mark may be; None: of any age."""
+    active_work: bool | None = None
+    """Whether work runs that a reset would cut off; None: not asked yet."""
+
+
+def plan_access(entry: SessionEntry, rules: AccessRules) -> Access:
+    """Decide what a message does to the session that its lane has now."""
+    match entry.state:
+        case SessionState.SUSPENDED:
+            return Replace(EndReason.SUSPENDED)
+        case SessionState.EXPIRED:
+            return Replace(EndReason(entry.state_reason or EndReason.IDLE))
+        case SessionState.RESUME_PENDING:
+            return _plan_resume(entry, rules)
+        case SessionState.ACTIVE:
+            return plan_by_policy(entry, rules)
+    assert_never(entry.state)
+
+
+def is_fresh(marked_at: datetime, now: datetime, freshness: timedelta | None) -> bool:
+    """Whether a resume mark still counts. The edge is inclusive; no window means always."""
+    return freshness is None or now - marked_at <= freshness
+
+
+def plan_by_policy(entry: SessionEntry, rules: AccessRules) -> Access:
+    """Decide by the reset policy alone; the watcher and `get_or_create_session` ask the same question."""
+    if nothing_passed(entry, rules.policy, rules.now):
+        return Keep(entry.deferred_boundary, fast=True)
+    plan = plan_reset(rules.policy.policy, entry, rules.now, rules.policy.zone, rules.active_work)
+    match plan:
+        case NotDue():
+            return Keep(boundary_to_remember(entry, rules.policy, rules.now))
+        case Deferred(by=by):
+            return Keep(boundary_to_remember(entry, rules.policy, rules.now), by)
+        case AskActiveWork():
+            return plan
+        case ResetNow(due=due):
+            return Replace(due.reason, due)
+    assert_never(plan)
+
+
+def nothing_passed(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> bool:
+    """Whether the stored instant alone tells that the policy has nothing to say yet.
+
+    It is a lower bound: activity only ever moves the true instant later. Where silence and boundary must both
+    have come, the boundary may pass long before that instant, and has to be noticed.
+    """
+    if entry.state is not SessionState.ACTIVE or entry.policy_fingerprint != policy.fingerprint:
+        return False
+    if policy.policy.require is Require.ALL:
+        return False
+    return entry.due_at is None or now < entry.due_at
+
+
+def boundary_to_remember(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -> datetime | None:
+    """What an interaction at *now* must leave in `deferred_boundary`, so that no reset gets lost by it."""
+    if nothing_passed(entry, policy, now):
+        return entry.deferred_boundary
+    return missed_boundary(policy.policy, entry, now, policy.zone)
+
+
+def due_instant(entry: SessionEntry, policy: ResolvedPolicy, freshness: timedelta | None) -> datetime | None:
+    """The earliest instant at which `plan_access` may end the session by itself; the watcher looks then."""
+    match entry.state:
+        case SessionState.EXPIRED:
+            return None
+        case SessionState.RESUME_PENDING:
+            if freshness is None or policy.policy.mode is ResetMode.NONE:
+                return None
+            return (entry.state_since or entry.updated_at) + freshness + RESOLUTION
+        case SessionState.ACTIVE | SessionState.SUSPENDED:
+            due = next_reset(policy.policy, entry, policy.zone)
+            return due.at if due is not None else None
+    assert_never(entry.state)
+
+
+def _plan_resume(entry: SessionEntry, rules: AccessRules) -> Access:
+    if is_fresh(entry.state_since or entry.updated_at, rules.now, rules.freshness):
+        return Keep(boundary_to_remember(entry, rules.policy, rules.now))
+    plan = plan_by_policy(entry, rules)
+    # A mark that has aged out ends the session for its own reason, but never against a policy of no resets.
+    if isinstance(plan, Keep) and plan.deferred_by is None and rules.policy.policy.mode is not ResetMode.NONE:
+        return Replace(EndReason.RESUME_PENDING_EXPIRED)
+    return plan

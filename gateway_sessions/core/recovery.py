@@ -1,0 +1,74 @@
+"""After a restart: which sessions were cut off, which go on, which are stopped because they keep crashing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+CLEAN_SHUTDOWN_FILE: Final = ".clean_shutdown"
+RESTART_COUNTS_FILE: Final = "restart_counts.json"
+
+
+class ResumeReason(StrEnum):
+    """Why a turn was cut off."""
+
+    RESTART_TIMEOUT = "restart_timeout"
+    SHUTDOWN_TIMEOUT = "shutdown_timeout"
+    RESTART_INTERRUPTED = "restart_interrupted"
+
+
+class Recovery(StrEnum):
+    """What becomes of a session whose turn was cut off."""
+
+    RESUME = "resume"
+    SUSPEND = "suspend"
+
+
+def plan_recovery(attempts: int, limit: int) -> Recovery:
+    """Continue a cut-off session, unless that has failed *limit* times in a row."""
+    return Recovery.SUSPEND if limit <= attempts else Recovery.RESUME
+
+
+class _Marker(msgspec.Struct):
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanShutdown:
+    """What the marker of an orderly end says; it counts only for the very store it was written by."""
+
+    epoch: int
+    at: datetime
+
+    def encode(self) -> bytes:
+        """The marker's bytes."""
+        return msgspec.json.encode({"epoch": self.epoch, "at": self.at.isoformat()}) + b"\n"
+
+
+def names_epoch(marker: bytes | None, epoch: int) -> bool:
+    """Whether a marker tells of an orderly end of that epoch. Anything else never skips work."""
+    if not marker:
+        return False
+    try:
+        return msgspec.json.decode(marker, type=_Marker).epoch == epoch
+    except msgspec.DecodeError:
+        return False
+
+
+def encode_restart_counts(counts: Mapping[str, int]) -> bytes:
+    """The interrupted runs in a row, by session key, for an operator to read."""
+    return msgspec.json.encode(dict(sorted(counts.items()))) + b"\n"
+
+
+def decode_restart_counts(raw: bytes) -> dict[str, int]:
+    """Read such a file; whatever is not a count is left out."""
+    try:
+        content = msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+    return {key: count for key, count in content.items() if type(count) is int and count > 0}

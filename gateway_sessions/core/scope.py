@@ -1,0 +1,41 @@
+"""Who may see what: every read that crosses lanes takes a scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway_sessions.core.keys import Isolation, person_of, room_of
+from gateway_sessions.core.source import SessionSource
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The owners and the lane whose sessions are visible; make one with `of`, `lane` or `operator`."""
+
+    owners: frozenset[str] = frozenset()
+    session_key: str | None = None
+    sees_everything: bool = False
+
+    @classmethod
+    def of(cls, source: SessionSource, flags: Isolation | None = None) -> Scope:
+        """What the person who wrote may see: their own sessions on that account, and those of the room."""
+        flags = flags or Isolation()
+        return cls(owners=frozenset(filter(None, (person_of(source, flags), room_of(source, flags)))))
+
+    @classmethod
+    def lane(cls, session_key: str) -> Scope:
+        """One lane only."""
+        return cls(session_key=session_key)
+
+    @classmethod
+    def operator(cls) -> Scope:
+        """Everything: for the command line and the embedding program, never for a person in a chat."""
+        return cls(sees_everything=True)
+
+    def sees(self, *, owner: str, session_key: str | None) -> bool:
+        """Whether a session of that owner and lane is visible."""
+        return (
+            self.sees_everything
+            or owner in self.owners
+            or (self.session_key is not None and session_key == self.session_key)
+        )

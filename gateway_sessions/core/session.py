@@ -1,0 +1,157 @@
+"""The current record of a lane, its state, and the words for why a session ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from gateway_sessions.core.policies import SessionResetPolicy
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import InvalidSessionIdError
+
+MAX_SESSION_ID: Final = 128
+MODEL_OVERRIDE_KEYS: Final = ("model", "provider", "base_url")
+
+_UNSAFE_ID = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff/\\]|\.\.|^[A-Za-z]:")
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class SessionState(StrEnum):
+    """What happens to a session at the next message; who ends each state stands beside it."""
+
+    ACTIVE = "active"  # the policy, a person or a crash ends it
+    RESUME_PENDING = "resume_pending"  # a successful turn ends it; it ages out
+    EXPIRED = "expired"  # finalised by the watcher; the next message replaces the session
+    SUSPENDED = "suspended"  # the next message replaces the session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEntry:
+    """One lane's current session. A change is a new value; the database decides which one is current."""
+
+    session_key: str
+    session_id: str
+    created_at: datetime
+    updated_at: datetime
+    """Moved by any write; listings and pruning read it."""
+    last_interaction_at: datetime
+    """Moved only by a person's message and by the end of the turn answering it; policies read it."""
+    origin: SessionSource | None = None
+    display_name: str | None = None
+    platform: str | None = None
+    chat_type: str = "dm"
+    owner: str = ""
+    """The person for a private lane, the room for a shared one."""
+
+    state: SessionState = SessionState.ACTIVE
+    state_reason: str | None = None
+    state_since: datetime | None = None
+
+    opened_by: EndReason | None = None
+    """Why the session before this one ended, until the first turn has told the person."""
+    reset_had_activity: bool = False
+    previous_session_id: str | None = None
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    total_tokens: int = 0
+    last_prompt_tokens: int = 0
+    estimated_cost_usd: float = 0.0
+    cost_status: str = "unknown"
+
+    model_override: Mapping[str, str] | None = None
+    reset_policy: SessionResetPolicy | None = None
+    """This session's own policy; it dies with the session."""
+    zone: str | None = None
+    """The chat's time zone; it survives resets."""
+    deferred_boundary: datetime | None = None
+    """A daily or cron boundary that has passed and waits for grace or active work to end."""
+    due_at: datetime | None = None
+    """Not due for a reset before this instant; None: never by policy."""
+    policy_fingerprint: str = ""
+
+    version: int = 0
+    """Raised by every write; a change planned for another version is refused."""
+    extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    """Members of a stored entry that this version does not know; written back as they were."""
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the next message must start afresh."""
+        return self.state is SessionState.SUSPENDED
+
+    @property
+    def resume_pending(self) -> bool:
+        """Whether a turn was interrupted and the session waits to be continued."""
+        return self.state is SessionState.RESUME_PENDING
+
+    @property
+    def expiry_finalized(self) -> bool:
+        """Whether the watcher has ended this session already."""
+        return self.state is SessionState.EXPIRED
+
+    @property
+    def resume_reason(self) -> str | None:
+        """Why the session waits to be continued."""
+        return self.state_reason if self.resume_pending else None
+
+    @property
+    def last_resume_marked_at(self) -> datetime | None:
+        """Since when the session waits to be continued."""
+        return self.state_since if self.resume_pending else None
+
+    @property
+    def was_auto_reset(self) -> bool:
+        """Whether this session replaced one that nobody asked to end, and nobody was told yet."""
+        return self.opened_by is not None and self.opened_by.is_automatic
+
+    @property
+    def auto_reset_reason(self) -> EndReason | None:
+        """The true reason of that automatic reset."""
+        return self.opened_by if self.was_auto_reset else None
+
+    @property
+    def is_fresh_reset(self) -> bool:
+        """Whether a person asked for this new session and its first turn is still to come."""
+        return self.opened_by is EndReason.SESSION_RESET
+
+    @property
+    def had_activity(self) -> bool:
+        """Whether a model was ever asked in this session."""
+        return self.total_tokens > 0 or self.last_prompt_tokens > 0
+
+    def evolve(self, now: datetime, **changes: Any) -> SessionEntry:
+        """The next version of the record, written at *now*."""
+        return replace(self, updated_at=now, version=self.version + 1, **changes)
+
+
+def session_id_at(now: datetime, suffix: str) -> str:
+    """The id of a session created at *now* (UTC), made unique by a random *suffix*."""
+    return f"{now:%Y%m%d_%H%M%S}_{suffix}"
+
+
+def check_session_id(session_id: object) -> str:
+    """Return the id, or raise `InvalidSessionIdError` if it could be taken for a path or a line of log."""
+    if not isinstance(session_id, str):
+        raise InvalidSessionIdError(session_id, f"must be text, not {type(session_id).__name__}")
+    if not session_id:
+        raise InvalidSessionIdError(session_id, "is empty")
+    if len(session_id) > MAX_SESSION_ID:
+        raise InvalidSessionIdError(f"{session_id[:16]}…", f"is longer than {MAX_SESSION_ID} characters")
+    if _UNSAFE_ID.search(session_id):
+        raise InvalidSessionIdError(session_id, "holds spaces, control characters or parts of a path")
+    return session_id
+
+
+def clean_model_override(override: Mapping[str, object] | None) -> dict[str, str] | None:
+    """Keep only the keys that may reach the disk: credentials never do."""
+    kept = {key: str(override[key]) for key in MODEL_OVERRIDE_KEYS if override and override.get(key)}
+    return kept or None

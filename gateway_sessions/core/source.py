@@ -1,0 +1,159 @@
+"""Where a message came from: the frozen record that names a lane and tells how to answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from gateway_sessions.errors import InvalidSourceError
+
+MAX_IDENTIFIER: Final = 512
+MAX_NAME: Final = 4096
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_PARENT_SEGMENT = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Platform(StrEnum):
+    """Names of well-known platforms. Any other name is welcome: a platform is just a string."""
+
+    LOCAL = "local"
+    TELEGRAM = "telegram"
+    DISCORD = "discord"
+    SLACK = "slack"
+    SIGNAL = "signal"
+    WHATSAPP = "whatsapp"
+    MATRIX = "matrix"
+    MATTERMOST = "mattermost"
+    EMAIL = "email"
+    SMS = "sms"
+    FEISHU = "feishu"
+    WEBHOOK = "webhook"
+    API_SERVER = "api_server"
+    BLUEBUBBLES = "bluebubbles"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSource:
+    """Origin of a message. Identifiers are checked, names are data and only made storable."""
+
+    platform: str
+    chat_id: str = ""
+    chat_name: str | None = None
+    chat_type: str = "dm"
+    user_id: str | None = None
+    user_name: str | None = None
+    thread_id: str | None = None
+    chat_topic: str | None = None
+    user_id_alt: str | None = None
+    chat_id_alt: str | None = None
+    is_bot: bool = False
+    guild_id: str | None = None
+    parent_chat_id: str | None = None
+    message_id: str | None = None
+    role_authorized: bool = False
+    profile: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, compare=False, hash=False)
+    """What a stored source held that this version does not know; written back as it was."""
+
+    def __post_init__(self) -> None:
+        platform = str(self.platform).strip().lower()
+        if not platform:
+            raise InvalidSourceError("platform", "is empty")
+        object.__setattr__(self, "platform", platform)
+        object.__setattr__(self, "chat_type", self.chat_type or "dm")
+        for name in _IDENTIFIERS:
+            check_identifier(name, getattr(self, name))
+        for name in _NAMES:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, storable_name(name, value))
+
+    @property
+    def participant_id(self) -> str | None:
+        """The person, by the id that does not change: the alternative id wins where a platform has one."""
+        return self.user_id_alt or self.user_id
+
+    @property
+    def has_identifier(self) -> bool:
+        """Whether anything tells this origin apart from others on its platform."""
+        return bool(self.chat_id or self.participant_id or self.thread_id)
+
+    @property
+    def description(self) -> str:
+        """A short text for people, such as "DM with Alice" or "group: Team, thread: 12"."""
+        match self.chat_type:
+            case _ if self.platform == Platform.LOCAL:
+                return "CLI terminal"
+            case "dm":
+                text = f"DM with {self.user_name or self.user_id or 'user'}"
+            case "group" | "channel":
+                text = f"{self.chat_type}: {self.chat_name or self.chat_id}"
+            case _:
+                text = self.chat_name or self.chat_id
+        return f"{text}, thread: {self.thread_id}" if self.thread_id else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stored form. `is_bot` and `role_authorized` tell of one message, not of the lane: left out."""
+        stored: dict[str, Any] = {name: getattr(self, name) for name in _ALWAYS_STORED}
+        stored |= {name: value for name in _STORED_IF_SET if (value := getattr(self, name))}
+        if self.guild_id:
+            stored |= {"scope_id": self.guild_id, "guild_id": self.guild_id}
+        return stored | dict(self.extra)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> SessionSource:
+        """Read the stored form, also that of Hermes; unknown members are kept in `extra`."""
+        platform = stored.get("platform")
+        if not isinstance(platform, str):
+            raise InvalidSourceError("platform", f"must be text, not {platform!r}")
+        if stored.get("chat_id") is None:
+            raise InvalidSourceError("chat_id", "is missing")
+        known: dict[str, Any] = {name: _text(stored[name]) for name in _TEXTS if stored.get(name) is not None}
+        scope = stored["scope_id"] if "scope_id" in stored else stored.get("guild_id")
+        extra = {name: value for name, value in stored.items() if name not in _READ}
+        return cls(**known, guild_id=_text(scope) if scope else None, extra=MappingProxyType(extra))
+
+
+def check_identifier(name: str, value: object) -> None:
+    """Refuse what could not be stored, logged on one line or told from a path; ids are never rewritten."""
+    if value is None or value == "":
+        return
+    if not isinstance(value, str):
+        raise InvalidSourceError(name, f"must be text, not {type(value).__name__}")
+    if len(value) > MAX_IDENTIFIER:
+        raise InvalidSourceError(name, f"is longer than {MAX_IDENTIFIER} characters")
+    if _UNSAFE.search(value):
+        raise InvalidSourceError(name, "holds control characters or halves of surrogate pairs")
+    if ".." in value and _PARENT_SEGMENT.search(value):
+        raise InvalidSourceError(name, "looks like a path to a parent directory")
+
+
+def storable_name(name: str, value: object) -> str:
+    """A display name as data: bounded, and free of what no database can hold."""
+    if not isinstance(value, str):
+        raise InvalidSourceError(name, f"must be text, not {type(value).__name__}")
+    return _SURROGATES.sub("\ufffd", value[:MAX_NAME]).replace("\x00", "\ufffd")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+_NAMES: Final = ("chat_name", "user_name", "chat_topic")
+_IDENTIFIERS: Final = (
+    "platform", "chat_id", "chat_type", "user_id", "thread_id", "user_id_alt", "chat_id_alt", "guild_id",
+    "parent_chat_id", "message_id", "profile",
+)  # fmt: skip
+_ALWAYS_STORED: Final = (
+    "platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic",
+)  # fmt: skip
+_STORED_IF_SET: Final = ("user_id_alt", "chat_id_alt", "parent_chat_id", "message_id", "profile")
+_TEXTS: Final = (*_ALWAYS_STORED, *_STORED_IF_SET)
+_READ: Final = frozenset({"scope_id", "extra"} | {one.name for one in fields(SessionSource)})

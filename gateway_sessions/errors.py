@@ -1,0 +1,233 @@
+"""Every error a caller can meet, in one tree.
+
+    GatewaySessionsError
+    ├── InvalidInputError
+    │   ├── InvalidSourceError          a message origin that cannot name a lane
+    │   │   └── UnidentifiedSourceError no identifier at all
+    │   ├── InvalidSessionIdError
+    │   ├── InvalidTitleError           empty, or too long
+    │   ├── InvalidPolicyError
+    │   └── ConfigError                 all problems of a configuration at once
+    ├── InvalidTransitionError          a state does not allow an event
+    ├── SessionNotFoundError
+    ├── SessionBusyError                a turn of that session is running
+    ├── NothingToUndoError
+    ├── StorageError
+    │   ├── StoreBusyError              another process owns the store
+    │   ├── StoreStoppedError           the store is closed, or crashed
+    │   ├── StorageUnavailableError     the database cannot be reached or is locked
+    │   ├── StorageFullError
+    │   ├── StorageCorruptError
+    │   ├── ForeignDatabaseError        the file is somebody else's
+    │   ├── SchemaTooNewError           written by a newer version
+    │   └── UnsupportedStorageError     this place cannot hold a store safely
+    ├── SnapshotError                   sessions.json could not be written
+    └── InvalidSnapshotError            sessions.json is not what we wrote
+
+Constructors take facts, keep them as attributes and build the message from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class GatewaySessionsError(Exception):
+    """Base class of all errors raised on purpose by this package."""
+
+
+class InvalidInputError(GatewaySessionsError, ValueError):
+    """A value given by the caller cannot be used."""
+
+
+class InvalidSourceError(InvalidInputError):
+    """A message source carries a field that cannot be used as an identifier."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(f"source field {field!r} {problem}")
+
+
+class UnidentifiedSourceError(InvalidSourceError):
+    """A message source names neither a chat, nor a person, nor a thread."""
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+        super().__init__(
+            "chat_id",
+            f"is empty and the {platform} source has no user or thread either: everybody without an "
+            "identifier would share one session. Give one, or set allow_unidentified_sources to accept that",
+        )
+
+
+class InvalidSessionIdError(InvalidInputError):
+    """A session id that is empty, too long, or could be taken for a path."""
+
+    def __init__(self, session_id: object, problem: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"session id {session_id!r} {problem}")
+
+
+class InvalidTitleError(InvalidInputError):
+    """A title that is empty or too long once everything invisible is gone."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        self.length = length
+        self.limit = limit
+        super().__init__(
+            f"the title has {length} characters, {limit} are allowed" if length else "the title is empty"
+        )
+
+
+class InvalidPolicyError(InvalidInputError):
+    """A reset policy that could never be evaluated."""
+
+    def __init__(self, field: str, value: object, problem: str) -> None:
+        self.field = field
+        self.value = value
+        self.problem = problem
+        super().__init__(f"reset policy: {field} = {value!r} {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One thing that is wrong in a configuration: where, what, and what may have been meant."""
+
+    path: str
+    message: str
+    line: int | None = None
+    suggestion: str | None = None
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line is not None else ""
+        hint = f" (did you mean {self.suggestion!r}?)" if self.suggestion else ""
+        return f"{place}{self.path}: {self.message}{hint}"
+
+
+class ConfigError(InvalidInputError):
+    """A configuration with problems; all of them are listed."""
+
+    def __init__(self, origin: str, problems: Sequence[ConfigProblem]) -> None:
+        self.origin = origin
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        super().__init__(f"{origin}: {count} problem{'s' if count != 1 else ''}{lines}")
+
+
+class InvalidTransitionError(GatewaySessionsError):
+    """The state machine has no such move; nothing was changed."""
+
+    def __init__(self, state: str, event: str) -> None:
+        self.state = state
+        self.event = event
+        super().__init__(f"a session that is {state} does not take {event}")
+
+
+class SessionNotFoundError(GatewaySessionsError, LookupError):
+    """No session with that id is visible to the one who asks."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"there is no session {session_id!r} in this scope")
+
+
+class SessionBusyError(GatewaySessionsError):
+    """A turn of the session is running; try again when it has ended."""
+
+    def __init__(self, session_key: str, session_id: str) -> None:
+        self.session_key = session_key
+        self.session_id = session_id
+        super().__init__(
+            f"session {session_id!r} is in the middle of a turn on lane {session_key!r}; stop it first"
+        )
+
+
+class NothingToUndoError(GatewaySessionsError):
+    """The lane has no earlier session that a reset took away, or it lives elsewhere now."""
+
+    def __init__(self, session_key: str, why: str) -> None:
+        self.session_key = session_key
+        super().__init__(f"no reset of lane {session_key!r} can be undone: {why}")
+
+
+class StorageError(GatewaySessionsError):
+    """The store could not do its work; what was acknowledged before is not affected."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        self.what = what
+        self.problem = problem
+        super().__init__(f"{what}: {problem}")
+
+
+class StoreBusyError(StorageError):
+    """Another process, or another store object of this one, owns the store."""
+
+    def __init__(self, path: str, owner: str) -> None:
+        self.owner = owner
+        super().__init__(path, f"is in use by {owner}; stop it, or wait for it with open(wait=...)")
+
+
+class StoreStoppedError(StorageError):
+    """The store is not open (any more); `__cause__` tells of a crash, if there was one."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "is not running; open it, once, with `async with`")
+
+
+class StorageUnavailableError(StorageError):
+    """The database cannot be reached, is locked or cannot be written now; trying later may help."""
+
+
+class StorageFullError(StorageError):
+    """There is no room on the disk; free some, nothing acknowledged was lost."""
+
+
+class StorageCorruptError(StorageError):
+    """The database is damaged; it was left as it is."""
+
+
+class ForeignDatabaseError(StorageError):
+    """The file is a database of another program; it was left as it is."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        self.detail = detail
+        super().__init__(
+            path, f"is not a gateway_sessions database ({detail}); choose another place for the store"
+        )
+
+
+class SchemaTooNewError(StorageError):
+    """The store was written by a newer version that this one cannot read; it was left as it is."""
+
+    def __init__(self, path: str, *, readable_from: int, ours: int) -> None:
+        self.readable_from = readable_from
+        self.ours = ours
+        super().__init__(
+            path,
+            f"needs at least schema version {readable_from}, this program knows {ours}: "
+            "install a newer gateway_sessions",
+        )
+
+
+class UnsupportedStorageError(StorageError):
+    """The place or the database library cannot hold a store safely."""
+
+
+class SnapshotError(GatewaySessionsError):
+    """sessions.json could not be written; `committed` tells that the database has the change all the same."""
+
+    def __init__(self, path: str, reason: str, *, committed: bool) -> None:
+        self.path = path
+        self.committed = committed
+        kept = "the change itself is safe in the database" if committed else "the old file stands"
+        super().__init__(f"{path} could not be written ({reason}); {kept}")
+
+
+class InvalidSnapshotError(GatewaySessionsError):
+    """sessions.json is damaged, incomplete, or was changed by somebody else."""

@@ -1,0 +1,72 @@
+"""What the runtime needs from the world, as protocols; each has at least two forms."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Row: TypeAlias = Sequence[Any]
+Rows: TypeAlias = Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A named query and one row of parameters; `many` holds several rows instead."""
+
+    name: str
+    params: Sequence[Any] = ()
+    many: Sequence[Sequence[Any]] | None = None
+
+
+Verb: TypeAlias = Generator[Statement, Rows, T]
+"""A unit of work on the truth: yields statements, receives their rows, returns a value.
+
+It never awaits, asks the time, makes randomness or calls user code; those arrive as arguments.
+"""
+
+VerbFactory: TypeAlias = Callable[[], Verb[T]]
+"""Makes the verb; a driver may have to run it afresh after a serialization failure."""
+
+
+class Reader(Protocol):
+    """Runs reading verbs, each on a consistent view of the database."""
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing."""
+        ...
+
+
+class Driver(Reader, Protocol):
+    """A database: runs verbs in transactions and speaks our errors."""
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction; when this returns, the outcome is durable."""
+        ...
+
+    def view(self) -> AbstractAsyncContextManager[Reader]:
+        """A reader whose verbs all see the same moment."""
+        ...
+
+
+class Clock(Protocol):
+    """Time as the runtime sees it."""
+
+    def now(self) -> datetime:
+        """The present instant, aware, in UTC."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that long."""
+        ...
+
+
+AliasResolver: TypeAlias = Callable[[str, str], Awaitable[str]]
+"""Given a platform and an identifier, the one identifier that all its aliases share."""
+
+HasActiveProcesses: TypeAlias = Callable[[str], bool | Awaitable[bool]]
+"""Given a session key, whether work is running that a reset would cut off."""

@@ -1,0 +1,114 @@
+"""What is opened with `async with`: one host task that owns everything the resource does in the background.
+
+The task that opens a resource and the one that closes it may differ (test fixtures, start-up and shutdown
+callbacks of a bot library), and a task group may not. So each resource runs its task group inside a host task
+of its own, the only task this package creates outside a group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.errors import StoreStoppedError
+
+
+class Resource:
+    """Opens, serves and closes inside its host task; a crash in there surfaces in every later call."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._host: asyncio.Task[None] | None = None
+        self._closing: asyncio.Event | None = None
+        self._running = False
+
+    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Acquire what is needed; start background tasks in *tasks*."""
+        raise NotImplementedError
+
+    async def _finish(self) -> None:
+        """Do the last work, while everything still runs."""
+
+    async def __aenter__(self) -> Self:
+        if self._host is not None:
+            raise StoreStoppedError(self._name)
+        self._closing = asyncio.Event()
+        opened = asyncio.get_running_loop().create_future()
+        self._host = asyncio.create_task(self._serve(opened), name=self._name)
+        try:
+            await asyncio.wait({self._host, opened}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._host.cancel()
+            await _until_done(self._host)
+            raise
+        if self._host.done():
+            _raise_crash(self._host)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._host is None or self._closing is None:
+            return
+        self._closing.set()
+        interrupted = await _until_done(self._host)
+        if exc is None and interrupted is None:
+            _raise_crash(self._host)
+        if interrupted is not None:
+            raise interrupted
+
+    def _check_running(self) -> None:
+        """Raise `StoreStoppedError`, caused by the crash if there was one, unless the resource is open."""
+        if self._running:
+            return
+        crash = _crash_of(self._host) if self._host is not None and self._host.done() else None
+        raise StoreStoppedError(self._name) from crash
+
+    async def _serve(self, opened: asyncio.Future[None]) -> None:
+        assert self._closing is not None  # noqa: S101 -- set before this task was made
+        async with AsyncExitStack() as cleanup:
+            try:
+                async with anyio.create_task_group() as tasks:
+                    await self._start(tasks, cleanup)
+                    self._running = True
+                    opened.set_result(None)
+                    await self._closing.wait()
+                    await self._finish()
+                    tasks.cancel_scope.cancel()
+            finally:
+                self._running = False
+
+
+async def _until_done(host: asyncio.Task[None]) -> asyncio.CancelledError | None:
+    """Wait for the end of *host* whatever happens; a cancellation of the waiter is returned, not lost."""
+    interrupted: asyncio.CancelledError | None = None
+    while not host.done():
+        try:
+            await asyncio.wait({host})
+        except asyncio.CancelledError as cancelled:
+            interrupted = cancelled
+    return interrupted
+
+
+def _crash_of(host: asyncio.Task[None]) -> BaseException | None:
+    if host.cancelled():
+        return None
+    return _innermost(host.exception())
+
+
+def _innermost(crash: BaseException | None) -> BaseException | None:
+    """The one error in a group of one, so that callers can name it."""
+    if not isinstance(crash, BaseExceptionGroup):
+        return crash
+    group = cast("BaseExceptionGroup[BaseException]", crash)
+    return _innermost(group.exceptions[0]) if len(group.exceptions) == 1 else group
+
+
+def _raise_crash(host: asyncio.Task[None]) -> None:
+    if (crash := _crash_of(host)) is not None:
+        raise crash

@@ -1,0 +1,68 @@
+"""What every part of a running store shares: the truth, the time, the rules, and one way to make a change."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeVar
+
+from gateway_sessions.core.policies import PolicyBook
+from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.verbs.succession import Actor, Change
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreContext:
+    """Handed to the duties of a store instead of the store itself."""
+
+    db: SessionDB
+    clock: Clock
+    policies: PolicyBook
+    freshness: timedelta | None
+    restart_limit: int
+    hook_names: Callable[[], tuple[str, ...]]
+    has_active_processes: HasActiveProcesses | None = None
+    on_ended: Callable[[], None] = field(default=lambda: None)
+    """Called after a change that may have ended a session."""
+
+    def change(self, actor: Actor) -> Change:
+        """What a change made now brings along."""
+        return Change(
+            now=self.clock.now(),
+            ids=self.db.change_ids,
+            actor=actor,
+            policies=self.policies,
+            freshness=self.freshness,
+            hooks=self.hook_names(),
+        )
+
+    async def apply(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
+        """Run a changing verb now, on behalf of *actor*."""
+        change = self.change(actor)
+        outcome = await self.db.write(lambda: verb(change))
+        self.on_ended()
+        return outcome
+
+    async def active_work(self, session_key: str) -> bool:
+        """Whether work is running that a reset would cut off. Who cannot tell is taken to be busy."""
+        if self.has_active_processes is None:
+            return False
+        try:
+            answer = self.has_active_processes(session_key)
+            return bool(await answer if inspect.isawaitable(answer) else answer)
+        except asyncio.CancelledError:
+            raise
+        except Exception:  # foreign code: its failure must not cost a session
+            logger.warning(
+                "has_active_processes failed", exc_info=True, extra={"action": "active_work_unknown"}
+            )
+            return True

@@ -1,0 +1,156 @@
+"""Two duties: ending sessions that are due while nobody writes, and forgetting lanes that nobody uses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from gateway_sessions.config import ExpiryWatcherConfig
+from gateway_sessions.core.lifecycle import Access, AccessRules, Keep, Replace, plan_access
+from gateway_sessions.core.policies import AskActiveWork
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.storage.verbs import meta, upkeep
+from gateway_sessions.storage.verbs.succession import Actor, Change
+from gateway_sessions.storage.verbs.upkeep import Position
+
+logger = logging.getLogger(__name__)
+
+BOOK_FINGERPRINT: Final = "policy_book"
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What one pass did."""
+
+    finalised: int = 0
+    rescheduled: int = 0
+    deferred: int = 0
+
+
+@dataclass(slots=True)
+class _Tally:
+    finalised: int = 0
+    rescheduled: int = 0
+    deferred: int = 0
+
+
+class ExpiryWatcher:
+    """Finalises sessions that are due: they end, their hooks are owed, and the next message starts afresh."""
+
+    def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig) -> None:
+        self._context = context
+        self._timing = timing
+
+    async def run(self) -> None:
+        """One pass after another, until cancelled. A failing database is tried again at the next one."""
+        await self._context.clock.sleep(self._timing.first_pass.total_seconds())
+        while True:
+            try:
+                await self.sweep()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception(
+                    "the expiry watcher could not finish its pass", extra={"action": "sweep_failed"}
+                )
+            await self._context.clock.sleep(self._timing.interval.total_seconds())
+
+    async def sweep(self) -> Sweep:
+        """Look at every entry whose instant has come."""
+        tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
+        position = Position()
+        while page := await self._context.db.read(
+            partial(upkeep.due_page, self._context.clock.now(), position)
+        ):
+            kept = [entry for entry in page if await self._settle(entry, tally)]
+            tally.rescheduled += await self._context.apply(Actor.WATCHER, _rescheduling(kept))
+            position = Position.after(page[-1].due_at or page[-1].updated_at, page[-1].session_key)
+        return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
+
+    async def _settle(self, entry: SessionEntry, tally: _Tally) -> bool:
+        """Finalise a due entry; tell whether it goes on instead and needs a new instant."""
+        plan = self._plan(entry, None)
+        if isinstance(plan, AskActiveWork):
+            plan = self._plan(entry, await self._context.active_work(entry.session_key))
+        if isinstance(plan, Replace):
+            reason = plan.reason
+            done = await self._context.apply(
+                Actor.WATCHER, lambda change: upkeep.finalise(change, entry, reason)
+            )
+            tally.finalised += done is not None
+            return False
+        tally.deferred += isinstance(plan, Keep) and plan.deferred_by is not None
+        return True
+
+    def _plan(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
+        change = self._context.change(Actor.WATCHER)
+        return plan_access(
+            entry,
+            AccessRules(
+                now=change.now,
+                policy=change.policy_of(entry),
+                freshness=self._context.freshness,
+                active_work=active_work,
+            ),
+        )
+
+    async def _reschedule_for_new_policies(self) -> int:
+        """After the configuration has changed, compute every instant anew, page by page."""
+        book = self._context.policies.fingerprint
+        if await self._context.db.read(partial(meta.get, BOOK_FINGERPRINT)) == book:
+            return 0
+        rescheduled, after = 0, ""
+        while page := await self._context.db.read(partial(upkeep.key_page, after)):
+            rescheduled += await self._context.apply(Actor.WATCHER, _rescheduling(page))
+            after = page[-1].session_key
+        await self._context.db.write(partial(meta.remember, BOOK_FINGERPRINT, book))
+        return rescheduled
+
+
+class Pruner:
+    """Forgets lanes that nobody has written to for a long time."""
+
+    def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig, max_age: timedelta | None) -> None:
+        self._context = context
+        self._timing = timing
+        self._max_age = max_age
+
+    async def run(self) -> None:
+        """Prune right after the first pass of the watcher, then once an interval."""
+        if self._max_age is None:
+            return
+        await self._context.clock.sleep(self._timing.first_pass.total_seconds())
+        while True:
+            try:
+                await self.sweep(self._max_age)
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("old entries could not be pruned", extra={"action": "prune_failed"})
+            await self._context.clock.sleep(self._timing.prune_interval.total_seconds())
+
+    async def sweep(self, max_age: timedelta) -> int:
+        """Forget entries older than *max_age*, but none that is suspended, running or has work running."""
+        before = self._context.clock.now() - max_age
+        pruned, position = 0, Position()
+        while page := await self._context.db.read(partial(upkeep.stale_page, before, position)):
+            idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
+            gone = await self._context.apply(Actor.WATCHER, _pruning(idle))
+            pruned += len(gone)
+            position = Position.after(page[-1].updated_at, page[-1].session_key)
+        return pruned
+
+
+def _rescheduling(entries: list[SessionEntry]) -> Callable[[Change], Verb[int]]:
+    return lambda change: upkeep.reschedule(change, entries)
+
+
+def _pruning(entries: list[SessionEntry]) -> Callable[[Change], Verb[list[SessionEntry]]]:
+    return lambda change: upkeep.prune(change, entries)

@@ -1,0 +1,87 @@
+"""Why a conversation has the session it has, and what its next message will do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from gateway_sessions.core.lifecycle import AccessRules, Keep, Replace, plan_access
+from gateway_sessions.core.policies import AskActiveWork, ResolvedPolicy, next_reset
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.storage.verbs import entries, reading
+from gateway_sessions.storage.verbs.reading import Lane, Transition
+from gateway_sessions.storage.verbs.succession import Actor
+
+HISTORY = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Everything that decides about one lane now."""
+
+    session_key: str
+    now: datetime
+    entry: SessionEntry | None
+    lane: Lane
+    policy: ResolvedPolicy | None
+    next_reset_at: datetime | None
+    """In UTC; None: the policy never resets."""
+    next_reset_local: datetime | None
+    """The same instant on the clock of the policy's zone."""
+    active_work: bool
+    next_message: str
+    """What the next message will do, and why, in one sentence."""
+    history: tuple[Transition, ...]
+
+
+async def explain(context: StoreContext, session_key: str) -> Explanation:
+    """Look at a lane without changing anything."""
+    entry = await context.db.read(partial(entries.load, session_key))
+    lane = await context.db.read(partial(reading.lane, session_key))
+    history = await context.db.read(partial(reading.transitions, session_key, HISTORY))
+    active_work = await context.active_work(session_key)
+    change = context.change(Actor.OPERATOR)
+    policy = change.policy_of(entry) if entry is not None else None
+    due = next_reset(policy.policy, entry, policy.zone) if entry is not None and policy is not None else None
+    return Explanation(
+        session_key=session_key,
+        now=change.now,
+        entry=entry,
+        lane=lane,
+        policy=policy,
+        next_reset_at=due.at if due is not None else None,
+        next_reset_local=due.at.astimezone(policy.zone) if due is not None and policy is not None else None,
+        active_work=active_work,
+        next_message=_next_message(context, entry, policy, lane, active_work=active_work),
+        history=tuple(history),
+    )
+
+
+def _next_message(
+    context: StoreContext,
+    entry: SessionEntry | None,
+    policy: ResolvedPolicy | None,
+    lane: Lane,
+    *,
+    active_work: bool,
+) -> str:
+    if entry is None or policy is None:
+        if lane.moved_session_id is not None:
+            return f"starts a new session, because {lane.moved_session_id} was resumed elsewhere"
+        return "starts the first session of this lane"
+    rules = AccessRules(
+        now=context.clock.now(), policy=policy, freshness=context.freshness, active_work=active_work
+    )
+    plan = plan_access(entry, rules)
+    assert not isinstance(plan, AskActiveWork)  # noqa: S101 -- the answer was given
+    match plan:
+        case Replace(reason=reason):
+            return f"starts a new session in place of {entry.session_id}, because of: {reason}"
+        case Keep(deferred_by=None) if entry.resume_pending:
+            return f"goes on with {entry.session_id}, which was cut off ({entry.resume_reason})"
+        case Keep(deferred_by=None):
+            return f"goes on with {entry.session_id}"
+        case Keep(deferred_by=by):
+            return f"goes on with {entry.session_id}: a reset is due, and waits because of {by}"

@@ -1,0 +1,150 @@
+"""What a store finds as sessions.json at a start: its own file, Hermes', somebody's edit, or ruins.
+
+Where there is a database, the database is right and the file is only looked at. Where there was none, the
+file is all that is left, and is taken in. Nothing unreadable is thrown away: it goes to the quarantine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gateway_sessions.core.index_import import plan_import
+from gateway_sessions.core.keys import Isolation
+from gateway_sessions.core.snapshot import MAX_TAIL, RejectedEntry, SnapshotContent, parse, read_tail, verify
+from gateway_sessions.errors import InvalidSnapshotError
+from gateway_sessions.failpoints import failpoint
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.incidents import Incidents
+from gateway_sessions.storage.atomic_file import (
+    backup_path,
+    read_all,
+    read_bytes_tail,
+    set_aside,
+    sweep_temporaries,
+    write_atomically,
+)
+from gateway_sessions.storage.importers.hermes_index import with_routing_table
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.sessions_json import FILE_NAME
+from gateway_sessions.storage.verbs import importing, meta
+from gateway_sessions.storage.verbs.succession import Actor
+
+logger = logging.getLogger(__name__)
+
+QUARANTINE: Final = "quarantine"
+PAGE: Final = 200
+_EMPTY: Final = SnapshotContent((), (), None, intact=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRecovery:
+    """Looks at the file once, before the store serves anybody."""
+
+    context: StoreContext
+    home: Path
+    zone: tzinfo
+    flags: Isolation
+    new_ids: Iterator[str]
+    incidents: Incidents
+
+    async def run(self) -> int | None:
+        """Take in what has to be; return the generation that the file is known to show, if it does."""
+        await in_thread(partial(sweep_temporaries, self._path))
+        if await self.context.db.read(partial(meta.get, importing.IMPORTED)) is None:
+            await self._take_in()
+            return None
+        return await self._known_generation()
+
+    @property
+    def _path(self) -> Path:
+        return self.home / FILE_NAME
+
+    async def _known_generation(self) -> int | None:
+        """Read the end of the file; all of it only if that tells of another generation than the database."""
+        found = await in_thread(partial(read_bytes_tail, self._path, MAX_TAIL))
+        if found is None:
+            return None
+        tail = read_tail(found[1], found[0])
+        generation = self.context.db.generation
+        if tail is not None and tail.generation == generation:
+            return generation
+        await self._examine(generation)
+        return None
+
+    async def _examine(self, generation: int) -> None:
+        """A file of an earlier generation is just late. Anything else is set aside before it is replaced."""
+        try:
+            written = await in_thread(lambda: verify(read_all(self._path) or b""))
+        except InvalidSnapshotError as error:
+            kept = await self._set_aside()
+            self.incidents.report("snapshot_quarantined", f"{FILE_NAME}: {error}", kept)
+            return
+        if written.generation > generation:
+            kept = await self._set_aside()
+            detail = f"{FILE_NAME} shows generation {written.generation}, the database has only {generation}"
+            self.incidents.report("database_older_than_snapshot", detail, kept)
+
+    async def _take_in(self) -> None:
+        """The database is new: what the files hold is all there is."""
+        content = await self._content()
+        content = await in_thread(partial(with_routing_table, content, self.home, self.zone))
+        plan = plan_import(content.entries, self.new_ids, self.flags)
+        for start in range(0, len(plan.entries), PAGE):
+            page = plan.entries[start : start + PAGE]
+            await self.context.apply(Actor.IMPORT, partial(importing.import_entries, entries=page))
+            failpoint("import_page")
+        for one in plan.continuations:
+            detail = f"{one.session_key} shared session {one.shared_session_id} with {one.kept_by}"
+            self.incidents.report("shared_session_split", f"{detail}; it goes on as {one.new_session_id}")
+        if content.rejected:
+            await self._keep_rejected(content.rejected)
+        await self.context.db.write(importing.import_done)
+        if plan.entries:
+            logger.info(
+                "an index was taken in", extra={"action": "index_imported", "entries": len(plan.entries)}
+            )
+
+    async def _content(self) -> SnapshotContent:
+        """The file's content, or that of the generation before it if the file is damaged."""
+        for path in (self._path, await in_thread(partial(backup_path, self._path))):
+            raw = await in_thread(partial(read_all, path))
+            if raw is None:
+                continue
+            try:
+                return await in_thread(partial(parse, raw, self.zone))
+            except InvalidSnapshotError as error:
+                kept = await self._set_aside(path)
+                self.incidents.report("snapshot_quarantined", f"{path.name}: {error}", kept)
+        return _EMPTY
+
+    async def _keep_rejected(self, rejected: tuple[RejectedEntry, ...]) -> None:
+        """Put members that could not become entries where a person can look at them."""
+        path = self.home / QUARANTINE / f"{FILE_NAME}.{self._stamp()}.rejected.json"
+        lines = [
+            msgspec.json.encode(
+                {"key": one.key, "reason": one.reason, "raw": one.raw.decode("utf-8", "backslashreplace")}
+            )
+            for one in rejected
+        ]
+        await in_thread(partial(_write_private, path, b"[\n" + b",\n".join(lines) + b"\n]\n"))
+        for one in rejected:
+            self.incidents.report("entry_quarantined", f"{one.key}: {one.reason}", path)
+
+    async def _set_aside(self, path: Path | None = None) -> Path:
+        return await in_thread(partial(set_aside, path or self._path, self.home / QUARANTINE, self._stamp()))
+
+    def _stamp(self) -> str:
+        return f"{self.context.clock.now():%Y%m%dT%H%M%SZ}"
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomically(path, content)

@@ -1,0 +1,157 @@
+"""Putting a store together: the database first, then what was left by the process before, then the duties."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions.config import Config, Durability, SnapshotMode
+from gateway_sessions.core.keys import Isolation
+from gateway_sessions.core.policies import PolicyBook
+from gateway_sessions.core.session import session_id_at
+from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner
+from gateway_sessions.runtime.hooks import Hook, Hooks
+from gateway_sessions.runtime.incidents import Incidents
+from gateway_sessions.runtime.index_recovery import IndexRecovery
+from gateway_sessions.runtime.restart import RestartRecords, StartReport
+from gateway_sessions.storage.database import SessionDB, database_path
+from gateway_sessions.storage.home import owned, prepare_home
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
+
+DATABASE_FILE: Final = "sessions.db"
+ID_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """What the embedding program gives a store besides its configuration."""
+
+    has_active_processes: HasActiveProcesses | None = None
+    hooks: tuple[Hook, ...] = ()
+    aliases: AliasResolver | None = None
+    wait: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of an open store."""
+
+    context: StoreContext
+    isolation: Isolation
+    hooks: Hooks
+    watcher: ExpiryWatcher
+    pruner: Pruner
+    restart: RestartRecords
+    snapshot: SessionsJson | None
+    incidents: Incidents
+    started: StartReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """Everything known before a store is opened."""
+
+    home: Path
+    config: Config
+    clock: Clock
+    options: StoreOptions
+    isolation: Isolation
+
+    async def run(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> Parts:
+        """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""
+        db = await self._open_database(cleanup)
+        hooks = Hooks(db, self.clock, self.config.hooks)
+        for hook in self.options.hooks:
+            hooks.register(hook)
+        policies = await in_thread(self.config.policy_book)
+        context = self._context(db, hooks, policies)
+        incidents = Incidents()
+        snapshot = await self._open_snapshot(context, incidents)
+        restart = RestartRecords(context, self.home)
+        parts = Parts(
+            context=context,
+            isolation=self.isolation,
+            hooks=hooks,
+            watcher=ExpiryWatcher(context, self.config.expiry_watcher),
+            pruner=Pruner(context, self.config.expiry_watcher, self.config.session_store_max_age),
+            restart=restart,
+            snapshot=snapshot,
+            incidents=incidents,
+            started=await restart.recover(),
+        )
+        duties = [hooks.run, parts.watcher.run, parts.pruner.run]
+        for duty in [*duties, snapshot.run] if snapshot is not None else duties:
+            tasks.start_soon(duty)
+        return parts
+
+    async def _open_database(self, cleanup: AsyncExitStack) -> SessionDB:
+        settings = self.config.sessiondb
+        path = database_path(settings.url) if settings.url is not None else self.home / DATABASE_FILE
+        if path.parent != self.home:
+            # The files beside the database need an owner as well when they live somewhere else.
+            await in_thread(lambda: prepare_home(self.home, allow_network=settings.allow_network_filesystem))
+            await cleanup.enter_async_context(owned(self.home, self.clock, wait=self.options.wait))
+        return await cleanup.enter_async_context(
+            SessionDB.open(
+                path,
+                clock=self.clock,
+                wait=self.options.wait,
+                survives_power_cut=settings.durability is Durability.FULL,
+                allow_network=settings.allow_network_filesystem,
+            )
+        )
+
+    def _context(self, db: SessionDB, hooks: Hooks, policies: PolicyBook) -> StoreContext:
+        return StoreContext(
+            db=db,
+            clock=self.clock,
+            policies=policies,
+            freshness=self.config.agent.gateway_auto_continue_freshness,
+            restart_limit=self.config.agent.max_restart_attempts,
+            hook_names=lambda: hooks.names,
+            has_active_processes=self.options.has_active_processes,
+            on_ended=hooks.wake,
+        )
+
+    async def _open_snapshot(self, context: StoreContext, incidents: Incidents) -> SessionsJson | None:
+        """Look at sessions.json as it was left; even a store that writes none takes an old one in."""
+        zone = ZoneInfo(context.policies.zone_name)
+        recovery = IndexRecovery(
+            context=context,
+            home=self.home,
+            zone=zone,
+            flags=self.isolation,
+            new_ids=new_session_ids(self.clock),
+            incidents=incidents,
+        )
+        shown = await recovery.run()
+        settings = self.config.sessions_json
+        if settings.mode is SnapshotMode.OFF:
+            return None
+        form = SnapshotForm(dialect=settings.format, zone=zone, interval=settings.interval)
+        snapshot = SessionsJson(self.home, context.db, self.clock, form)
+        if shown is not None:
+            snapshot.trust(shown)
+        return snapshot
+
+
+def new_session_id(now: datetime) -> str:
+    """An id for a session that begins now; the database refuses it should it exist."""
+    return session_id_at(now, secrets.token_hex(ID_BYTES))
+
+
+def new_session_ids(clock: Clock) -> Iterator[str]:
+    """As many as are asked for."""
+    while True:
+        yield new_session_id(clock.now())

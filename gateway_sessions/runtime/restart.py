@@ -1,0 +1,112 @@
+"""What is found at a start, and the two files that tell an operator about it.
+
+The database alone decides which turns were cut off: those whose lane is still leased to a process that is
+gone. `.clean_shutdown` and `restart_counts.json` say so in a form that can be read, and are never needed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from gateway_sessions.core.recovery import (
+    CLEAN_SHUTDOWN_FILE,
+    RESTART_COUNTS_FILE,
+    CleanShutdown,
+    encode_restart_counts,
+    names_epoch,
+)
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.storage.atomic_file import read_all, remove, write_atomically
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.verbs import upkeep
+from gateway_sessions.storage.verbs.succession import Actor
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StartReport:
+    """How the store was found when it was opened."""
+
+    epoch: int
+    clean: bool
+    """Whether the process before this one said that it ended in order."""
+    resumed: tuple[str, ...] = ()
+    """Lanes whose cut-off turn is to be continued."""
+    suspended: tuple[str, ...] = ()
+    """Lanes stopped because their turn was cut off too often in a row."""
+
+
+class RestartRecords:
+    """Recovers after a start, and keeps the two files."""
+
+    def __init__(self, context: StoreContext, home: Path) -> None:
+        self._context = context
+        self._marker = home / CLEAN_SHUTDOWN_FILE
+        self._counts = home / RESTART_COUNTS_FILE
+        self._written: dict[str, int] | None = None
+
+    async def recover(self) -> StartReport:
+        """Take over from the process before: free its leases and decide about the turns it left behind."""
+        epoch = self._context.db.opening.epoch
+        limit = self._context.restart_limit
+        clean = names_epoch(await in_thread(partial(read_all, self._marker)), epoch - 1)
+        cut_off = await self._context.apply(Actor.RECOVERY, partial(upkeep.adopt, epoch=epoch, limit=limit))
+        await in_thread(partial(remove, self._marker))
+        await self.refresh()
+        report = _report(epoch, cut_off, clean=clean)
+        if cut_off:
+            facts = {
+                "action": "recovered",
+                "resumed": len(report.resumed),
+                "suspended": len(report.suspended),
+            }
+            logger.warning("turns were cut off by the end of the last process", extra=facts)
+        return report
+
+    async def suspend_recently_active(self, max_age: timedelta) -> list[SessionEntry]:
+        """Treat every session used within *max_age* as cut off: for callers who do not lease lanes."""
+        since = self._context.clock.now() - max_age
+        marked: list[SessionEntry] = []
+        after: str | None = ""
+        while after is not None:
+            mark = partial(upkeep.mark_recent, since=since, after=after, limit=self._context.restart_limit)
+            page, after = await self._context.apply(Actor.RECOVERY, mark)
+            marked += page
+        await self.refresh()
+        return marked
+
+    async def refresh(self) -> None:
+        """Bring `restart_counts.json` up to date."""
+        counts = await self._context.db.read(upkeep.tried_lanes)
+        if counts == self._written:
+            return
+        await in_thread(partial(_replace, self._counts, encode_restart_counts(counts) if counts else None))
+        self._written = counts
+
+    async def leave_marker(self) -> None:
+        """Say that this process ends in order."""
+        marker = CleanShutdown(self._context.db.opening.epoch, self._context.clock.now())
+        await in_thread(partial(_replace, self._marker, marker.encode()))
+
+
+def _report(epoch: int, cut_off: list[SessionEntry], *, clean: bool) -> StartReport:
+    suspended = tuple(entry.session_key for entry in cut_off if entry.suspended)
+    resumed = tuple(entry.session_key for entry in cut_off if entry.resume_pending)
+    return StartReport(epoch, clean, resumed, suspended)
+
+
+def _replace(path: Path, content: bytes | None) -> None:
+    """Write the file, or take it away. It only informs: a disk that refuses it stops nothing."""
+    try:
+        if content is None:
+            remove(path)
+        else:
+            write_atomically(path, content)
+    except OSError as error:
+        logger.warning("a file could not be written", extra={"action": "file_failed", "problem": str(error)})

@@ -1,0 +1,362 @@
+"""`SessionStore`: what a gateway embeds. Every conversation gets one durable, private session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from anyio.abc import TaskGroup
+from cachetools import LRUCache
+
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.config import Config, SnapshotMode
+from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.keys import Isolation, aliased_ids, session_key
+from gateway_sessions.core.policies import SessionResetPolicy
+from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry, check_session_id, clean_model_override
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import InvalidInputError, StorageError, UnidentifiedSourceError
+from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
+from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.expiry import ExpiryWatcher
+from gateway_sessions.runtime.explain import Explanation, explain
+from gateway_sessions.runtime.hooks import Hook, Hooks
+from gateway_sessions.runtime.incidents import Incident
+from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions, new_session_id
+from gateway_sessions.runtime.restart import StartReport
+from gateway_sessions.runtime.single_flight import SingleFlight
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.verbs import entries, lanes, reading
+from gateway_sessions.storage.verbs.access import AskedFirst, Granted, IdTaken, Request, access
+from gateway_sessions.storage.verbs.lanes import TurnEnd
+from gateway_sessions.storage.verbs.succession import Actor, Change
+
+T = TypeVar("T")
+
+MAX_TRIES: Final = 8
+"""Ids that are taken and entries that have moved on are met by trying again; more than this is a fault."""
+PAGE: Final = 100
+
+
+class SessionStore(Resource):
+    """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
+
+    def __init__(self, home: Path, config: Config, clock: Clock, options: StoreOptions) -> None:
+        super().__init__("session store")
+        self.home = home
+        self.config = config
+        self._clock = clock
+        self._options = options
+        self._opened: Parts | None = None
+        self._flights: SingleFlight[SessionEntry] = SingleFlight()
+        self._cache: LRUCache[str, SessionEntry] = LRUCache(config.cache.entries)
+        self._isolation = Isolation(
+            group_sessions_per_user=config.group_sessions_per_user,
+            thread_sessions_per_user=config.thread_sessions_per_user,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        config: Config | None = None,
+        *,
+        has_active_processes: HasActiveProcesses | None = None,
+        clock: Clock | None = None,
+        hooks: Iterable[Hook] = (),
+        aliases: AliasResolver | None = None,
+        wait: float = 0.0,
+    ) -> SessionStore:
+        """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds."""
+        options = StoreOptions(
+            has_active_processes=has_active_processes, hooks=tuple(hooks), aliases=aliases, wait=wait
+        )
+        return cls(Path(path).expanduser().absolute(), config or Config(), clock or SystemClock(), options)
+
+    # The parts
+
+    @property
+    def db(self) -> SessionDB:
+        """The database."""
+        return self._parts.context.db
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks, and what became of their calls."""
+        return self._parts.hooks
+
+    @property
+    def watcher(self) -> ExpiryWatcher:
+        """The duty that ends sessions nobody writes to."""
+        return self._parts.watcher
+
+    @property
+    def started(self) -> StartReport:
+        """How the store was found when it was opened."""
+        return self._parts.started
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """What was found wrong and dealt with since the store was opened."""
+        return tuple(self._parts.incidents)
+
+    # Sessions
+
+    async def get_or_create_session(
+        self,
+        source: SessionSource,
+        force_new: bool = False,  # noqa: FBT001, FBT002 -- the established signature
+        touch: bool = True,  # noqa: FBT001, FBT002 -- the established signature
+    ) -> SessionEntry:
+        """The session that a message from *source* belongs to: the current one, or a new one in its place.
+
+        *touch* is False for heartbeats and cron jobs, which must not keep a session alive.
+        """
+        self._check_running()
+        if not source.has_identifier and not self.config.allow_unidentified_sources:
+            raise UnidentifiedSourceError(source.platform)
+        aliases = await self._aliases_of(source)
+        request = Request(
+            source=source,
+            key=session_key(source, self._isolation, aliases),
+            flags=self._isolation,
+            aliases=aliases,
+            touch=touch,
+            force_new=force_new,
+        )
+        alike = (request.key, source.chat_id, source.thread_id, source.participant_id, force_new, touch)
+        return await self._flights.share(alike, partial(self._access, request))
+
+    async def update_session(
+        self, session_key: str, last_prompt_tokens: int | None = None, *, session_id: str | None = None
+    ) -> SessionEntry | None:
+        """Note the end of a turn: the person was answered now, and has been told of a reset.
+
+        With *session_id*, a turn that ended after its session was replaced changes nothing.
+        """
+        turn = TurnEnd(
+            session_key=session_key,
+            session_id=session_id,
+            last_prompt_tokens=last_prompt_tokens,
+            known=self._cache.get(session_key),
+        )
+        return await self._write(Actor.PERSON, partial(lanes.settle, turn=turn))
+
+    async def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
+        """Start afresh because a person asked for it; None if the lane has no session."""
+        return await self._with_new_id(
+            lambda change, new_id: lanes.reset(change, session_key, new_id, display_name)
+        )
+
+    async def undo_reset(self, session_key: str) -> SessionEntry | None:
+        """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
+        return await self._write(Actor.PERSON, partial(lanes.undo_reset, session_key=session_key))
+
+    async def switch_session(
+        self, session_key: str, target_session_id: str, *, scope: Scope
+    ) -> SessionEntry | None:
+        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
+        target = check_session_id(target_session_id)
+        return await self._write(
+            Actor.PERSON, partial(lanes.switch, session_key=session_key, target_id=target, scope=scope)
+        )
+
+    async def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
+        """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
+        verb = partial(lanes.suspend, session_key=session_key, reason=reason)
+        return await self._write(Actor.PERSON, verb) is not None
+
+    async def mark_resume_pending(self, session_key: str, reason: str = ResumeReason.RESTART_TIMEOUT) -> bool:
+        """Note that a turn was cut off; False if there is no session, or it may not go on."""
+        verb = partial(lanes.mark_resume_pending, session_key=session_key, reason=str(reason))
+        return await self._write(Actor.RECOVERY, verb) is not None
+
+    async def clear_resume_pending(self, session_key: str) -> bool:
+        """Note that a turn succeeded; False if no cut-off turn was waiting."""
+        verb = partial(lanes.clear_resume_pending, session_key=session_key)
+        cleared = await self._write(Actor.RECOVERY, verb)
+        await self._parts.restart.refresh()
+        return cleared is not None
+
+    async def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
+        """Treat sessions used lately as cut off by a crash: for gateways that do not lease lanes."""
+        marked = await self._parts.restart.suspend_recently_active(timedelta(seconds=max_age_seconds))
+        await self._shown()
+        return len(marked)
+
+    async def prune_old_entries(self, max_age_days: float | None) -> int:
+        """Forget lanes not written to for that long; their next message starts without any history."""
+        if max_age_days is None or max_age_days <= 0:
+            return 0
+        pruned = await self._parts.pruner.sweep(timedelta(days=max_age_days))
+        await self._shown()
+        return pruned
+
+    async def set_model_override(
+        self, session_key: str, override: Mapping[str, object] | None
+    ) -> SessionEntry | None:
+        """Choose a model for this session; credentials are left out."""
+        return await self._configure(session_key, "model_override", clean_model_override(override))
+
+    async def set_reset_policy(
+        self, session_key: str, policy: SessionResetPolicy | None
+    ) -> SessionEntry | None:
+        """Give this session a policy of its own."""
+        return await self._configure(session_key, "reset_policy", policy)
+
+    async def set_zone(self, session_key: str, zone: str | None) -> SessionEntry | None:
+        """Tell in which time zone the people of this chat live."""
+        return await self._configure(session_key, "zone", zone and zone_named(zone).key)
+
+    # Looking
+
+    async def list_sessions(
+        self,
+        active_minutes: float | None = None,
+        *,
+        scope: Scope,
+        limit: int = PAGE,
+        after: SessionEntry | None = None,
+    ) -> list[SessionEntry]:
+        """What *scope* may see, the latest written first; *after* is the last of the page before."""
+        if limit < 1:
+            problem = f"limit = {limit} must be 1 or more"
+            raise InvalidInputError(problem)
+        since = self._clock.now() - timedelta(minutes=active_minutes) if active_minutes is not None else None
+        return await self._read(partial(reading.list_entries, scope, since, after, limit))
+
+    async def lookup_by_session_id(self, session_id: str, *, scope: Scope) -> SessionEntry | None:
+        """The entry that holds a session now, if *scope* may see it."""
+        return await self._read(partial(reading.entry_of_session, session_id, scope)) if session_id else None
+
+    async def get_session(self, session_key: str) -> SessionEntry | None:
+        """The lane's entry as it is, without judging it."""
+        entry = await self._read(partial(entries.load, session_key, self._cache.get(session_key)))
+        return self._remember(session_key, entry)
+
+    async def peek_session_id(self, session_key: str) -> str | None:
+        """The id of the lane's session, without touching it."""
+        entry = await self.get_session(session_key)
+        return entry.session_id if entry is not None else None
+
+    async def has_any_sessions(self) -> bool:
+        """Whether there has ever been a session."""
+        return await self._read(reading.any_session)
+
+    async def explain(self, session_key: str) -> Explanation:
+        """Why the lane has the session it has, and what its next message will do."""
+        self._check_running()
+        return await explain(self._parts.context, session_key)
+
+    async def flush(self) -> None:
+        """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
+        self._check_running()
+        if self._parts.snapshot is not None:
+            await self._parts.snapshot.flush()
+
+    # Inside
+
+    @property
+    def _parts(self) -> Parts:
+        if self._opened is None:
+            self._check_running()
+        assert self._opened is not None  # noqa: S101 -- running means opened
+        return self._opened
+
+    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        assembly = Assembly(
+            home=self.home,
+            config=self.config,
+            clock=self._clock,
+            options=self._options,
+            isolation=self._isolation,
+        )
+        self._opened = await assembly.run(tasks, cleanup)
+
+    async def _finish(self) -> None:
+        if self._parts.snapshot is not None:
+            await self._parts.snapshot.flush()
+        await self._parts.restart.leave_marker()
+
+    async def _aliases_of(self, source: SessionSource) -> dict[str, str]:
+        resolve = self._options.aliases
+        if resolve is None:
+            return {}
+        return {one: await resolve(source.platform, one) for one in aliased_ids(source)}
+
+    async def _access(self, request: Request) -> SessionEntry:
+        """Ask until the database has an answer: it may first want to know something that only we can tell."""
+        context = self._parts.context
+        asked: AskedFirst | None = None
+        active_work = False
+        for _ in range(MAX_TRIES):
+            change = context.change(Actor.POLICY)
+            attempt = replace(
+                request,
+                new_session_id=new_session_id(change.now),
+                known=self._cache.get(request.key),
+                active_work=active_work if asked is not None else None,
+                asked_version=asked.version if asked is not None else None,
+            )
+            outcome = await context.db.write(partial(access, attempt, change))
+            match outcome:
+                case Granted(entry=entry, ended=ended):
+                    if ended is not None:
+                        context.on_ended()
+                    await self._shown()
+                    self._cache[entry.session_key] = entry
+                    return entry
+                case AskedFirst():
+                    asked, active_work = outcome, await context.active_work(outcome.session_key)
+                case IdTaken():
+                    continue
+        raise StorageError(request.key, f"could not be settled in {MAX_TRIES} tries")
+
+    async def _with_new_id(
+        self, verb: Callable[[Change, str], Verb[SessionEntry | IdTaken | None]]
+    ) -> SessionEntry | None:
+        for _ in range(MAX_TRIES):
+            new_id = new_session_id(self._clock.now())
+            outcome = await self._write(Actor.PERSON, partial(_flipped, verb, new_id))
+            if not isinstance(outcome, IdTaken):
+                return outcome
+        raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
+
+    async def _configure(self, session_key: str, name: str, value: object) -> SessionEntry | None:
+        settings = {name: value}
+        return await self._write(
+            Actor.PERSON, partial(lanes.configure, session_key=session_key, settings=settings)
+        )
+
+    async def _write(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
+        self._check_running()
+        outcome = await self._parts.context.apply(actor, verb)
+        await self._shown()
+        return outcome
+
+    async def _read(self, verb: Callable[[], Verb[T]]) -> T:
+        self._check_running()
+        return await self._parts.context.db.read(verb)
+
+    async def _shown(self) -> None:
+        """In mode `sync` a change is in the file before the call returns."""
+        if self.config.sessions_json.mode is SnapshotMode.SYNC:
+            await self.flush()
+
+    def _remember(self, key: str, entry: SessionEntry | None) -> SessionEntry | None:
+        if entry is not None:
+            self._cache[key] = entry
+        return entry
+
+
+def _flipped(
+    verb: Callable[[Change, str], Verb[SessionEntry | IdTaken | None]], new_id: str, change: Change
+) -> Verb[SessionEntry | IdTaken | None]:
+    return verb(change, new_id)

@@ -1,0 +1,1 @@
+"""The truth: a database behind verbs, and the files that are made from it."""

@@ -1,0 +1,110 @@
+"""`SessionDB`: the one truth. It owns its directory and runs verbs on the database that its URL names."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.instants import first_change_id
+from gateway_sessions.errors import UnsupportedStorageError
+from gateway_sessions.ports import Clock, Reader, VerbFactory
+from gateway_sessions.resource import Resource
+from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
+from gateway_sessions.storage.home import owned, prepare_home
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.verbs import meta
+
+T = TypeVar("T")
+
+SECRET_BYTES: Final = 32
+
+
+class SessionDB(Resource):
+    """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
+
+    def __init__(
+        self, path: Path, driver: SqliteDriver, clock: Clock, *, wait: float, allow_network: bool
+    ) -> None:
+        super().__init__("database")
+        self.path = path
+        self._driver = driver
+        self._clock = clock
+        self._wait = wait
+        self._allow_network = allow_network
+        self.changed = asyncio.Event()
+        """Set whenever a write may have changed what sessions.json shows."""
+        self.opening = meta.Opening(epoch=0, last_change_id=0, install_secret=b"")
+        self.change_ids: Iterator[int] = itertools.count()
+
+    @classmethod
+    def open(
+        cls,
+        url_or_path: str | Path,
+        *,
+        clock: Clock | None = None,
+        wait: float = 0.0,
+        survives_power_cut: bool = True,
+        allow_network: bool = False,
+    ) -> SessionDB:
+        """A database at a path or `sqlite:///path`. Another owner is waited for up to *wait* seconds."""
+        path = database_path(url_or_path)
+        driver = SqliteDriver(
+            path, synchronous=Synchronous.FULL if survives_power_cut else Synchronous.NORMAL
+        )
+        return cls(path, driver, clock or SystemClock(), wait=wait, allow_network=allow_network)
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction; when this returns, the outcome is durable."""
+        self._check_running()
+        outcome = await self._driver.write(verb)
+        self.changed.set()
+        return outcome
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing; it sees everything acknowledged before."""
+        self._check_running()
+        return await self._driver.read(verb)
+
+    @asynccontextmanager
+    async def view(self) -> AsyncGenerator[Reader]:
+        """A reader of its own whose verbs all see the same moment."""
+        self._check_running()
+        async with self._driver.view() as reader:
+            yield reader
+
+    @property
+    def generation(self) -> int:
+        """How often the truth behind sessions.json has changed."""
+        return self._driver.generation
+
+    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        home = self.path.parent
+        await in_thread(partial(prepare_home, home, allow_network=self._allow_network))
+        await cleanup.enter_async_context(owned(home, self._clock, wait=self._wait))
+        await self._driver.start(tasks, cleanup)
+        secret = os.urandom(SECRET_BYTES)
+        self.opening = await self._driver.write(partial(meta.open_store, secret))
+        self.change_ids = itertools.count(first_change_id(self._clock.now(), self.opening.last_change_id))
+
+
+def database_path(url_or_path: str | Path) -> Path:
+    """The file that a URL or path names; other engines are refused by name."""
+    text = str(url_or_path)
+    if "://" not in text:
+        return Path(text).expanduser().absolute()
+    parts = urlsplit(text)
+    if parts.scheme != "sqlite" or parts.netloc:
+        raise UnsupportedStorageError(
+            f"{parts.scheme}://…", "is no database that this version can use; give a path or sqlite:///path"
+        )
+    return Path(unquote(parts.path.removeprefix("/"))).absolute()

@@ -1,0 +1,1 @@
+"""Databases: each runs verbs in transactions and speaks our errors."""

@@ -1,0 +1,158 @@
+"""The embedded database: one connection writes and checkpoints, a few read, each on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions.errors import StoreStoppedError
+from gateway_sessions.ports import Reader, VerbFactory
+from gateway_sessions.storage.drivers.sqlite_errors import translate
+from gateway_sessions.storage.drivers.sqlite_schema import check_library, prepare
+from gateway_sessions.storage.drivers.sqlite_worker import Request, Worker, drive, refuse_all
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.queries import Migration, Query, load_migrations, load_queries
+
+ENGINE: Final = "sqlite"
+BUSY_SECONDS: Final = 15.0
+"""How long a transaction waits for a lock that somebody else holds on the file, a backup tool for example."""
+READERS: Final = 2
+
+T = TypeVar("T")
+
+
+class Synchronous(StrEnum):
+    """When a commit counts as done."""
+
+    FULL = "FULL"  # when it would survive a power failure
+    NORMAL = "NORMAL"  # when it would survive the end of this process
+
+
+class SqliteDriver:
+    """Runs verbs on one SQLite file. The caller makes sure that no other process writes it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Synchronous = Synchronous.FULL,
+        busy_seconds: float = BUSY_SECONDS,
+        migrations: Sequence[Migration] = (),
+    ) -> None:
+        self._path = path
+        self._synchronous = synchronous
+        self._busy_seconds = busy_seconds
+        self._migrations = migrations
+        self._queries: Mapping[str, Query] = {}
+        self._writes: deque[Request[Any]] = deque()
+        self._reads: deque[Request[Any]] = deque()
+        self._writer: Worker | None = None
+        self._readers: list[Worker] = []
+
+    async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Open the file, bring it up to date and begin to serve; *cleanup* closes everything again."""
+        check_library()
+        self._queries = await in_thread(partial(load_queries, ENGINE))
+        migrations: Sequence[Migration] = self._migrations or await in_thread(
+            partial(load_migrations, ENGINE)
+        )
+        cleanup.callback(self._stop)
+        self._writer = await self._open(self._writes, cleanup, read_only=False)
+        try:
+            await self._writer.call(
+                lambda raw: prepare(raw, self._path, migrations, synchronous=self._synchronous)
+            )
+            await in_thread(partial(self._path.chmod, 0o600))
+            self._writer.generation = await self._writer.call(self._stored_generation)
+        except (sqlite3.Error, OSError) as error:
+            raise translate(error, str(self._path)) from error
+        self._readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
+        for worker in (self._writer, *self._readers):
+            tasks.start_soon(worker.run)
+
+    @property
+    def generation(self) -> int:
+        """How often the truth behind sessions.json has changed since the database was made."""
+        return self._writer.generation if self._writer is not None else 0
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction; when this returns, the outcome is durable.
+
+        Cancelled while it waits, it is withdrawn; cancelled while it runs, its outcome stands.
+        """
+        if self._writer is None:
+            raise StoreStoppedError("database")
+        request: Request[T] = Request(verb, asyncio.get_running_loop().create_future())
+        self._writes.append(request)
+        self._writer.wake()
+        return await request.future
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing; it sees everything acknowledged before."""
+        if not self._readers:
+            raise StoreStoppedError("database")
+        request: Request[T] = Request(verb, asyncio.get_running_loop().create_future())
+        self._reads.append(request)
+        next((one for one in self._readers if one.idle), self._readers[0]).wake()
+        return await request.future
+
+    @asynccontextmanager
+    async def view(self) -> AsyncGenerator[Reader]:
+        """A reader of its own whose verbs all see the same moment."""
+        if self._writer is None:
+            raise StoreStoppedError("database")
+        async with AsyncExitStack() as cleanup:
+            worker = await self._open(deque(), cleanup, read_only=True)
+            await worker.call(lambda raw: raw.execute("BEGIN"))
+            yield _View(worker, self)
+
+    async def run_in_view(self, worker: Worker, verb: VerbFactory[T]) -> T:
+        """Run a verb on the connection of a view."""
+        try:
+            return await worker.call(lambda raw: drive(raw, self._queries, verb())[0])
+        except sqlite3.Error as error:
+            raise translate(error, str(self._path)) from error
+
+    async def _open(self, queue: deque[Request[Any]], cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
+        mode, begin = ("ro", "BEGIN") if read_only else ("rwc", "BEGIN IMMEDIATE")
+        worker = Worker(str(self._path), self._queries, queue, begin=begin)
+        uri = f"file:{quote(str(self._path))}?mode={mode}"
+        try:
+            await worker.connect(uri, cleanup, busy_seconds=self._busy_seconds)
+            if read_only:
+                await worker.call(lambda raw: raw.execute("PRAGMA query_only = ON"))
+        except sqlite3.Error as error:
+            raise translate(error, str(self._path)) from error
+        return worker
+
+    def _stored_generation(self, connection: sqlite3.Connection) -> int:
+        row = connection.execute(self._queries["get_generation"].sql).fetchone()
+        return int(row[0]) if row else 0
+
+    def _stop(self) -> None:
+        self._writer = None
+        self._readers = []
+        refuse_all(self._writes, "database")
+        refuse_all(self._reads, "database")
+
+
+class _View:
+    """Reads on one connection whose transaction stays open."""
+
+    def __init__(self, worker: Worker, driver: SqliteDriver) -> None:
+        self._worker = worker
+        self._driver = driver
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing."""
+        return await self._driver.run_in_view(self._worker, verb)

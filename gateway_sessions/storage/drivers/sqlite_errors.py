@@ -1,0 +1,56 @@
+"""What SQLite says, in our words."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from gateway_sessions.errors import (
+    GatewaySessionsError,
+    InvalidInputError,
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StorageUnavailableError,
+)
+
+_PRIMARY: Final = 0xFF
+_UNAVAILABLE: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_NOMEM,
+    }
+)
+
+
+def translate(error: Exception, path: str) -> Exception:
+    """Our error for one that came out of SQLite; our own pass through, and so do bugs."""
+    if isinstance(error, sqlite3.Error):
+        ours: Exception = _storage_error(error, path)
+    elif isinstance(error, (UnicodeEncodeError, OverflowError)) and not isinstance(
+        error, GatewaySessionsError
+    ):
+        ours = InvalidInputError(f"a value cannot be stored: {error}")
+    else:
+        return error
+    ours.__cause__ = error
+    return ours
+
+
+def _storage_error(error: sqlite3.Error, path: str) -> StorageError:
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & _PRIMARY if isinstance(code, int) else None
+    if primary == sqlite3.SQLITE_FULL:
+        return StorageFullError(path, "no room on the disk; nothing acknowledged was lost")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StorageCorruptError(path, f"{error}; the file was left as it is")
+    if primary in _UNAVAILABLE:
+        return StorageUnavailableError(path, str(error))
+    return StorageError(path, str(error))

@@ -1,0 +1,147 @@
+"""The directory of a store: private, on a disk that keeps its promises, owned by one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, UnsupportedStorageError
+from gateway_sessions.ports import Clock
+from gateway_sessions.storage.atomic_file import write_atomically
+from gateway_sessions.storage.in_thread import in_thread
+
+LOCK_FILE: Final = "sessions.lock"
+OWNER_FILE: Final = "sessions.owner.json"
+MOUNTS: Final = Path("/proc/self/mountinfo")
+POLL_SECONDS: Final = 0.05
+MOUNT_POINT: Final = 4
+"""The place of the mount point in a line of mountinfo."""
+
+_NETWORK_TYPES: Final = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "virtiofs",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "ocfs2",
+        "gfs2",
+    }
+)
+
+
+def prepare_home(home: Path, *, allow_network: bool) -> None:
+    """Make the directory if need be, for its owner only, and refuse one where data could be lost or read."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = home.stat().st_mode
+    except OSError as error:
+        raise StorageUnavailableError(str(home), error.strerror or str(error)) from error
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise UnsupportedStorageError(
+            str(home), "can be written by everybody; take that right away (chmod o-w)"
+        )
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise StorageUnavailableError(str(home), "cannot be written by this user; check its owner and mode")
+    if allow_network:
+        return
+    kind = network_filesystem(home.resolve(), _mounts())
+    if kind is not None:
+        raise UnsupportedStorageError(
+            str(home),
+            f"is on a network filesystem ({kind}), where SQLite can lose or damage data; choose a local "
+            "disk, or set sessiondb.allow_network_filesystem if you are sure that only this machine uses it",
+        )
+
+
+def network_filesystem(path: Path, mountinfo: str) -> str | None:
+    """The type of the filesystem of *path*, if it is one shared over a network."""
+    best, found = -1, ""
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split()
+        if len(fields) <= MOUNT_POINT or not right:
+            continue
+        mount = Path(fields[MOUNT_POINT].encode().decode("unicode_escape"))
+        if path.is_relative_to(mount) and len(mount.parts) >= best:
+            best, found = len(mount.parts), right.split()[0]
+    networked = found in _NETWORK_TYPES or (found.startswith("fuse.") and found != "fuse.lxcfs")
+    return found if networked else None
+
+
+@asynccontextmanager
+async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerator[None]:
+    """Own the home until the end of the block. Another owner is waited for up to *wait* seconds.
+
+    The lock belongs to an open file: it ends with this process, however that ends, and nobody can steal it.
+    """
+    lock = FileLock(home / LOCK_FILE, mode=0o600, thread_local=False)
+    waited = 0.0
+    while not await in_thread(partial(_try_to_own, lock, home, clock)):
+        if waited >= wait:
+            raise StoreBusyError(str(home), await in_thread(partial(describe_owner, home)))
+        await clock.sleep(POLL_SECONDS)
+        waited += POLL_SECONDS
+    try:
+        yield
+    finally:
+        await in_thread(partial(_release, lock, home))
+
+
+def describe_owner(home: Path) -> str:
+    """Who says to own the home; only words, the lock decides."""
+    try:
+        owner = msgspec.json.decode((home / OWNER_FILE).read_bytes(), type=dict[str, object])
+    except (OSError, msgspec.DecodeError):
+        return "another process"
+    return f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
+
+
+def _try_to_own(lock: FileLock, home: Path, clock: Clock) -> bool:
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return False
+    except OSError as error:
+        raise StorageUnavailableError(str(home / LOCK_FILE), error.strerror or str(error)) from error
+    _introduce(home, clock)
+    return True
+
+
+def _release(lock: FileLock, home: Path) -> None:
+    with contextlib.suppress(OSError):
+        (home / OWNER_FILE).unlink(missing_ok=True)
+    lock.release()
+
+
+def _introduce(home: Path, clock: Clock) -> None:
+    owner = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": clock.now().isoformat(timespec="seconds"),
+    }
+    with contextlib.suppress(OSError):
+        write_atomically(home / OWNER_FILE, msgspec.json.encode(owner) + b"\n")
+
+
+def _mounts() -> str:
+    try:
+        return MOUNTS.read_text("utf-8")
+    except OSError:
+        return ""  # not Linux: there is no cheap way to tell

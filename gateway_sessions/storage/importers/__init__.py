@@ -1,0 +1,1 @@
+"""Reading what other programs have left."""

@@ -1,0 +1,31 @@
+"""Blocking work in a thread, for the one owner of what it works on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run blocking *work* in a thread.
+
+    A thread cannot be stopped. A cancellation therefore waits until the work is done, or the next piece of
+    work on the same file would run beside it.
+    """
+    done = asyncio.get_running_loop().run_in_executor(None, work)
+    interrupted: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):
+        while not done.done():
+            try:
+                await asyncio.wait({done})
+            except asyncio.CancelledError as cancelled:
+                interrupted = cancelled
+    if interrupted is not None:
+        done.exception()  # its outcome is of no use to anybody
+        raise interrupted
+    return done.result()

@@ -1,0 +1,163 @@
+"""The writer of sessions.json: one task, always the newest state, never in the way of the truth.
+
+Callers wait for the writer, not for a write of their own: whoever changed something before a snapshot began
+is in it, so many callers share one. Entries are read in pages from one view of the database and encoded in a
+thread; neither their number nor a slow disk stops the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from gateway_sessions.core.entry_codec import Dialect
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.snapshot import SnapshotEncoder
+from gateway_sessions.errors import GatewaySessionsError, SnapshotError, StoreStoppedError
+from gateway_sessions.failpoints import failpoint
+from gateway_sessions.ports import Clock
+from gateway_sessions.storage.atomic_file import AtomicFile, Files
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.verbs import meta, upkeep
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME: Final = "sessions.json"
+PAGE: Final = 500
+SHARE_OF_TIME: Final = 0.01
+"""Writing takes no more of the time than this: large files are written less often."""
+LONGEST_PAUSE: Final = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotForm:
+    """How the file is written."""
+
+    dialect: Dialect = Dialect.NATIVE
+    zone: tzinfo
+    interval: timedelta = timedelta(seconds=1)
+
+
+class SessionsJson:
+    """Keeps the file a complete, recent copy of the index."""
+
+    def __init__(
+        self, home: Path, db: SessionDB, clock: Clock, form: SnapshotForm, files: Files | None = None
+    ) -> None:
+        self.path = home / FILE_NAME
+        self._db = db
+        self._clock = clock
+        self._form = form
+        self._files = files or Files()
+        self._written = -1
+        """The generation on disk, as far as we know."""
+        self._waiters: list[asyncio.Future[None]] = []
+        self._urgent = anyio.Event()
+        self._pause = form.interval
+
+    def trust(self, generation: int) -> None:
+        """The file on disk is known to show that generation."""
+        self._written = generation
+
+    async def run(self) -> None:
+        """Write after changes, several in one; at once when somebody waits."""
+        try:
+            while True:
+                await self._change()
+                self._db.changed.clear()
+                waiters, self._waiters = self._waiters, []
+                self._urgent = anyio.Event()
+                await self._write_for(waiters)
+        finally:
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_exception(StoreStoppedError("session store"))
+
+    async def flush(self) -> None:
+        """Return when all that was changed before is in the file, else raise `SnapshotError`."""
+        if self._written == self._db.generation:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._urgent.set()
+        await waiter
+
+    async def _change(self) -> None:
+        """Wait for a change, and for others to join it, unless somebody waits for the file."""
+        async with anyio.create_task_group() as tasks:
+
+            async def gather() -> None:
+                while self._written == self._db.generation:
+                    self._db.changed.clear()
+                    await self._db.changed.wait()
+                await self._clock.sleep(self._pause.total_seconds())
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(gather)
+            await self._urgent.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _write_for(self, waiters: list[asyncio.Future[None]]) -> None:
+        problem: SnapshotError | None = None
+        started = asyncio.get_running_loop().time()
+        try:
+            self._written = await self._write()
+        except (OSError, GatewaySessionsError) as error:
+            problem = SnapshotError(str(self.path), str(error), committed=True)
+            problem.__cause__ = error
+            logger.exception("sessions.json could not be written", extra={"action": "snapshot_failed"})
+        took = timedelta(seconds=asyncio.get_running_loop().time() - started)
+        wanted = took / SHARE_OF_TIME if problem is None else self._pause * 2
+        self._pause = min(max(self._form.interval, wanted), LONGEST_PAUSE)
+        for waiter in waiters:
+            if waiter.done():
+                continue
+            if problem is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(problem)
+
+    async def _write(self) -> int:
+        """Write one generation, whole; the file is the old or the new one whatever happens."""
+        encoder = SnapshotEncoder(self._form.dialect, self._form.zone)
+        async with self._db.view() as reader, self._new_file() as file:
+            generation = await reader.read(meta.generation)
+            await in_thread(lambda: file.write(encoder.header()))
+            after = ""
+            while page := await reader.read(partial(upkeep.key_page, after, PAGE)):
+                await in_thread(partial(_append, file, encoder, page))
+                failpoint("snapshot_page")
+                after = page[-1].session_key
+            tail = encoder.tail(generation, self._clock.now())
+            await in_thread(lambda: file.write(tail))
+            failpoint("snapshot_complete")
+        failpoint("snapshot_replaced")
+        return generation
+
+    @asynccontextmanager
+    async def _new_file(self) -> AsyncGenerator[AtomicFile]:
+        """An atomic file whose every step happens in a thread."""
+        steps = ExitStack()
+        try:
+            yield await in_thread(
+                partial(steps.enter_context, AtomicFile(self.path, files=self._files, keep_backup=True))
+            )
+        except BaseException:
+            await in_thread(partial(steps.__exit__, *sys.exc_info()))
+            raise
+        await in_thread(steps.close)
+
+
+def _append(file: AtomicFile, encoder: SnapshotEncoder, page: list[SessionEntry]) -> None:
+    file.write(encoder.lines(page))

@@ -1,0 +1,108 @@
+-- Sessions, the current entry of each lane, and the log of what happened to them.
+-- Instants are microseconds since the epoch, in UTC.
+
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value ANY NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- A lane lives as long as anything is known of it; its lease tells that a turn is running.
+CREATE TABLE lanes (
+    session_key      TEXT PRIMARY KEY,
+    lease_epoch      INTEGER,
+    lease_token      INTEGER NOT NULL DEFAULT 0,
+    leased_at        INTEGER,
+    attempts         INTEGER NOT NULL DEFAULT 0,
+    moved_session_id TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX lanes_leased ON lanes (lease_epoch) WHERE lease_epoch IS NOT NULL;
+CREATE INDEX lanes_tried ON lanes (session_key) WHERE attempts > 0;
+
+-- One incarnation of a conversation; `entry` keeps the record as it was when the session ended.
+CREATE TABLE sessions (
+    session_id        TEXT PRIMARY KEY,
+    session_key       TEXT NOT NULL,
+    owner             TEXT NOT NULL,
+    platform          TEXT,
+    parent_session_id TEXT,
+    started_at        INTEGER NOT NULL,
+    ended_at          INTEGER,
+    end_reason        TEXT,
+    ends              INTEGER NOT NULL DEFAULT 0,
+    entry             TEXT
+) STRICT;
+
+CREATE INDEX sessions_by_lane ON sessions (session_key, started_at);
+CREATE INDEX sessions_by_parent ON sessions (parent_session_id) WHERE parent_session_id IS NOT NULL;
+
+-- The current session of each lane. A session belongs to at most one lane.
+CREATE TABLE entries (
+    session_key         TEXT NOT NULL UNIQUE,
+    session_id          TEXT NOT NULL UNIQUE,
+    version             INTEGER NOT NULL,
+    created_at          INTEGER NOT NULL,
+    updated_at          INTEGER NOT NULL,
+    last_interaction_at INTEGER NOT NULL,
+    due_at              INTEGER,
+    deferred_boundary   INTEGER,
+    policy_fingerprint  TEXT NOT NULL,
+    platform            TEXT,
+    chat_type           TEXT NOT NULL,
+    owner               TEXT NOT NULL,
+    display_name        TEXT,
+    state               TEXT NOT NULL,
+    state_reason        TEXT,
+    state_since         INTEGER,
+    opened_by           TEXT,
+    reset_had_activity  INTEGER NOT NULL,
+    previous_session_id TEXT,
+    input_tokens        INTEGER NOT NULL,
+    output_tokens       INTEGER NOT NULL,
+    cache_read_tokens   INTEGER NOT NULL,
+    cache_write_tokens  INTEGER NOT NULL,
+    total_tokens        INTEGER NOT NULL,
+    last_prompt_tokens  INTEGER NOT NULL,
+    estimated_cost_usd  REAL NOT NULL,
+    cost_status         TEXT NOT NULL,
+    zone                TEXT,
+    origin              TEXT,
+    model_override      TEXT,
+    reset_policy        TEXT,
+    extra               TEXT
+) STRICT;
+
+CREATE INDEX entries_due ON entries (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX entries_recent ON entries (updated_at);
+CREATE INDEX entries_by_owner ON entries (owner);
+
+CREATE TABLE transitions (
+    change_id   INTEGER PRIMARY KEY,
+    session_key TEXT NOT NULL,
+    session_id  TEXT NOT NULL,
+    at          INTEGER NOT NULL,
+    event       TEXT NOT NULL,
+    from_state  TEXT,
+    to_state    TEXT NOT NULL,
+    reason      TEXT,
+    actor       TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX transitions_by_lane ON transitions (session_key, change_id);
+
+-- Calls of hooks that are still owed, or were given up.
+CREATE TABLE hook_calls (
+    idempotency_key TEXT PRIMARY KEY,
+    hook            TEXT NOT NULL,
+    session_key     TEXT NOT NULL,
+    session_id      TEXT NOT NULL,
+    event           TEXT NOT NULL,
+    payload         TEXT NOT NULL,
+    state           TEXT NOT NULL,
+    attempts        INTEGER NOT NULL,
+    created_at      INTEGER NOT NULL,
+    next_try_at     INTEGER NOT NULL,
+    last_error      TEXT
+) STRICT;
+
+CREATE INDEX hook_calls_owed ON hook_calls (next_try_at) WHERE state = 'owed';

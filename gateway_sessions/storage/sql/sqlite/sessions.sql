@@ -1,0 +1,35 @@
+-- name: session_exists
+-- Whether the id is taken.
+SELECT 1 FROM sessions WHERE session_id = ?
+
+-- name: any_session
+-- Whether there has ever been a session.
+SELECT 1 FROM sessions LIMIT 1
+
+-- name: get_session
+-- Where a session belongs, and whether it has ended.
+SELECT session_key, owner, ended_at, end_reason, ends, entry FROM sessions WHERE session_id = ?
+
+-- name: add_session
+-- A new incarnation of a conversation.
+INSERT INTO sessions (session_id, session_key, owner, platform, parent_session_id, started_at)
+VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: end_session
+-- The session has ended; keep its record so that it can come back. The first reason stands.
+UPDATE sessions SET ended_at = ?, end_reason = ?, ends = ends + 1, entry = ? WHERE session_id = ? AND ended_at IS NULL
+
+-- name: reopen_session
+-- The session goes on, here.
+UPDATE sessions SET ended_at = NULL, end_reason = NULL, entry = NULL, session_key = ?, owner = ?
+WHERE session_id = ?
+
+-- name: add_transition
+-- What happened, and who did it.
+INSERT INTO transitions (change_id, session_key, session_id, at, event, from_state, to_state, reason, actor)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: transitions_of_lane
+-- The latest of them, newest first.
+SELECT at, session_id, event, from_state, to_state, reason, actor
+FROM transitions WHERE session_key = ? ORDER BY change_id DESC LIMIT ?

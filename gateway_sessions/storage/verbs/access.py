@@ -1,0 +1,179 @@
+"""The session for a message: find it, keep it, or put a new one in its place, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.keys import NO_ALIASES, Isolation, identity, owner_of
+from gateway_sessions.core.lifecycle import AccessRules, Event, Keep, Replace, advance, plan_access
+from gateway_sessions.core.policies import AskActiveWork
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.entries import load, put
+from gateway_sessions.storage.verbs.succession import Birth, Change, begin, succeed, transition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A message that wants its session."""
+
+    source: SessionSource
+    key: str
+    """The plain key of the lane."""
+    flags: Isolation
+    new_session_id: str = ""
+    aliases: Mapping[str, str] = field(default_factory=lambda: NO_ALIASES)
+    touch: bool = True
+    """Whether it is a person's message; a heartbeat or a cron job leaves the policy's clock alone."""
+    force_new: bool = False
+    active_work: bool | None = None
+    asked_version: int | None = None
+    """The version for which `active_work` was asked; for any other it is unknown."""
+    known: SessionEntry | None = None
+
+    @property
+    def identity(self) -> str:
+        """The key that no other origin can have."""
+        return identity(self.source, self.flags, self.aliases)
+
+    @property
+    def owner(self) -> str:
+        """Whose session it is."""
+        return owner_of(self.source, self.flags, self.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The session that the message belongs to, as it is stored now."""
+
+    entry: SessionEntry
+    ended: SessionEntry | None = None
+    """The session that had to make room for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFirst:
+    """A reset is due: ask whether work is running on the lane, then come again."""
+
+    session_key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdTaken:
+    """The new session's id exists already: come again with another one."""
+
+
+Outcome: TypeAlias = Granted | AskedFirst | IdTaken
+
+
+def access(request: Request, change: Change) -> Verb[Outcome]:
+    """Return the session that goes on, or the new one that answers the message."""
+    key, entry = yield from _lane_of(request)
+    if entry is None:
+        return (yield from _create(request, change, key))
+    if request.force_new:
+        return (yield from _replace(request, change, entry, EndReason.SESSION_RESET, told=True))
+    plan = plan_access(entry, _rules(request, change, entry))
+    match plan:
+        case Keep():
+            return Granted((yield from _keep(request, change, entry, plan)))
+        case Replace(reason=reason):
+            return (yield from _replace(request, change, entry, reason))
+        case AskActiveWork():
+            return AskedFirst(key, entry.version)
+    assert_never(plan)
+
+
+def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules:
+    answered = request.asked_version == entry.version
+    return AccessRules(
+        now=change.now,
+        policy=change.policy_of(entry),
+        freshness=change.freshness,
+        active_work=request.active_work if answered else None,
+    )
+
+
+def _lane_of(request: Request) -> Verb[tuple[str, SessionEntry | None]]:
+    """The lane's key and entry. A plain key that belongs to another origin gives way to the full identity."""
+    key = request.key
+    entry = yield from load(key, request.known)
+    if entry is not None and _same_origin(entry, request):
+        return key, entry
+    exact = request.identity
+    other = yield from load(exact)
+    return (exact, other) if other is not None or entry is not None else (key, None)
+
+
+def _same_origin(entry: SessionEntry, request: Request) -> bool:
+    origin, source = entry.origin, request.source
+    if origin is None or origin == source:
+        return True
+    return identity(origin, request.flags, request.aliases) == request.identity
+
+
+def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> Verb[SessionEntry]:
+    advance(entry.state, Event.KEPT)
+    if not request.touch:
+        return entry
+    touched = entry.evolve(
+        change.now, last_interaction_at=change.now, deferred_boundary=plan.deferred_boundary
+    )
+    if not plan.fast:
+        return (yield from put(change.scheduled(touched)))
+    now = to_micros(change.now)
+    yield Statement("touch_entry", (touched.version, now, now, entry.session_key))
+    return touched
+
+
+def _create(request: Request, change: Change, key: str) -> Verb[Outcome]:
+    if (yield Statement("session_exists", (request.new_session_id,))):
+        return IdTaken()
+    lanes = yield Statement("get_lane", (key,))
+    moved = lanes[0][2] if lanes else None
+    new = _new_entry(request, change, key)
+    if moved:
+        new = replace(new, opened_by=EndReason.MOVED, previous_session_id=moved)
+        yield Statement("forget_moved", (key,))
+    written = yield from begin(change, new, parent=moved)
+    yield transition(change, written, Birth.CREATED, reason=moved and EndReason.MOVED)
+    return Granted(written)
+
+
+def _replace(
+    request: Request, change: Change, entry: SessionEntry, reason: EndReason, *, told: bool = False
+) -> Verb[Outcome]:
+    if (yield Statement("session_exists", (request.new_session_id,))):
+        return IdTaken()
+    new = replace(
+        _new_entry(request, change, entry.session_key),
+        version=entry.version + 1,
+        opened_by=None if told else reason,
+        reset_had_activity=entry.had_activity,
+        previous_session_id=entry.session_id,
+        zone=entry.zone,
+    )
+    return Granted((yield from succeed(change, entry, new, reason)), ended=entry)
+
+
+def _new_entry(request: Request, change: Change, key: str) -> SessionEntry:
+    source, now = request.source, change.now
+    return SessionEntry(
+        session_key=key,
+        session_id=request.new_session_id,
+        created_at=now,
+        updated_at=now,
+        last_interaction_at=now,
+        origin=source,
+        display_name=source.chat_name,
+        platform=source.platform,
+        chat_type=source.chat_type,
+        owner=request.owner,
+        version=1,
+    )

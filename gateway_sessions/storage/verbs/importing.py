@@ -1,0 +1,37 @@
+"""Writing imported entries; a lane that has a session already keeps it, so an import can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.entries import put
+from gateway_sessions.storage.verbs.meta import remember
+from gateway_sessions.storage.verbs.succession import Birth, Change, transition
+
+IMPORTED = "index_imported"
+"""Set once the file that was found at the first start has been taken in, or there was none."""
+
+
+def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
+    """Write those entries whose lane and session are not known yet; how many that were."""
+    written = 0
+    for entry in entries:
+        if (yield Statement("entry_version", (entry.session_key,))):
+            continue
+        if not (yield Statement("session_exists", (entry.session_id,))):
+            parent = entry.previous_session_id
+            started = (entry.session_id, entry.session_key, entry.owner, entry.platform, parent)
+            yield Statement("add_session", (*started, to_micros(entry.created_at)))
+        stored = yield from put(change.scheduled(replace(entry, version=max(entry.version, 1))))
+        yield transition(change, stored, Birth.IMPORTED)
+        written += 1
+    return written
+
+
+def import_done() -> Verb[None]:
+    """Never look at that file again."""
+    yield from remember(IMPORTED, 1)

@@ -1,0 +1,207 @@
+"""Changes that somebody asks for on a lane that has a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.lifecycle import Event, allows, boundary_to_remember
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.recovery import Recovery, plan_recovery
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry, SessionState
+from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.access import IdTaken
+from gateway_sessions.storage.verbs.entries import load, load_by_session, put, unarchive
+from gateway_sessions.storage.verbs.succession import Change, displaced, end, move_to, succeed, transition
+
+CRASH_LOOP = "crash_loop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnd:
+    """What the end of a turn tells."""
+
+    session_key: str
+    session_id: str | None = None
+    """The session that the turn belonged to; None: whichever the lane has."""
+    last_prompt_tokens: int | None = None
+    known: SessionEntry | None = None
+
+
+def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
+    """A turn has ended. Nothing happens to a lane that has another session by now."""
+    entry = yield from load(turn.session_key, turn.known)
+    if entry is None or turn.session_id not in (None, entry.session_id):
+        return entry
+    tokens = entry.last_prompt_tokens if turn.last_prompt_tokens is None else turn.last_prompt_tokens
+    boundary = boundary_to_remember(entry, change.policy_of(entry), change.now)
+    settled = entry.evolve(
+        change.now,
+        last_interaction_at=change.now,
+        last_prompt_tokens=tokens,
+        opened_by=None,
+        deferred_boundary=boundary,
+    )
+    now = to_micros(change.now)
+    kept = to_micros(boundary) if boundary is not None else None
+    yield Statement("settle_entry", (settled.version, now, now, tokens, kept, turn.session_key))
+    return settled
+
+
+def reset(
+    change: Change, session_key: str, new_session_id: str, display_name: str | None
+) -> Verb[SessionEntry | IdTaken | None]:
+    """Start afresh because a person wants to."""
+    old = yield from load(session_key)
+    if old is None:
+        return None
+    if (yield Statement("session_exists", (new_session_id,))):
+        return IdTaken()
+    new = replace(
+        _blank(change, old),
+        session_id=new_session_id,
+        display_name=display_name if display_name is not None else old.display_name,
+        opened_by=EndReason.SESSION_RESET,
+        reset_had_activity=old.had_activity,
+        previous_session_id=old.session_id,
+    )
+    return (yield from succeed(change, old, new, EndReason.SESSION_RESET))
+
+
+def switch(change: Change, session_key: str, target_id: str, scope: Scope) -> Verb[SessionEntry | None]:
+    """Go on with another existing session here; a lane that holds it now loses it."""
+    old = yield from load(session_key)
+    if old is None or old.session_id == target_id:
+        return old
+    rows = yield Statement("get_session", (target_id,))
+    if not rows or not scope.sees(owner=rows[0][1], session_key=rows[0][0]):
+        raise SessionNotFoundError(target_id)
+    holder = yield from load_by_session(target_id)
+    if holder is not None:
+        lanes = yield Statement("get_lane", (holder.session_key,))
+        if lanes and lanes[0][0] is not None:
+            raise SessionBusyError(holder.session_key, target_id)
+        yield from displaced(change, holder)
+    was = holder or (unarchive(rows[0][5]) if rows[0][5] is not None else _blank(change, old))
+    return (yield from _take_over(change, old, was, target_id))
+
+
+def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
+    """Bring back the session that the last reset of the lane ended, with its record as it was."""
+    current = yield from load(session_key)
+    if current is None:
+        return None
+    target_id = current.previous_session_id
+    if target_id is None:
+        raise NothingToUndoError(session_key, "its session did not replace another one")
+    rows = yield Statement("get_session", (target_id,))
+    if not rows or rows[0][5] is None:
+        raise NothingToUndoError(session_key, f"session {target_id} is gone, or lives on another lane now")
+    yield from end(change, current, EndReason.RESET_UNDONE)
+    was = unarchive(rows[0][5])
+    back = replace(
+        was,
+        session_key=session_key,
+        owner=current.owner,
+        version=current.version + 1,
+        updated_at=change.now,
+        last_interaction_at=change.now,
+        state=SessionState.ACTIVE,
+        state_reason=None,
+        state_since=None,
+        opened_by=None,
+        deferred_boundary=None,
+        zone=current.zone,
+    )
+    return (yield from _reopen(change, current, back, Event.UNDONE, EndReason.RESET_UNDONE))
+
+
+def suspend(change: Change, session_key: str, reason: str) -> Verb[SessionEntry | None]:
+    """The next message starts afresh, whatever the policy says."""
+    entry = yield from load(session_key)
+    if entry is None or entry.suspended:
+        return entry
+    return (yield from move_to(change, entry, Event.SUSPENDED, reason))
+
+
+def mark_resume_pending(change: Change, session_key: str, reason: str) -> Verb[SessionEntry | None]:
+    """The turn was cut off: the session goes on at the next message. None if it may not."""
+    entry = yield from load(session_key)
+    if entry is None or not allows(entry.state, Event.INTERRUPTED):
+        return None
+    return (yield from move_to(change, entry, Event.INTERRUPTED, reason))
+
+
+def clear_resume_pending(change: Change, session_key: str) -> Verb[SessionEntry | None]:
+    """The resumed turn succeeded, so earlier failures no longer count. None if there was no mark."""
+    yield Statement("clear_attempts", (session_key,))
+    entry = yield from load(session_key)
+    if entry is None or not allows(entry.state, Event.RECOVERED):
+        return None
+    return (yield from move_to(change, entry, Event.RECOVERED, None))
+
+
+def cut_off(
+    change: Change, entry: SessionEntry, attempts: int, limit: int, reason: str
+) -> Verb[SessionEntry]:
+    """Count one more interrupted run; resume the session, or suspend it when that keeps failing."""
+    yield Statement("set_attempts", (entry.session_key, attempts))
+    if plan_recovery(attempts, limit) is Recovery.SUSPEND:
+        return (yield from move_to(change, entry, Event.SUSPENDED, CRASH_LOOP))
+    return (yield from move_to(change, entry, Event.INTERRUPTED, reason))
+
+
+def configure(change: Change, session_key: str, settings: Mapping[str, object]) -> Verb[SessionEntry | None]:
+    """Set what a person or operator chose for this session or chat: fields of the entry, by name."""
+    entry = yield from load(session_key)
+    if entry is None or all(getattr(entry, name) == value for name, value in settings.items()):
+        return entry
+    return (yield from put(change.scheduled(entry.evolve(change.now, **settings))))
+
+
+def _blank(change: Change, old: SessionEntry) -> SessionEntry:
+    """The lane's next entry: what belongs to the lane stays, what belonged to the session starts over."""
+    return SessionEntry(
+        session_key=old.session_key,
+        session_id=old.session_id,
+        created_at=change.now,
+        updated_at=change.now,
+        last_interaction_at=change.now,
+        origin=old.origin,
+        display_name=old.display_name,
+        platform=old.platform,
+        chat_type=old.chat_type,
+        owner=old.owner,
+        zone=old.zone,
+        version=old.version + 1,
+    )
+
+
+def _take_over(change: Change, old: SessionEntry, was: SessionEntry, target_id: str) -> Verb[SessionEntry]:
+    yield from end(change, old, EndReason.SESSION_SWITCH)
+    here = replace(
+        _blank(change, old),
+        session_id=target_id,
+        previous_session_id=was.previous_session_id,
+        input_tokens=was.input_tokens,
+        output_tokens=was.output_tokens,
+        cache_read_tokens=was.cache_read_tokens,
+        cache_write_tokens=was.cache_write_tokens,
+        total_tokens=was.total_tokens,
+        last_prompt_tokens=was.last_prompt_tokens,
+        estimated_cost_usd=was.estimated_cost_usd,
+        cost_status=was.cost_status,
+    )
+    return (yield from _reopen(change, old, here, Event.SWITCHED, EndReason.SESSION_SWITCH))
+
+
+def _reopen(
+    change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
+) -> Verb[SessionEntry]:
+    yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
+    written = yield from put(change.scheduled(entry))
+    yield transition(change, written, event, came_from=old.state, reason=reason)
+    return written

@@ -1,0 +1,88 @@
+"""Reads that cross lanes; each takes a scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.entries import decode, load_by_session
+
+FAR_FUTURE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One thing that happened to a session."""
+
+    at: datetime
+    session_id: str
+    event: str
+    from_state: str | None
+    to_state: str
+    reason: str | None
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What is known of a lane besides its session."""
+
+    running: bool = False
+    attempts: int = 0
+    moved_session_id: str | None = None
+
+
+def list_entries(
+    scope: Scope, since: datetime | None, after: SessionEntry | None, limit: int
+) -> Verb[list[SessionEntry]]:
+    """Visible entries, the latest written first, behind the one that ended the page before."""
+    oldest = to_micros(since) if since is not None else -FAR_FUTURE
+    position = (to_micros(after.updated_at), after.session_key) if after is not None else (FAR_FUTURE, "")
+    if scope.sees_everything:
+        rows = yield Statement("list_entries", (oldest, *position, limit))
+    else:
+        owners = msgspec.json.encode(sorted(scope.owners)).decode()
+        rows = yield Statement(
+            "list_entries_of_owners", (owners, scope.session_key, oldest, *position, limit)
+        )
+    return [decode(row) for row in rows]
+
+
+def entry_of_session(session_id: str, scope: Scope) -> Verb[SessionEntry | None]:
+    """The entry that holds a session now, if it is visible."""
+    entry = yield from load_by_session(session_id)
+    if entry is None or not scope.sees(owner=entry.owner, session_key=entry.session_key):
+        return None
+    return entry
+
+
+def lane(session_key: str) -> Verb[Lane]:
+    """Whether a turn runs, how often it was cut off, and what was resumed elsewhere."""
+    rows = yield Statement("get_lane", (session_key,))
+    if not rows:
+        return Lane()
+    lease_epoch, attempts, moved = rows[0]
+    return Lane(running=lease_epoch is not None, attempts=attempts, moved_session_id=moved)
+
+
+def transitions(session_key: str, limit: int) -> Verb[list[Transition]]:
+    """The latest things that happened on a lane, newest first."""
+    rows = yield Statement("transitions_of_lane", (session_key, limit))
+    return [Transition(from_micros(row[0]), *row[1:]) for row in rows]
+
+
+def any_session() -> Verb[bool]:
+    """Whether there has ever been a session."""
+    return bool((yield Statement("any_session")))
+
+
+def count_entries() -> Verb[int]:
+    """How many lanes have a session."""
+    rows = yield Statement("count_entries")
+    return int(rows[0][0])

@@ -1,0 +1,143 @@
+"""Ending a session and putting another in its place: the steps that all changes of a lane share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.lifecycle import Event, advance, due_instant
+from gateway_sessions.core.policies import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.session import SessionEntry, SessionState
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.entries import archive, put
+
+
+class Actor(StrEnum):
+    """Who made a change, for the transition log."""
+
+    PERSON = "person"
+    POLICY = "policy"
+    WATCHER = "watcher"
+    RECOVERY = "recovery"
+    OPERATOR = "operator"
+    IMPORT = "import"
+
+
+class Birth(StrEnum):
+    """How a lane came by its first session, for the transition log."""
+
+    CREATED = "created"
+    IMPORTED = "imported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What every change brings along, so that a verb need not ask the world."""
+
+    now: datetime
+    ids: Iterator[int]
+    """Rising ids for the rows of the transition log, made by the program and not by the database."""
+    actor: Actor
+    policies: PolicyBook
+    freshness: timedelta | None
+    hooks: tuple[str, ...] = ()
+    """The hooks to call for each session that this change ends."""
+
+    def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
+        """The policy that judges this entry."""
+        return self.policies.resolve(
+            entry.platform, entry.chat_type, override=entry.reset_policy, chat_zone=entry.zone
+        )
+
+    def scheduled(self, entry: SessionEntry) -> SessionEntry:
+        """The entry with the instant at which its policy has to be looked at."""
+        policy = self.policy_of(entry)
+        due_at = due_instant(entry, policy, self.freshness)
+        return replace(entry, due_at=due_at, policy_fingerprint=policy.fingerprint)
+
+
+def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[SessionEntry]:
+    """Write a new session and make it the current one of its lane."""
+    started = (
+        entry.session_id,
+        entry.session_key,
+        entry.owner,
+        entry.platform,
+        parent,
+        to_micros(change.now),
+    )
+    yield Statement("add_session", started)
+    return (yield from put(change.scheduled(entry)))
+
+
+def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
+    """End the entry's session and owe the hooks a call; a session that has ended already stays as it is."""
+    rows = yield Statement("get_session", (entry.session_id,))
+    if not rows or rows[0][2] is not None:
+        return False
+    yield Statement("end_session", (to_micros(change.now), str(reason), archive(entry), entry.session_id))
+    for hook in change.hooks:
+        yield Statement("add_hook_call", _hook_call(change, entry, reason, hook))
+    return True
+
+
+def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason) -> Verb[SessionEntry]:
+    """End the old session and begin the new one, which knows what it came from."""
+    yield from end(change, old, reason)
+    written = yield from begin(change, new, parent=old.session_id)
+    yield transition(change, written, Event.RESET, came_from=old.state, reason=reason)
+    return written
+
+
+def move_to(change: Change, entry: SessionEntry, event: Event, reason: str | None) -> Verb[SessionEntry]:
+    """Take an event of the state machine and write the entry; an illegal one raises and changes nothing."""
+    moved = entry.evolve(
+        change.now,
+        state=advance(entry.state, event),
+        state_reason=reason,
+        state_since=change.now if reason is not None else None,
+    )
+    written = yield from put(change.scheduled(moved))
+    yield transition(change, written, event, came_from=entry.state, reason=reason)
+    return written
+
+
+def displaced(change: Change, entry: SessionEntry) -> Verb[None]:
+    """Take the session away from its lane, because another lane goes on with it."""
+    yield Statement("delete_entry", (entry.session_key,))
+    yield Statement("mark_moved", (entry.session_key, entry.session_id))
+    yield transition(change, entry, Event.SWITCHED, came_from=entry.state, reason=EndReason.MOVED)
+
+
+def transition(
+    change: Change,
+    entry: SessionEntry,
+    event: Event | Birth,
+    *,
+    came_from: SessionState | None = None,
+    reason: str | None = None,
+) -> Statement:
+    """Log what led to the entry as it is now."""
+    where = (next(change.ids), entry.session_key, entry.session_id, to_micros(change.now))
+    what = (_text(event), _text(came_from), _text(entry.state), _text(reason), _text(change.actor))
+    return Statement("add_transition", (*where, *what))
+
+
+def _text(word: str | None) -> str | None:
+    """A plain string; the database does not take the subclasses that enums are."""
+    return str(word) if word is not None else None
+
+
+def _hook_call(change: Change, entry: SessionEntry, reason: EndReason, hook: str) -> tuple[object, ...]:
+    now = to_micros(change.now)
+    payload = msgspec.json.encode(
+        {"reason": str(reason), "platform": entry.platform, "chat_type": entry.chat_type, "ended_at": now}
+    ).decode()
+    key = f"{entry.session_id}:{entry.version}:{hook}"
+    return (key, hook, entry.session_key, entry.session_id, "session_finalized", payload, now, now)

@@ -1,0 +1,135 @@
+"""What the runtime does by itself: expire, reschedule, prune, recover. Work comes in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.lifecycle import Event, allows
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.entries import decode, load
+from gateway_sessions.storage.verbs.lanes import cut_off
+from gateway_sessions.storage.verbs.succession import Change, end, move_to, transition
+
+PAGE = 100
+"""Entries per page: small enough that nobody waits long behind one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a walk through entries has come to."""
+
+    instant: int = -(1 << 62)
+    session_key: str = ""
+
+    @classmethod
+    def after(cls, instant: datetime, session_key: str) -> Position:
+        """Just behind one entry."""
+        return cls(to_micros(instant), session_key)
+
+
+def due_page(now: datetime, after: Position) -> Verb[list[SessionEntry]]:
+    """Entries whose policy has to be looked at now."""
+    rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
+    return [decode(row) for row in rows]
+
+
+def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[SessionEntry | None]:
+    """End a due session; None if it was used, or its lane began a turn, since that was planned."""
+    entry = yield from _unchanged(planned)
+    if entry is None or not allows(entry.state, Event.FINALISED):
+        return None
+    yield from end(change, entry, reason)
+    if entry.suspended:
+        yield transition(change, entry, Event.FINALISED, came_from=entry.state, reason=reason)
+        yield Statement(
+            "reschedule_entry", (None, entry.policy_fingerprint, entry.session_key, entry.version)
+        )
+        return entry
+    return (yield from move_to(change, entry, Event.FINALISED, reason))
+
+
+def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
+    """Store when each policy has to be looked at next; an entry written meanwhile has done so itself."""
+    rows: list[tuple[object, ...]] = []
+    for entry in entries:
+        due = change.scheduled(entry)
+        if (due.due_at, due.policy_fingerprint) != (entry.due_at, entry.policy_fingerprint):
+            due_at = to_micros(due.due_at) if due.due_at is not None else None
+            rows.append((due_at, due.policy_fingerprint, entry.session_key, entry.version))
+    yield Statement("reschedule_entry", many=rows)
+    return len(rows)
+
+
+def key_page(after: str, limit: int = PAGE) -> Verb[list[SessionEntry]]:
+    """A page of all entries in key order."""
+    rows = yield Statement("entries_in_key_order", (after, limit))
+    return [decode(row) for row in rows]
+
+
+def stale_page(before: datetime, after: Position) -> Verb[list[SessionEntry]]:
+    """Entries that nobody has written since *before*."""
+    rows = yield Statement(
+        "entries_not_written_since", (to_micros(before), after.instant, after.session_key, PAGE)
+    )
+    return [decode(row) for row in rows]
+
+
+def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionEntry]]:
+    """Forget lanes. Their sessions end, so that a later message never brings the old history back."""
+    pruned: list[SessionEntry] = []
+    for one in planned:
+        entry = yield from _unchanged(one)
+        if entry is None:
+            continue
+        yield from end(change, entry, EndReason.PRUNED)
+        yield Statement("delete_entry", (entry.session_key,))
+        yield Statement("delete_idle_lane", (entry.session_key,))
+        pruned.append(entry)
+    return pruned
+
+
+def mark_recent(
+    change: Change, since: datetime, after: str, limit: int
+) -> Verb[tuple[list[SessionEntry], str | None]]:
+    """Treat sessions used lately as cut off; also the key to go on after, or None at the end."""
+    rows = yield Statement("entries_active_since", (to_micros(since), after, PAGE))
+    marked: list[SessionEntry] = []
+    for entry in map(decode, rows):
+        lanes = yield Statement("get_lane", (entry.session_key,))
+        attempts = (lanes[0][1] if lanes else 0) + 1
+        marked.append((yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)))
+    return marked, (marked[-1].session_key if len(rows) == PAGE else None)
+
+
+def adopt(change: Change, epoch: int, limit: int) -> Verb[list[SessionEntry]]:
+    """Free the leases of earlier processes; their turns were cut off, and exactly theirs."""
+    rows = yield Statement("lanes_leased_before", (epoch,))
+    interrupted: list[SessionEntry] = []
+    for session_key, attempts in rows:
+        entry = yield from load(session_key)
+        if entry is not None and allows(entry.state, Event.INTERRUPTED):
+            reason = ResumeReason.RESTART_INTERRUPTED
+            interrupted.append((yield from cut_off(change, entry, attempts + 1, limit, reason)))
+    yield Statement("free_lanes_leased_before", (epoch,))
+    return interrupted
+
+
+def tried_lanes() -> Verb[dict[str, int]]:
+    """How often in a row each lane's turn was cut off."""
+    rows = yield Statement("tried_lanes")
+    return {str(row[0]): int(row[1]) for row in rows}
+
+
+def _unchanged(planned: SessionEntry) -> Verb[SessionEntry | None]:
+    """The entry, if it is still the one planned for and no turn runs on its lane."""
+    entry = yield from load(planned.session_key)
+    if entry is None or (entry.version, entry.session_id) != (planned.version, planned.session_id):
+        return None
+    lanes = yield Statement("get_lane", (entry.session_key,))
+    return None if lanes and lanes[0][0] is not None else entry
