@@ -1,0 +1,42 @@
+"""Configuration: read once at the edge, checked as a whole, then frozen.
+
+What is written (YAML, references to the environment, overriding variables) is known to `reading` and what it
+uses; everybody else sees the records of `model` and `sections`, which import neither pydantic nor YAML.
+"""
+
+from gateway_sessions.config.loading import load_config, parse_config
+from gateway_sessions.config.model import Config
+from gateway_sessions.config.sections import (
+    AgentConfig,
+    CacheConfig,
+    ChatTypeConfig,
+    Durability,
+    ExpiryWatcherConfig,
+    HooksConfig,
+    PlatformConfig,
+    PrivacyConfig,
+    Provider,
+    SessionDBConfig,
+    SessionsJsonConfig,
+    SnapshotMode,
+)
+from gateway_sessions.config.zones import system_zone_name
+
+__all__ = [
+    "AgentConfig",
+    "CacheConfig",
+    "ChatTypeConfig",
+    "Config",
+    "Durability",
+    "ExpiryWatcherConfig",
+    "HooksConfig",
+    "PlatformConfig",
+    "PrivacyConfig",
+    "Provider",
+    "SessionDBConfig",
+    "SessionsJsonConfig",
+    "SnapshotMode",
+    "load_config",
+    "parse_config",
+    "system_zone_name",
+]

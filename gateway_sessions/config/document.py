@@ -1,0 +1,167 @@
+"""YAML text as plain values, with the line of every key.
+
+Of YAML only what a configuration needs is understood: scalars of the core schema of YAML 1.2, so that `off`
+and `no` are words, `08` is eight and `4:00` is not 240; no tags, no merge keys, no equal keys. In a value,
+`${NAME}` and `${NAME:-default}` stand for environment variables and `$${` for a literal `${`. What is not
+quoted gets its type after that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import yaml
+from yaml.composer import ComposerError
+
+from gateway_sessions.config.draft import MAX_DEPTH, ROOT_NAME, Draft, KeyPath, dotted
+from gateway_sessions.errors import ConfigProblem
+
+_CONSTANTS: Final = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+# More digits than any setting has stay text: converting them takes long, or fails.
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,3})?")
+_REFERENCE = re.compile(
+    r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}|(?P<broken>\$\{)", re.ASCII
+)
+_PLAIN_TAGS: Final = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
+def read_yaml(draft: Draft, text: str, environ: Mapping[str, str] | None) -> None:
+    """Fill the draft with the values and lines of a YAML text; without *environ*, `${…}` is left as it is."""
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        problem = error.problem or ""
+        unfinished = "end of stream" in problem or "stream end" in problem
+        mark = error.context_mark if unfinished else error.problem_mark
+        _refuse(draft, _explained(problem, error.context or ""), mark.line + 1 if mark else None)
+    except yaml.reader.ReaderError as error:
+        _refuse(draft, "it holds a control character", text.count("\n", 0, error.position) + 1)
+    except ValueError:
+        _refuse(draft, "it holds an escape sequence or a version that does not exist", None)
+    else:
+        draft.values = _NodeReader(draft, environ).value(root, ()) if root else None
+
+
+def scalar(text: str) -> Any:
+    """Return what a word stands for: null, true, false, a number, or itself."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes, and no deeper than their reader can follow."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.yaml_implicit_resolvers = {}  # `scalar` decides
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            mark = cast("Any", self).peek_event().start_mark
+            raise ComposerError(None, None, f"nested more than {MAX_DEPTH} levels deep", mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+class _NodeReader:
+    """Turns nodes into values; a node that is used in many places is read once."""
+
+    def __init__(self, draft: Draft, environ: Mapping[str, str] | None) -> None:
+        self._draft = draft
+        self._environ = environ
+        self._known: dict[int, Any] = {}
+        self._open: set[int] = set()
+
+    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+        self._draft.lines.setdefault(path, node.start_mark.line + 1)
+        if id(node) in self._open:
+            self._draft.reject(path, "contains itself")
+            return None
+        if id(node) not in self._known:
+            self._open.add(id(node))
+            self._known[id(node)] = self._read(node, path)
+            self._open.discard(id(node))
+        return self._known[id(node)]
+
+    def _read(self, node: yaml.Node, path: KeyPath) -> Any:
+        if node.tag not in _PLAIN_TAGS:
+            self._draft.reject(path, "carries a tag, which has no meaning here")
+            return None
+        match node:
+            case yaml.ScalarNode():
+                text = self._substituted(node.value, path)
+                return scalar(text) if node.style is None and text is not None else text
+            case yaml.SequenceNode():
+                return [self.value(one, (*path, index)) for index, one in enumerate(node.value)]
+            case _:
+                return self._block(node, path)
+
+    def _block(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
+        block: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._note(path, "holds a key that is no text", line)
+                continue
+            key = (*path, key_node.value)
+            if key_node.value in block:
+                self._note(key, f"is set already on line {self._draft.lines[key]}", line)
+                continue
+            self._draft.lines[key] = line
+            block[key_node.value] = self.value(value_node, key)
+        return block
+
+    def _note(self, path: KeyPath, message: str, line: int) -> None:
+        self._draft.note(ConfigProblem(dotted(path), message, line))
+
+    def _substituted(self, text: str, path: KeyPath) -> str | None:
+        """Fill the environment into the text; None after telling what is missing."""
+        if self._environ is None or "${" not in text:
+            return text
+        environ, missing = self._environ, list[str]()
+
+        def replacement(found: re.Match[str]) -> str:
+            name, default = found["name"], found["default"]
+            if found["broken"]:
+                missing.append("holds '${' without a name and '}'; write '$${' for a literal one")
+            if not name:
+                return "${"
+            if default is not None:
+                return environ.get(name) or default.removeprefix(":-")
+            if name not in environ:
+                missing.append(f"needs the environment variable {name}, which is not set")
+            return environ.get(name, "")
+
+        filled = _REFERENCE.sub(replacement, text)
+        for message in missing:
+            self._draft.reject(path, message)
+        return None if missing else filled
+
+
+def _refuse(draft: Draft, why: str, line: int | None) -> None:
+    draft.note(ConfigProblem(ROOT_NAME, f"is not valid YAML: {why}", line))
+
+
+def _explained(problem: str, context: str) -> str:
+    """Choose the parser's words, or better ones; never the text itself, of which parts may be secret."""
+    if "alias" in f"{context} {problem}":
+        return "an alias names no anchor; quote a text that begins with '*'"
+    if "anchor" in f"{context} {problem}":
+        return "an anchor has no name, or that of another; quote a text that begins with '&'"
+    if "cannot start any token" in problem:
+        tab = "'\\t'" in problem
+        return "spaces must indent, not tabs" if tab else "quote a text that begins with such a character"
+    return problem or context

@@ -1,0 +1,137 @@
+"""A configuration while it is read: plain values, where each was written, and what is wrong so far."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, Final, TypeAlias, cast
+
+from gateway_sessions.errors import ConfigError, ConfigProblem
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+MAX_DEPTH: Final = 32
+MAX_VALUES: Final = 20_000
+MAX_PROBLEMS: Final = 100
+MAX_KEY_SHOWN: Final = 160
+MAX_NUMBER: Final = 2**63
+ROOT_NAME: Final = "configuration"
+
+_PLAIN_KEY = re.compile(r"[\w-]+", re.ASCII)
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class Draft:
+    """Collects problems instead of raising them, so that all are told at once."""
+
+    origin: str
+    values: Any = None
+    lines: dict[KeyPath, int] = field(default_factory=dict[KeyPath, int])
+    variables: dict[KeyPath, str] = field(default_factory=dict[KeyPath, str])
+    """What set the value there, in words, if it was an environment variable."""
+    problems: list[ConfigProblem] = field(default_factory=list[ConfigProblem])
+    set_aside: set[KeyPath] = field(default_factory=set[KeyPath])
+    """Where something was found wrong already; what else is wrong there would only follow from it."""
+
+    def complain(self, path: KeyPath, message: str, suggestion: str | None = None) -> None:
+        """Note what is wrong with the value at that path. No message may show a value: it may be a secret."""
+        where, line = dotted(path), None
+        for length in range(len(path), 0, -1):
+            place = path[:length]
+            if place in self.variables:
+                where = self.variables[place]
+                break
+            if place in self.lines:
+                line = self.lines[place]
+                break
+        self.note(ConfigProblem(where, message, line if path else self.lines.get(()), suggestion))
+
+    def note(self, problem: ConfigProblem) -> None:
+        """Keep a problem to be told, once, and not endlessly many."""
+        if len(self.problems) < MAX_PROBLEMS and problem not in self.problems:
+            self.problems.append(problem)
+
+    def reject(self, path: KeyPath, message: str) -> None:
+        """Note what makes a value unreadable; None stands in its place."""
+        self.complain(path, message)
+        self.set_aside.add(path)
+
+    def drop(self, path: KeyPath) -> None:
+        """Set the value at that path aside, if it is still there; a list goes as a whole."""
+        path = tuple(takewhile(lambda key: isinstance(key, str), path))
+        self.set_aside.add(path)
+        with suppress(KeyError, TypeError):
+            block = self.values
+            for key in path[:-1]:
+                block = block[key]
+            del block[path[-1]]
+
+    def raise_problems(self) -> None:
+        """Raise `ConfigError` if anything is wrong, in the order of the file."""
+        if self.problems:
+            ordered = sorted(self.problems, key=lambda one: (one.line is None, one.line or 0))
+            raise ConfigError(self.origin, ordered)
+
+
+def dotted(path: KeyPath) -> str:
+    """Write the path as people do: `platforms.telegram.chat_types`."""
+    text = ""
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            shown = key[:MAX_KEY_SHOWN]
+            text += ("." if text else "") + (shown if _PLAIN_KEY.fullmatch(shown) else json.dumps(shown))
+    return text or ROOT_NAME
+
+
+def make_plain(draft: Draft) -> None:
+    """Replace the draft's values by a copy of dicts, lists and scalars that shares nothing and is bounded."""
+    copied = _Copier(draft).copy(draft.values, ())
+    if copied is None or () in draft.set_aside:
+        copied = {}
+    if not isinstance(copied, dict):
+        draft.complain((), "must be a block of keys")
+        copied = {}
+    draft.values = copied
+
+
+class _Copier:
+    """Copies values within bounds: they may be nested without end, or share parts that make them explode."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._left = MAX_VALUES
+
+    def copy(self, value: object, path: KeyPath) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            self._draft.reject((), f"holds more than {MAX_VALUES} values")
+        elif len(path) > MAX_DEPTH:
+            self._draft.reject(path[:1], f"is nested more than {MAX_DEPTH} levels deep")
+        elif isinstance(value, Mapping):
+            return self._block(cast("Mapping[object, object]", value), path)
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+            sequence = cast("Sequence[object]", value)
+            return [self.copy(one, (*path, index)) for index, one in enumerate(sequence)]
+        elif isinstance(value, str) and _UNUSABLE.search(value):
+            self._draft.reject(path, "must be text of one line without control characters")
+        elif isinstance(value, int) and abs(value) >= MAX_NUMBER:
+            self._draft.reject(path, "is too large a number")
+        else:
+            return value
+        return None
+
+    def _block(self, block: Mapping[object, object], path: KeyPath) -> dict[str, Any]:
+        copied: dict[str, Any] = {}
+        for key, value in block.items():
+            if not isinstance(key, str) or not key or _UNUSABLE.search(key):
+                self._draft.complain(path, "holds a key that is no text of one line")
+            else:
+                copied[key] = self.copy(value, (*path, key))
+        return copied

@@ -1,0 +1,46 @@
+"""Where a configuration comes from: a file and the environment, read once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from gateway_sessions.config.model import Config
+from gateway_sessions.errors import ConfigError, ConfigProblem
+
+MAX_BYTES: Final = 256 * 1024
+
+
+def load_config(
+    path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None
+) -> Config:
+    """Return the configuration in a YAML file, or the default one, as the environment overrides it."""
+    known = os.environ if environ is None else environ
+    if path is None:
+        return parse_config("", origin="environment", environ=known)
+    return parse_config(_text_of(Path(path)), origin=str(path), environ=known)
+
+
+def parse_config(text: str, *, origin: str, environ: Mapping[str, str]) -> Config:
+    """Return the configuration in a YAML text, as the environment overrides it; errors name *origin*."""
+    # Imported when needed: pydantic and YAML would double the time that importing the package takes.
+    from gateway_sessions.config.reading import read_text  # noqa: PLC0415
+
+    return read_text(Config, text, origin=origin, environ=environ)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(str(path), [ConfigProblem("file", f"cannot be read: {error.strerror}")]) from error
+    if len(content) > MAX_BYTES:
+        raise ConfigError(str(path), [ConfigProblem("file", f"is larger than {MAX_BYTES} bytes")])
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(str(path), [ConfigProblem("file", "is not UTF-8 text", line)]) from None

@@ -1,0 +1,97 @@
+"""The whole configuration as one frozen record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Self
+
+from gateway_sessions.config.sections import (
+    AgentConfig,
+    CacheConfig,
+    ExpiryWatcherConfig,
+    HooksConfig,
+    PlatformConfig,
+    PrivacyConfig,
+    SessionDBConfig,
+    SessionsJsonConfig,
+    off_or_time,
+)
+from gateway_sessions.config.zones import similar_zone, system_zone_name
+from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.policies import PolicyBook, SessionResetPolicy
+from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything that can be set; without arguments, the defaults."""
+
+    group_sessions_per_user: bool = True
+    thread_sessions_per_user: bool = False
+    allow_unidentified_sources: bool = False
+    session_store_max_age: timedelta | None = None
+    """How long an unused entry is kept; None: for ever."""
+    timezone: str | None = None
+    """The zone of policies that name none; None: the machine's."""
+    session_reset: SessionResetPolicy = field(default_factory=SessionResetPolicy)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
+    sessions_json: SessionsJsonConfig = field(default_factory=SessionsJsonConfig)
+    expiry_watcher: ExpiryWatcherConfig = field(default_factory=ExpiryWatcherConfig)
+    hooks: HooksConfig = field(default_factory=HooksConfig)
+    cache: CacheConfig = field(default_factory=CacheConfig)
+    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
+    platforms: Mapping[str, PlatformConfig] = field(default_factory=dict[str, PlatformConfig])
+    """By name, written as message sources write it: in lower case."""
+
+    def __post_init__(self) -> None:
+        platforms = {name.strip().lower(): platform for name, platform in self.platforms.items()}
+        problems = [*self._problems()]
+        if len(platforms) != len(self.platforms) or "" in platforms:
+            problems.append(ConfigProblem("platforms", "must be named, each differently in lower case"))
+        if problems:
+            raise ConfigError("configuration", problems)
+        object.__setattr__(self, "platforms", MappingProxyType(platforms))
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """Return the configuration that the keys of a file would give, without the environment."""
+        # Imported when needed: pydantic and YAML would double the time that importing the package takes.
+        from gateway_sessions.config.reading import read_mapping  # noqa: PLC0415
+
+        return read_mapping(cls, values)
+
+    def policy_book(self, system_zone: str | None = None) -> PolicyBook:
+        """Return all reset policies; *system_zone*, else the machine's, counts where none is named."""
+        policies = {name: one.session_reset for name, one in self.platforms.items() if one.session_reset}
+        chat_types = {
+            (name, kind): chat_type.session_reset
+            for name, platform in self.platforms.items()
+            for kind, chat_type in platform.chat_types.items()
+            if chat_type.session_reset
+        }
+        return PolicyBook(
+            default=self.session_reset,
+            by_platform=policies,
+            by_chat_type=chat_types,
+            zone_name=self.timezone or system_zone or system_zone_name(),
+        )
+
+    def get_reset_policy(self, platform: str, chat_type: str = "dm") -> SessionResetPolicy:
+        """Return the policy of a chat type on a platform, else the platform's, else the default one."""
+        return self.policy_book("UTC").resolve(platform.strip().lower(), chat_type).policy
+
+    def _problems(self) -> list[ConfigProblem]:
+        problems: list[ConfigProblem] = []
+        if finding := off_or_time("session_store_max_age_days", self.session_store_max_age):
+            problems.append(ConfigProblem(*finding))
+        if self.timezone is not None:
+            try:
+                zone_named(self.timezone)
+            except InvalidPolicyError as error:
+                suggestion = similar_zone(self.timezone)
+                problems.append(ConfigProblem("timezone", error.problem, suggestion=suggestion))
+        return problems

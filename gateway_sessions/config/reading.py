@@ -1,0 +1,191 @@
+"""From what is written to a configuration: each step goes on after a mistake, and all are told at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from gateway_sessions.config.document import read_yaml
+from gateway_sessions.config.draft import MAX_PROBLEMS, Draft, KeyPath, make_plain
+from gateway_sessions.config.environment import merge, overrides
+from gateway_sessions.config.schema import KEYS, Block, ConfigKeys, PlatformKeys, PolicyKeys
+from gateway_sessions.config.sections import (
+    AgentConfig,
+    CacheConfig,
+    ChatTypeConfig,
+    ExpiryWatcherConfig,
+    HooksConfig,
+    PlatformConfig,
+    PrivacyConfig,
+    SessionDBConfig,
+    SessionsJsonConfig,
+)
+from gateway_sessions.config.wording import worded
+from gateway_sessions.config.zones import similar_zone
+from gateway_sessions.core.context import HomeChannel
+from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
+from gateway_sessions.errors import ConfigError, InvalidPolicyError
+
+T = TypeVar("T")
+
+_SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "agent": AgentConfig,
+        "sessiondb": SessionDBConfig,
+        "sessions_json": SessionsJsonConfig,
+        "expiry_watcher": ExpiryWatcherConfig,
+        "hooks": HooksConfig,
+        "cache": CacheConfig,
+        "privacy": PrivacyConfig,
+    }
+)
+
+
+def read_text(make: Callable[..., T], text: str, *, origin: str, environ: Mapping[str, str]) -> T:
+    """Return what *make* builds of a YAML text and of the variables that override it."""
+    draft = Draft(origin)
+    read_yaml(draft, text, environ)
+    make_plain(draft)
+    _spell_out(draft.values)
+    for override in overrides(draft, environ, KEYS):
+        _spell_out(override)
+        merge(draft.values, override)
+    make_plain(draft)
+    return _assembled(make, draft)
+
+
+def read_mapping(make: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Return what *make* builds of the keys and values of a file."""
+    draft = Draft("configuration", values)
+    make_plain(draft)
+    _spell_out(draft.values)
+    return _assembled(make, draft)
+
+
+def _spell_out(values: dict[str, Any]) -> None:
+    """Replace each word that stands for a block by that block."""
+    if isinstance(word := values.get("sessions_json"), str):
+        values["sessions_json"] = {"mode": word}
+    blocks = [values]
+    for platform in _blocks_in(values, "platforms"):
+        blocks += [platform, *_blocks_in(platform, "chat_types")]
+    for block in blocks:
+        preset = block.get("session_reset")
+        if isinstance(preset, str) and preset in PRESETS:
+            block["session_reset"] = keys = PRESETS[preset].to_dict()
+            keys["timezone"] = keys.pop("zone")
+
+
+def _blocks_in(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    named: Any = values.get(key)
+    parts: list[Any] = [*named.values()] if isinstance(named, dict) else []
+    return [part for part in parts if isinstance(part, dict)]
+
+
+def _assembled(make: Callable[..., T], draft: Draft) -> T:
+    keys = _checked(draft)
+    settings = _given(keys)
+    for name, build in _SECTIONS.items():
+        if name in settings:
+            settings[name] = _built(draft, build, _given(settings[name]))
+    default = _policy(draft, ("session_reset",), settings.get("session_reset"), SessionResetPolicy())
+    settings["session_reset"] = default
+    platforms: dict[str, PlatformKeys] = settings.get("platforms", {})
+    settings["platforms"] = {name: _platform(draft, name, keys, default) for name, keys in platforms.items()}
+    config = _built(draft, make, settings)
+    draft.raise_problems()
+    return config
+
+
+def _checked(draft: Draft) -> ConfigKeys:
+    """Return the keys with values of the right types; tell the others and set them aside."""
+    while True:
+        try:
+            return ConfigKeys.model_validate(draft.values)
+        except ValidationError as error:
+            findings = error.errors(include_url=False)
+        for finding in findings[:MAX_PROBLEMS]:
+            # Of a value that could not be read, only its key can be wrong on its own account.
+            if finding["type"] == "extra_forbidden" or finding["loc"] not in draft.set_aside:
+                draft.complain(finding["loc"], *worded(finding))
+        for finding in findings:
+            draft.drop(finding["loc"][:-1] if finding["type"] == "missing" else finding["loc"])
+
+
+def _given(block: Block) -> dict[str, Any]:
+    """Return what the block says, named as the fields of our records are: without units."""
+    names = {key: key.removesuffix("_seconds").removesuffix("_days") for key in block.model_fields_set}
+    return {name: getattr(block, key) for key, name in names.items()}
+
+
+def _built(draft: Draft, build: Callable[..., T], settings: Mapping[str, Any]) -> T:
+    """Build the record, or a default one after telling what it refuses."""
+    try:
+        return build(**settings)
+    except ConfigError as error:
+        for problem in error.problems:
+            draft.complain(tuple(problem.path.split(".")), problem.message, problem.suggestion)
+        return build()
+
+
+def _platform(draft: Draft, name: str, keys: PlatformKeys, default: SessionResetPolicy) -> PlatformConfig:
+    path = ("platforms", name)
+    settings = _given(keys)
+    if "session_reset" in settings:
+        settings["session_reset"] = _policy(draft, (*path, "session_reset"), keys.session_reset, default)
+    base = settings.get("session_reset", default)
+    chat_types: dict[str, ChatTypeConfig] = {}
+    for kind, chat_type in settings.get("chat_types", {}).items():
+        below = (*path, "chat_types", kind, "session_reset")
+        own = _policy(draft, below, chat_type.session_reset, base) if chat_type.session_reset else None
+        chat_types[kind] = ChatTypeConfig(session_reset=own)
+    settings["chat_types"] = chat_types
+    if channel := settings.get("home_channel"):
+        settings["home_channel"] = HomeChannel(platform=name.strip().lower(), **_given(channel))
+    return PlatformConfig(**settings)
+
+
+def _policy(
+    draft: Draft, path: KeyPath, keys: PolicyKeys | None, base: SessionResetPolicy
+) -> SessionResetPolicy:
+    """Change the policy of the level above as the keys say; tell what fits no policy, and leave it."""
+    if keys is None:
+        return base
+    told = {aside[-1] for aside in draft.set_aside if aside[:-1] == path}
+    fields = _policy_fields(keys, base, told)
+    while True:
+        try:
+            return replace(base, **fields)
+        except InvalidPolicyError as error:
+            wrong = error
+        key = "timezone" if wrong.field == "zone" else wrong.field
+        if key not in told:
+            draft.complain((*path, key), wrong.problem, _similar(wrong))
+        told.add(key)
+        if fields.pop(wrong.field, None) is None:
+            return base
+
+
+def _policy_fields(keys: PolicyKeys, base: SessionResetPolicy, told: set[str | int]) -> dict[str, Any]:
+    """Return what the keys change, and what a change of mode brings with it."""
+    fields = _given(keys)
+    if "timezone" in fields:
+        fields["zone"] = fields.pop("timezone")
+    if "mode" in told:  # nobody knows which was meant: take one that fits, and check the rest
+        fields["mode"] = ResetMode.CRON if fields.get("cron") else ResetMode.BOTH
+        told.add("require")
+    # These two belong to one mode each, and are not handed down to another.
+    mode = fields.get("mode", base.mode)
+    if mode is not ResetMode.CRON:
+        fields.setdefault("cron", None)
+    if mode is not ResetMode.BOTH:
+        fields.setdefault("require", Require.ANY)
+    return fields
+
+
+def _similar(error: InvalidPolicyError) -> str | None:
+    return similar_zone(error.value) if error.field == "zone" and isinstance(error.value, str) else None

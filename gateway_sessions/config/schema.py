@@ -1,0 +1,206 @@
+"""The keys of a configuration and the types of their values, as pydantic checks them.
+
+Names are the keys as they are written. Defaults and limits belong to the records that are made of them, so a
+key that is not given stays absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+from gateway_sessions.config.key_tree import KeyTree
+from gateway_sessions.config.sections import Durability, Provider, SnapshotMode
+from gateway_sessions.core.entry_codec import Dialect
+from gateway_sessions.core.policies import Require, ResetMode
+from gateway_sessions.core.source import check_identifier
+from gateway_sessions.errors import InvalidSourceError
+
+ABSENT: Final[Any] = None
+OWN: Final = "own"
+"""The type of an error whose message is ours."""
+
+
+def _duration(unit: str, *, off: bool = False) -> Callable[[object], timedelta | None]:
+    """Make a reader of a number of *unit*; if *off*, zero stands for None."""
+
+    def read(value: object) -> timedelta | None:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise PydanticCustomError(OWN, "must be a number of {unit}", {"unit": unit})
+        if off and not value:
+            return None
+        try:
+            return timedelta(**{unit: value})
+        except (OverflowError, ValueError):
+            raise PydanticCustomError(OWN, "must be a century at most") from None
+
+    return read
+
+
+def _identifier(value: object) -> object:
+    """Platforms hand out numbers, and people write them as numbers."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    try:
+        check_identifier("", text)
+    except InvalidSourceError as error:
+        raise PydanticCustomError(OWN, "{problem}", {"problem": error.problem}) from None
+    return text
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError(OWN, "must not be empty")
+    return text
+
+
+def _whole_days(value: object) -> timedelta | None:
+    if isinstance(value, float):
+        raise PydanticCustomError(OWN, "must be a whole number of days")
+    return _duration("days", off=True)(value)
+
+
+Text: TypeAlias = Annotated[str, AfterValidator(_not_empty)]
+Identifier: TypeAlias = Annotated[Text, BeforeValidator(_identifier)]
+Seconds: TypeAlias = Annotated[timedelta, PlainValidator(_duration("seconds"))]
+SecondsOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_duration("seconds", off=True))]
+DaysOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_whole_days)]
+
+CHOICE: Final = Field(ABSENT, strict=False)
+"""Of an enum, whose values are written as words."""
+
+EMPTY: Final = BeforeValidator(lambda value: {} if value is None else value)
+"""A block whose keys are all commented out is null, and means an empty one."""
+
+
+class Block(BaseModel):
+    """Keys with exact types, and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class PolicyKeys(Block):
+    """`session_reset`, at any level."""
+
+    mode: ResetMode = CHOICE
+    at_hour: int = ABSENT
+    idle_minutes: int = ABSENT
+    cron: Text | None = ABSENT
+    require: Require = CHOICE
+    grace_minutes: int = ABSENT
+    timezone: Text | None = ABSENT
+    notify: bool = ABSENT
+    notify_exclude_platforms: list[Text] = ABSENT
+    bg_process_max_age_hours: int = ABSENT
+
+
+class AgentKeys(Block):
+    """`agent`."""
+
+    gateway_auto_continue_freshness: SecondsOrOff = ABSENT
+    gateway_timeout: SecondsOrOff = ABSENT
+    max_restart_attempts: int = ABSENT
+
+
+class SessionDBKeys(Block):
+    """`sessiondb`."""
+
+    provider: Provider = CHOICE
+    url: Text | None = ABSENT
+    durability: Durability = CHOICE
+    allow_network_filesystem: bool = ABSENT
+
+
+class SessionsJsonKeys(Block):
+    """`sessions_json`."""
+
+    mode: SnapshotMode = CHOICE
+    format: Dialect = CHOICE
+    interval_seconds: Seconds = ABSENT
+
+
+class ExpiryWatcherKeys(Block):
+    """`expiry_watcher`."""
+
+    first_pass_seconds: Seconds = ABSENT
+    interval_seconds: Seconds = ABSENT
+    prune_interval_seconds: Seconds = ABSENT
+
+
+class HooksKeys(Block):
+    """`hooks`."""
+
+    timeout_seconds: Seconds = ABSENT
+    max_attempts: int = ABSENT
+    retry_seconds: Seconds = ABSENT
+    concurrency: int = ABSENT
+
+
+class CacheKeys(Block):
+    """`cache`."""
+
+    entries: int = ABSENT
+
+
+class PrivacyKeys(Block):
+    """`privacy`."""
+
+    redact_pii: bool = ABSENT
+
+
+class HomeChannelKeys(Block):
+    """`home_channel` of a platform."""
+
+    chat_id: Identifier
+    name: Text = ABSENT
+    thread_id: Identifier | None = ABSENT
+
+
+class ChatTypeKeys(Block):
+    """One of a platform's `chat_types`."""
+
+    session_reset: Annotated[PolicyKeys, EMPTY] = ABSENT
+
+
+class PlatformKeys(Block):
+    """One of the `platforms`."""
+
+    enabled: bool = ABSENT
+    session_reset: Annotated[PolicyKeys, EMPTY] = ABSENT
+    chat_types: Annotated[dict[str, Annotated[ChatTypeKeys, EMPTY]], EMPTY] = ABSENT
+    home_channel: HomeChannelKeys | None = ABSENT
+
+
+class ConfigKeys(Block):
+    """The top level."""
+
+    group_sessions_per_user: bool = ABSENT
+    thread_sessions_per_user: bool = ABSENT
+    allow_unidentified_sources: bool = ABSENT
+    session_store_max_age_days: DaysOrOff = ABSENT
+    timezone: Text | None = ABSENT
+    session_reset: Annotated[PolicyKeys, EMPTY] = ABSENT
+    agent: Annotated[AgentKeys, EMPTY] = ABSENT
+    sessiondb: Annotated[SessionDBKeys, EMPTY] = ABSENT
+    sessions_json: Annotated[SessionsJsonKeys, EMPTY] = ABSENT
+    expiry_watcher: Annotated[ExpiryWatcherKeys, EMPTY] = ABSENT
+    hooks: Annotated[HooksKeys, EMPTY] = ABSENT
+    cache: Annotated[CacheKeys, EMPTY] = ABSENT
+    privacy: Annotated[PrivacyKeys, EMPTY] = ABSENT
+    platforms: Annotated[dict[str, Annotated[PlatformKeys, EMPTY]], EMPTY] = ABSENT
+
+
+def _tree(annotation: Any) -> KeyTree:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {key: _tree(one.annotation) for key, one in annotation.model_fields.items()}
+    trees = [tree for part in get_args(annotation) if (tree := _tree(part))]
+    if not trees:
+        return {}
+    return {"*": trees[0]} if get_origin(annotation) is dict else trees[0]
+
+
+KEYS: Final = _tree(ConfigKeys)
+"""All keys there are."""

@@ -1,0 +1,54 @@
+"""The zone of this machine, and the zone somebody may have meant."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+from zoneinfo import available_timezones
+
+from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.errors import InvalidPolicyError
+
+_ETC: Final = Path("/etc")
+_IN_ZONE_DATABASE = re.compile(r"zoneinfo[^/]*/(.+)$")
+
+
+def system_zone_name(environ: Mapping[str, str] | None = None, *, etc: Path = _ETC) -> str:
+    """Return the IANA name of the machine's zone; "UTC" if it has none that we know."""
+    for name in _candidates(os.environ if environ is None else environ, etc):
+        try:
+            return zone_named(name).key
+        except InvalidPolicyError:
+            continue
+    return "UTC"
+
+
+def similar_zone(name: str) -> str | None:
+    """Return the zone whose name, or whose city, is most like *name*."""
+    known = sorted(available_timezones())
+    names = {zone.rpartition("/")[2].casefold(): zone for zone in known} | {
+        zone.casefold(): zone for zone in known
+    }
+    found = get_close_matches(name.strip().replace(" ", "_").casefold(), names, n=1, cutoff=0.7)
+    return names[found[0]] if found else None
+
+
+def _candidates(environ: Mapping[str, str], etc: Path) -> Iterator[str]:
+    """Yield what the C library looks at, in its order, then what some distributions keep up to date."""
+    if (variable := environ.get("TZ")) is not None:
+        yield _in_database(variable.removeprefix(":")) or "UTC"
+    with suppress(OSError):
+        yield _in_database((etc / "localtime").readlink().as_posix())
+    with suppress(OSError, UnicodeDecodeError):
+        yield (etc / "timezone").read_text(encoding="ascii").strip()
+
+
+def _in_database(name: str) -> str:
+    """Return the zone's name, also of a path to its file."""
+    found = _IN_ZONE_DATABASE.search(name)
+    return found[1] if found else name
