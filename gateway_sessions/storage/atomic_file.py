@@ -1,0 +1,328 @@
+"""Files that are replaced as a whole: whatever fails, a path holds a complete old or new content.
+
+This is the only code that writes files. The order of its steps is the guarantee: write a new file beside the
+old one, fsync it, and only then give it the name; the fsync of the directory makes the name last. A file
+whose fsync failed is thrown away, because the kernel may have marked the lost pages as clean: a second fsync
+would succeed and mean nothing.
+
+Everything here blocks. Whoever owns a path calls this from a thread, one call at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import re
+import secrets
+import stat
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from gateway_sessions.errors import UnsupportedStorageError
+
+if sys.platform == "darwin":
+    import fcntl
+
+_NO_HARD_LINKS: Final = frozenset(
+    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+)
+_NO_DIRECTORY_FSYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
+_CHUNK: Final = 1 << 20
+_CLOSED: Final = -1
+
+
+class Files:
+    """The calls to the operating system, one by one, so that a test can let each of them fail."""
+
+    def create(self, directory: Path, prefix: str) -> tuple[int, Path]:
+        """Open a new file that nobody else can read; its name ends in a random part and `.tmp`."""
+        descriptor, name = tempfile.mkstemp(dir=directory, prefix=prefix, suffix=".tmp")
+        return descriptor, Path(name)
+
+    def open(self, path: Path) -> int:
+        """Open an existing file for reading."""
+        # Without O_NONBLOCK the open of a named pipe would wait for ever.
+        return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+
+    def write(self, descriptor: int, data: memoryview) -> int:
+        """Write some of the data and return how much."""
+        return os.write(descriptor, data)
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read at most that much."""
+        return os.read(descriptor, size)
+
+    def inherit(self, descriptor: int, path: Path) -> None:
+        """Give a new file the owner and the group's rights of the file that it is to replace."""
+        if sys.platform != "win32":
+            kept, made = path.stat(), os.fstat(descriptor)
+            if (kept.st_uid, kept.st_gid) != (made.st_uid, made.st_gid):
+                os.fchown(descriptor, kept.st_uid, kept.st_gid)
+            os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR | kept.st_mode & (stat.S_IRGRP | stat.S_IWGRP))
+
+    def fsync(self, descriptor: int) -> None:
+        """Return when the content would survive a power cut."""
+        if sys.platform == "darwin":
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync leaves the data in the cache of the drive
+        else:
+            os.fsync(descriptor)
+
+    def close(self, descriptor: int) -> None:
+        """Close a file."""
+        os.close(descriptor)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a second name."""
+        os.link(source, target)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Give a file another name, taking it from the file that has it."""
+        source.replace(target)
+
+    def unlink(self, path: Path) -> None:
+        """Take a name away."""
+        path.unlink()
+
+    def fsync_directory(self, directory: Path) -> None:
+        """Return when the names in a directory would survive a power cut, where that can be had."""
+        if sys.platform == "win32":
+            return
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _NO_DIRECTORY_FSYNC:
+                raise
+        finally:
+            os.close(descriptor)
+
+    def names(self, directory: Path) -> list[str]:
+        """The names in a directory."""
+        return [entry.name for entry in directory.iterdir()]
+
+
+OPERATING_SYSTEM: Final = Files()
+
+
+class AtomicFile:
+    """Replaces a file by what is written in the block, as a whole and durably, or not at all.
+
+    An error leaves the old file and no new one behind and is passed on. Only if the very last step fails, the
+    fsync of the directory, the new content is in place and a power cut may still bring back the old.
+    """
+
+    def __init__(self, path: Path, *, files: Files = OPERATING_SYSTEM, keep_backup: bool = False) -> None:
+        self._path = path
+        self._files = files
+        self._keeps_backup = keep_backup
+        self._temporaries: list[Path] = []
+        self._descriptor = _CLOSED
+
+    def __enter__(self) -> Self:
+        self._target = _real_path(self._path)
+        self._descriptor, self._new = self._files.create(self._target.parent, f".{self._target.name}.")
+        self._temporaries.append(self._new)
+        return self
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Add to the new content."""
+        if self._descriptor == _CLOSED:
+            raise ValueError(self._path)
+        left = memoryview(data)
+        while left:
+            written = self._files.write(self._descriptor, left)
+            if written <= 0:
+                raise OSError(errno.EIO, "the disk takes no data", str(self._new))
+            left = left[written:]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            self._discard()
+
+    def _commit(self) -> None:
+        # There may be no file to inherit from, and not everybody may give files away.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            self._files.inherit(self._descriptor, self._target)
+        self._files.fsync(self._descriptor)
+        self._close()
+        if self._keeps_backup:
+            self._back_up()
+        self._files.replace(self._new, self._target)
+        self._temporaries.remove(self._new)
+        self._files.fsync_directory(self._target.parent)
+
+    def _back_up(self) -> None:
+        backup = backup_path(self._target)
+        # After a crash between these two steps both names are of one file, and rename does nothing then.
+        if _same_file(backup, self._target):
+            return
+        second = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            self._files.link(self._target, second)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            _copy(self._target, backup, self._files)
+            return
+        self._temporaries.append(second)
+        self._files.replace(second, backup)
+        self._temporaries.remove(second)
+
+    def _discard(self) -> None:
+        with contextlib.suppress(OSError):
+            self._close()
+        for path in self._temporaries:
+            with contextlib.suppress(OSError):
+                self._files.unlink(path)
+
+    def _close(self) -> None:
+        # Whatever close answers, the descriptor is gone and may soon be somebody else's.
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            self._files.close(descriptor)
+
+
+def write_atomically(
+    path: Path, data: bytes, *, files: Files = OPERATING_SYSTEM, keep_backup: bool = False
+) -> None:
+    """Replace a file by *data*, durably, or leave it as it is; `keep_backup` keeps the old one as `.bak`."""
+    with AtomicFile(path, files=files, keep_backup=keep_backup) as new:
+        new.write(data)
+
+
+def backup_path(path: Path) -> Path:
+    """Where the generation before the one at *path* is kept."""
+    target = path.resolve()
+    return target.with_name(f"{target.name}.bak")
+
+
+def sweep_temporaries(path: Path, *, files: Files = OPERATING_SYSTEM) -> int:
+    """Remove what interrupted writes of that file left behind; nobody may be writing it now."""
+    target = path.resolve()
+    left_over = re.compile(rf"\.{re.escape(target.name)}(?:\.bak)?\.[a-z0-9_]{{8}}\.tmp")
+    try:
+        found = [name for name in files.names(target.parent) if left_over.fullmatch(name)]
+    except FileNotFoundError:
+        return 0
+    for name in found:
+        files.unlink(target.parent / name)
+    return len(found)
+
+
+def read_all(path: Path, *, files: Files = OPERATING_SYSTEM) -> bytes | None:
+    """The content of a file; None if there is no such file."""
+    found = read_bytes_tail(path, sys.maxsize, files=files)
+    return None if found is None else found[1]
+
+
+def read_bytes_tail(path: Path, limit: int, *, files: Files = OPERATING_SYSTEM) -> tuple[int, bytes] | None:
+    """The size of a file and its last *limit* bytes; None if there is no such file."""
+    try:
+        descriptor = files.open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise _unsupported(path, "is not a regular file")
+        os.lseek(descriptor, max(0, status.st_size - limit), os.SEEK_SET)
+        return status.st_size, b"".join(iter(lambda: files.read(descriptor, _CHUNK), b""))
+    finally:
+        files.close(descriptor)
+
+
+def remove(path: Path, *, files: Files = OPERATING_SYSTEM) -> None:
+    """Take a file away for good; there may be none."""
+    with contextlib.suppress(FileNotFoundError):
+        files.unlink(path)
+        files.fsync_directory(path.parent)
+
+
+def set_aside(path: Path, quarantine: Path, stamp: str, *, files: Files = OPERATING_SYSTEM) -> Path:
+    """Move a file into the quarantine, under a name with *stamp* that nobody has yet, and return where it is.
+
+    At every moment at least one of the two places holds all of it.
+    """
+    target = _real_path(path)
+    quarantine.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_durable(target, files)
+    place = _free_name(quarantine, f"{target.name}.{stamp}")
+    try:
+        files.link(target, place)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        _copy(target, place, files)
+    files.fsync_directory(quarantine)
+    files.unlink(target)
+    files.fsync_directory(target.parent)
+    return place
+
+
+def _real_path(path: Path) -> Path:
+    """Where the name leads, provided that nobody else can lead it elsewhere."""
+    try:
+        target = path.resolve()
+    except RuntimeError as error:  # a circle of links, before Python 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+    if sys.platform != "win32":
+        for directory in {path.parent, target.parent}:
+            _check_directory(directory)
+        if path.is_symlink() and path.lstat().st_uid not in {0, os.geteuid(), path.parent.stat().st_uid}:
+            raise _unsupported(path, "is a link that another user made")
+    if target.exists() and not target.is_file():
+        raise _unsupported(target, "is not a regular file")
+    return target
+
+
+def _check_directory(directory: Path) -> None:
+    mode = directory.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise _unsupported(directory, "can be written by everybody; take that right away (chmod o-w)")
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except FileNotFoundError:
+        return False
+
+
+def _free_name(directory: Path, name: str) -> Path:
+    names = (name if number == 1 else f"{name}-{number}" for number in itertools.count(1))
+    return next(place for place in (directory / one for one in names) if not place.exists())
+
+
+def _copy(source: Path, target: Path, files: Files) -> None:
+    descriptor = files.open(source)
+    try:
+        with AtomicFile(target, files=files) as copy:
+            while chunk := files.read(descriptor, _CHUNK):
+                copy.write(chunk)
+    finally:
+        files.close(descriptor)
+
+
+def _make_durable(path: Path, files: Files) -> None:
+    """Bring to the disk what somebody else wrote."""
+    descriptor = files.open(path)
+    try:
+        files.fsync(descriptor)
+    finally:
+        files.close(descriptor)
+
+
+def _unsupported(path: Path, problem: str) -> UnsupportedStorageError:
+    return UnsupportedStorageError(str(path), problem)
