@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway_sessions.core.keys import Isolation, encode_part, owner_of
 from gateway_sessions.core.reasons import EndReason
@@ -41,8 +41,7 @@ def plan_import(found: Iterable[SessionEntry], new_ids: Iterator[str], flags: Is
         if holder is not entry:
             fresh = next(new_ids)
             continuations.append(Continuation(entry.session_key, entry.session_id, fresh, holder.session_key))
-            entry = replace(  # noqa: PLW2901 -- the lane's entry, under its new session
-                entry,
+            entry = entry.altered(  # noqa: PLW2901 -- the lane's entry, under its new session
                 session_id=fresh,
                 previous_session_id=entry.session_id,
                 opened_by=EndReason.MOVED,
@@ -59,5 +58,5 @@ def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
     if entry.owner:
         return entry
     if entry.origin is not None:
-        return replace(entry, owner=owner_of(entry.origin, flags))
-    return replace(entry, owner=f"lane:{encode_part(entry.session_key)}")
+        return entry.altered(owner=owner_of(entry.origin, flags))
+    return entry.altered(owner=f"lane:{encode_part(entry.session_key)}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
 
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
@@ -31,9 +32,11 @@ class SessionState(StrEnum):
     SUSPENDED = "suspended"  # the next message replaces the session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionEntry:
-    """One lane's current session. A change is a new value; the database decides which one is current."""
+class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One lane's current session. A change is a new value; the database decides which one is current.
+
+    A struct and not a dataclass: an entry is made anew for every message, and that is ten times cheaper.
+    """
 
     session_key: str
     session_id: str
@@ -80,7 +83,7 @@ class SessionEntry:
 
     version: int = 0
     """Raised by every write; a change planned for another version is refused."""
-    extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    extra: Mapping[str, Any] = msgspec.field(default_factory=lambda: _NOTHING)
     """Members of a stored entry that this version does not know; written back as they were."""
 
     @property
@@ -130,7 +133,11 @@ class SessionEntry:
 
     def evolve(self, now: datetime, **changes: Any) -> SessionEntry:
         """The next version of the record, written at *now*."""
-        return replace(self, updated_at=now, version=self.version + 1, **changes)
+        return self.altered(updated_at=now, version=self.version + 1, **changes)
+
+    def altered(self, **changes: Any) -> SessionEntry:
+        """The record with other values in some fields."""
+        return msgspec.structs.replace(self, **changes)
 
 
 def session_id_at(now: datetime, suffix: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from gateway_sessions.core.instants import to_micros
@@ -139,7 +139,7 @@ def _create(request: Request, change: Change, key: str) -> Verb[Outcome]:
     moved = lanes[0][2] if lanes else None
     new = _new_entry(request, change, key)
     if moved:
-        new = replace(new, opened_by=EndReason.MOVED, previous_session_id=moved)
+        new = new.altered(opened_by=EndReason.MOVED, previous_session_id=moved)
         yield Statement("forget_moved", (key,))
     written = yield from begin(change, new, parent=moved)
     yield transition(change, written, Birth.CREATED, reason=moved and EndReason.MOVED)
@@ -151,8 +151,7 @@ def _replace(
 ) -> Verb[Outcome]:
     if (yield Statement("session_exists", (request.new_session_id,))):
         return IdTaken()
-    new = replace(
-        _new_entry(request, change, entry.session_key),
+    new = _new_entry(request, change, entry.session_key).altered(
         version=entry.version + 1,
         opened_by=None if told else reason,
         reset_had_activity=entry.had_activity,

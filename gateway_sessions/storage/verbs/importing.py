@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.session import SessionEntry
@@ -26,7 +25,7 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]
             parent = entry.previous_session_id
             started = (entry.session_id, entry.session_key, entry.owner, entry.platform, parent)
             yield Statement("add_session", (*started, to_micros(entry.created_at)))
-        stored = yield from put(change.scheduled(replace(entry, version=max(entry.version, 1))))
+        stored = yield from put(change.scheduled(entry.altered(version=max(entry.version, 1))))
         yield transition(change, stored, Birth.IMPORTED)
         written += 1
     return written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Event, allows, boundary_to_remember
@@ -60,8 +60,7 @@ def reset(
         return None
     if (yield Statement("session_exists", (new_session_id,))):
         return IdTaken()
-    new = replace(
-        _blank(change, old),
+    new = _blank(change, old).altered(
         session_id=new_session_id,
         display_name=display_name if display_name is not None else old.display_name,
         opened_by=EndReason.SESSION_RESET,
@@ -102,8 +101,7 @@ def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
         raise NothingToUndoError(session_key, f"session {target_id} is gone, or lives on another lane now")
     yield from end(change, current, EndReason.RESET_UNDONE)
     was = unarchive(rows[0][5])
-    back = replace(
-        was,
+    back = was.altered(
         session_key=session_key,
         owner=current.owner,
         version=current.version + 1,
@@ -182,8 +180,7 @@ def _blank(change: Change, old: SessionEntry) -> SessionEntry:
 
 def _take_over(change: Change, old: SessionEntry, was: SessionEntry, target_id: str) -> Verb[SessionEntry]:
     yield from end(change, old, EndReason.SESSION_SWITCH)
-    here = replace(
-        _blank(change, old),
+    here = _blank(change, old).altered(
         session_id=target_id,
         previous_session_id=was.previous_session_id,
         input_tokens=was.input_tokens,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -59,7 +59,7 @@ class Change:
         """The entry with the instant at which its policy has to be looked at."""
         policy = self.policy_of(entry)
         due_at = due_instant(entry, policy, self.freshness)
-        return replace(entry, due_at=due_at, policy_fingerprint=policy.fingerprint)
+        return entry.altered(due_at=due_at, policy_fingerprint=policy.fingerprint)
 
 
 def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[SessionEntry]:
