@@ -76,6 +76,11 @@ class SnapshotContent:
     intact: bool
     """Whether the file is, byte for byte, one that we wrote. A file of Hermes says nothing to tell by."""
 
+    @property
+    def damaged(self) -> bool:
+        """Whether lanes may be missing, so that an earlier generation may hold more."""
+        return any(one.key is None for one in self.rejected)
+
 
 class SnapshotEncoder:
     """Encodes a snapshot piece by piece: header, pages of entries in the order of their keys, tail.
@@ -162,17 +167,18 @@ def parse(raw: bytes, zone: tzinfo = UTC) -> SnapshotContent:
         problem = "the file is empty" if not raw.strip() else "the file does not begin as a JSON object"
         raise InvalidSnapshotError(problem)
     texts, rejected = _by_key(members)
-    broken = any(one.key is None for one in rejected)
     entries: list[SessionEntry] = []
     for key, text in texts.items():
         try:
             entries.append(entry_from_json(key, text, zone))
         except InvalidInputError as error:
             rejected.append(RejectedEntry(_printable(key), str(error), text))
-    if broken and not entries:
+    intact = meta is not None and _matches(raw, meta)
+    content = SnapshotContent(tuple(entries), tuple(rejected), meta, intact)
+    if content.damaged and not entries:
         problem = "the file is damaged, and no entry in it can be read"
         raise InvalidSnapshotError(problem)
-    return SnapshotContent(tuple(entries), tuple(rejected), meta, meta is not None and _matches(raw, meta))
+    return content
 
 
 def _matches(raw: bytes, meta: SnapshotMeta) -> bool:
