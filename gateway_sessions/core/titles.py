@@ -1,0 +1,59 @@
+"""Titles of sessions: how they are cleaned, and how a continuation is numbered.
+
+A lineage is a title and its numbered continuations: `Trip`, `Trip #2`, `Trip #3`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+from typing import Final
+
+from gateway_sessions.core.untrusted import without_invisible
+from gateway_sessions.errors import InvalidTitleError
+
+MAX_TITLE: Final = 100
+
+_UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
+_NUMBERED = re.compile(r"(.+?) #([0-9]{1,9})", re.DOTALL)
+
+
+def clean_title(text: str) -> str:
+    """Return one line in composed form without anything invisible, or raise `InvalidTitleError`."""
+    shown = unicodedata.normalize("NFC", _UNSHOWN.sub("", without_invisible(text)))
+    title = " ".join(shown.split())
+    if not 0 < len(title) <= MAX_TITLE:
+        raise InvalidTitleError(len(title), MAX_TITLE)
+    return title
+
+
+def base_title(title: str) -> tuple[str, int]:
+    """Return the title its lineage began with and the number in it; the first one has the number 1."""
+    numbered = _NUMBERED.fullmatch(title)
+    return (numbered[1], int(numbered[2])) if numbered else (title, 1)
+
+
+def next_title(title: str, taken: Collection[str]) -> str:
+    """Return the next free title of the lineage: gaps are not filled, a base is cut to keep the limit."""
+    base, _ = base_title(clean_title(title))
+    numbers = [number for one in taken if (number := _number_in(base, one)) is not None]
+    if not numbers:
+        return base
+    number = max(1, *numbers) + 1
+    while (following := _numbered(base, number)) in taken:
+        number += 1
+    return following
+
+
+def _number_in(base: str, title: str) -> int | None:
+    """Return the number of *title* in the lineage of *base*, or None if it belongs to another."""
+    if title == base:
+        return 1
+    stem, number = base_title(title)
+    return number if stem == base or title == _numbered(base, number) else None
+
+
+def _numbered(base: str, number: int) -> str:
+    suffix = f" #{number}"
+    return base[: MAX_TITLE - len(suffix)].rstrip() + suffix
