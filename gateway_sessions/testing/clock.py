@@ -1,0 +1,211 @@
+"""A clock whose time passes when a test says so, and that waits for what each moment set going."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from bisect import bisect_left, insort
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from gateway_sessions.core.instants import as_utc
+from gateway_sessions.errors import GatewaySessionsError
+from gateway_sessions.testing.stillness import AnyTask, Stillness, where
+
+START: Final = "2026-01-01T00:00:00+00:00"
+PATIENCE: Final = timedelta(seconds=10)
+GRACE: Final = timedelta(seconds=1)
+
+_ZERO: Final = timedelta()
+_BACKWARDS: Final = "time only passes forward; to set the wall clock back, use step()"
+_CALM_ROUNDS: Final = 5  # a future's result takes a few turns of the loop to reach the task behind it
+_EAGER_ROUNDS: Final = 20  # most tasks only go back to sleep; spinning longer would take time from threads
+_POLL_SECONDS: Final = 0.001
+
+
+class TasksStillBusyError(GatewaySessionsError, TimeoutError):
+    """Time cannot go on: tasks woken by it are neither asleep again nor finished."""
+
+    def __init__(self, tasks: Collection[AnyTask], patience: timedelta) -> None:
+        self.tasks = tuple(tasks)
+        self.patience = patience
+        names = ", ".join(sorted(map(where, self.tasks)))
+        super().__init__(f"still busy after {patience.total_seconds():g} s: {names}")
+
+
+class TooFewSleepersError(GatewaySessionsError, TimeoutError):
+    """The tasks that a test waits for did not come to sleep on its clock."""
+
+    def __init__(self, found: int, expected: int) -> None:
+        self.found = found
+        self.expected = expected
+        super().__init__(f"{found} tasks sleep on the clock, {expected} were expected")
+
+
+class _Sleeper(NamedTuple):
+    deadline: timedelta
+    number: int  # equal deadlines: first come, first woken
+    task: AnyTask
+    alarm: asyncio.Future[None]
+
+
+class FakeClock:
+    """Time for tests: it starts where you say, stands still, and moves by `advance`.
+
+    Sleepers count elapsed time, like a monotonic clock. `step` moves the wall clock under their feet.
+    *patience* limits, in real time, how long a moment's work may take.
+    """
+
+    def __init__(self, start: datetime | str = START, *, patience: timedelta = PATIENCE) -> None:
+        self._wall = _instant(start)
+        self._elapsed = _ZERO
+        self._patience = patience
+        self._numbers = itertools.count()
+        self._asleep: list[_Sleeper] = []
+        self._awake: set[AnyTask] = set()
+        self._somebody_sleeps: asyncio.Future[None] | None = None
+        self._stillness = Stillness()
+        self._turn = asyncio.Lock()
+
+    @property
+    def sleepers(self) -> int:
+        """How many tasks sleep on this clock."""
+        return len(self._asleep)
+
+    def now(self) -> datetime:
+        """Return the present instant, in UTC."""
+        return self._wall + self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until that much time has been advanced."""
+        delay = _span(seconds)
+        task = asyncio.current_task()
+        if delay <= _ZERO or task is None:
+            await asyncio.sleep(0)
+            return
+        deadline = min(delay, timedelta.max - self._elapsed) + self._elapsed
+        sleeper = _Sleeper(deadline, next(self._numbers), task, asyncio.get_running_loop().create_future())
+        insort(self._asleep, sleeper)
+        self._awake.discard(task)
+        if self._somebody_sleeps is not None and not self._somebody_sleeps.done():
+            self._somebody_sleeps.set_result(None)
+        try:
+            await sleeper.alarm
+        finally:
+            self._forget(sleeper)
+
+    async def advance(
+        self,
+        delta: timedelta = _ZERO,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+    ) -> None:
+        """Let time pass, sleeper by sleeper, each at its own moment and each until it rests again.
+
+        A woken task may work as long as *patience*, in threads or with other tasks, until it sleeps on this
+        clock, ends, or waits for another task while all of them rest. Then the next one is woken. A task that
+        does none of it is named in `TasksStillBusyError`. Without arguments: wait until everything rests.
+        """
+        total = delta + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        if total < _ZERO:
+            raise ValueError(_BACKWARDS)
+        async with self._turn:
+            await self._rest(everybody=True)
+            end = self._elapsed + total
+            woke = False
+            while self._asleep and self._asleep[0].deadline <= end:
+                woke = True
+                self._wake_next()
+                await self._rest(everybody=False)
+            self._elapsed = end
+            if woke:
+                await self._rest(everybody=True)
+
+    async def advance_to(self, instant: datetime | str) -> None:
+        """Let time pass until the wall clock shows *instant*."""
+        await self.advance(_instant(instant) - self.now())
+
+    def step(
+        self,
+        delta: timedelta = _ZERO,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+    ) -> None:
+        """Set the wall clock, forward or back, as an administrator does: no time passes, nobody wakes."""
+        self._wall += delta + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+    async def wait_for_sleepers(self, count: int) -> None:
+        """Wait, in real time and within *patience*, until at least *count* tasks sleep on this clock."""
+        deadline = asyncio.get_running_loop().time() + self._patience.total_seconds()
+        while self.sleepers < count:
+            if asyncio.get_running_loop().time() > deadline:
+                raise TooFewSleepersError(self.sleepers, count)
+            await self._pause(eager=False)
+
+    def _wake_next(self) -> None:
+        """Go to the earliest deadline and wake everybody who waits for it."""
+        self._elapsed = self._asleep[0].deadline
+        while self._asleep and self._asleep[0].deadline <= self._elapsed:
+            sleeper = self._asleep.pop(0)
+            self._awake.add(sleeper.task)
+            if not sleeper.alarm.done():
+                sleeper.alarm.set_result(None)
+
+    async def _rest(self, *, everybody: bool) -> None:
+        """Wait until the tasks woken here rest, and all others if one of them did not just sleep again."""
+        started = asyncio.get_running_loop().time()
+        calm = 0
+        for turn in itertools.count():
+            if any(task.done() for task in self._awake):
+                everybody = True  # whoever waited for its end goes on now
+                self._awake = {task for task in self._awake if not task.done()}
+            if not everybody and not self._awake:
+                return
+            if everybody or turn >= _EAGER_ROUNDS:
+                working = self._stillness.working(self._awake)
+                calm = 0 if working else calm + 1
+                if calm == _CALM_ROUNDS or self._waited_enough(started, working):
+                    self._awake.clear()
+                    return
+            await self._pause(eager=turn < _EAGER_ROUNDS or calm > 0)
+
+    def _waited_enough(self, started: float, working: Collection[AnyTask]) -> bool:
+        """Tell whether others may be left alone; raise if a task woken here still works."""
+        waited = timedelta(seconds=asyncio.get_running_loop().time() - started)
+        if waited < (self._patience if self._awake else min(GRACE, self._patience)):
+            return False
+        if busy := self._awake.intersection(working):
+            raise TasksStillBusyError(busy, self._patience)
+        self._stillness.call_idle(working)
+        return True
+
+    async def _pause(self, *, eager: bool) -> None:
+        """Let the loop turn once; if not *eager*, until a task falls asleep or some real time has passed."""
+        if eager:
+            await asyncio.sleep(0)
+            return
+        self._somebody_sleeps = asyncio.get_running_loop().create_future()
+        await asyncio.wait({self._somebody_sleeps}, timeout=_POLL_SECONDS)
+
+    def _forget(self, sleeper: _Sleeper) -> None:
+        index = bisect_left(self._asleep, sleeper)
+        if index < len(self._asleep) and self._asleep[index] is sleeper:
+            del self._asleep[index]
+
+
+def _span(seconds: float) -> timedelta:
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        return timedelta.max if seconds > 0 else _ZERO
+
+
+def _instant(moment: datetime | str) -> datetime:
+    return as_utc(datetime.fromisoformat(moment) if isinstance(moment, str) else moment)

@@ -1,0 +1,86 @@
+"""Whether the tasks of an event loop rest, as far as can be seen from outside.
+
+A task rests while it waits for another task: for a lock, an event, a queue, a task group or a fake clock. It
+works while it moves, and while it waits for something that no other task will bring: a thread, a socket, a
+future that somebody completes. The innermost frame of its stack tells which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from types import CoroutineType, FrameType, GeneratorType
+from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
+
+AnyTask: TypeAlias = asyncio.Task[Any]
+
+# Modules whose waits are ended by another task, and the functions in them of which this is not true.
+_WAITS_FOR_TASKS: Final = {
+    "anyio._backends._asyncio": {"run_sync_in_worker_thread"},
+    "asyncio.locks": set[str](),
+    "asyncio.queues": set[str](),
+    "asyncio.taskgroups": set[str](),
+    "asyncio.tasks": {"sleep"},
+    "gateway_sessions.testing.clock": set[str](),
+}
+_LINKS: Final[dict[type, tuple[str, str]]] = {
+    CoroutineType: ("cr_frame", "cr_await"),
+    GeneratorType: ("gi_frame", "gi_yieldfrom"),
+}
+
+
+class Stillness:
+    """Watches the tasks of the running loop, all but the one that asks."""
+
+    def __init__(self) -> None:
+        self._places: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
+        self._idle: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
+
+    def working(self, woken: Collection[AnyTask]) -> list[AnyTask]:
+        """List the tasks that have moved since the last call, or wait for something outside the loop.
+
+        A real timer counts as such for *woken* tasks only: others may poll whatever they like.
+        """
+        found: list[AnyTask] = []
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            place, frame = _innermost(task.get_coro())
+            moved = self._places.get(task) is not place
+            self._places[task] = place
+            if moved or (self._idle.get(task) is not place and _is_outside(frame, poller=task not in woken)):
+                found.append(task)
+        return found
+
+    def call_idle(self, tasks: Collection[AnyTask]) -> None:
+        """Take the present waits of *tasks* for rest from now on: they have lasted too long for work."""
+        for task in tasks:
+            self._idle[task] = _innermost(task.get_coro())[0]
+
+
+def where(task: AnyTask) -> str:
+    """Name the task and the line at which it waits."""
+    _, frame = _innermost(task.get_coro())
+    place = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "its end"
+    return f"{task.get_name()} at {place}"
+
+
+def _innermost(awaited: object) -> tuple[object, FrameType | None]:
+    """Find what a coroutine waits for in the end, and the frame that waits for it."""
+    frame: FrameType | None = None
+    while names := _LINKS.get(type(awaited)):
+        frame = getattr(awaited, names[0])
+        following = getattr(awaited, names[1])
+        if following is None:
+            break
+        awaited = following
+    return awaited, frame
+
+
+def _is_outside(frame: FrameType | None, *, poller: bool) -> bool:
+    if frame is None:
+        return False
+    module, function = frame.f_globals.get("__name__"), frame.f_code.co_name
+    if poller and (module, function) == ("asyncio.tasks", "sleep"):
+        return False
+    exceptions = _WAITS_FOR_TASKS.get(str(module))
+    return exceptions is None or function in exceptions
