@@ -6,24 +6,25 @@ runs; after the last one the call is given up where everybody can see it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
 import anyio
+from anyio.abc import TaskGroup
 
 from gateway_sessions.config import HooksConfig
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.errors import InvalidInputError, StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import hooks as verbs
-from gateway_sessions.storage.verbs.hooks import HookCall
+from gateway_sessions.storage.verbs.hooks import Capacity, HookCall
 
 logger = logging.getLogger(__name__)
 
@@ -55,16 +56,23 @@ class Hooks:
         self._clock = clock
         self._limits = limits
         self._hooks: dict[str, Hook] = {}
+        self._running: dict[str, set[str]] = {}
+        """By hook, the calls under way."""
         self._wake = anyio.Event()
 
     def register(self, hook: Hook, *, name: str | None = None) -> None:
         """Call *hook* for every session that ends from now on.
 
-        The name is stored with each call that is owed; keep it when the function is renamed.
+        The name is stored with each call that is owed; keep it when the function is renamed. Two hooks of
+        one name are refused with `InvalidInputError`.
         """
-        self._hooks[name or f"{hook.__module__}.{getattr(hook, '__qualname__', type(hook).__qualname__)}"] = (
-            hook
-        )
+        name = name or f"{hook.__module__}.{getattr(hook, '__qualname__', type(hook).__qualname__)}"
+        if self._hooks.get(name, hook) != hook:
+            problem = f"another hook is called {name!r}: give each a name of its own"
+            raise InvalidInputError(problem)
+        self._hooks[name] = hook
+        self._running.setdefault(name, set())
+        self.wake()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,80 +94,150 @@ class Hooks:
 
     async def run(self) -> None:
         """Call what is owed whenever something is, and look again when a retry is due."""
-        while True:
-            self._wake = anyio.Event()
-            await self.sweep()
-            await self._wait()
+        async with anyio.create_task_group() as tasks:
+            while True:
+                self._wake = anyio.Event()
+                try:
+                    pause = await self._start_owed(tasks)
+                except StoreStoppedError:
+                    return
+                except StorageError:
+                    logger.exception("owed hooks could not be read", extra={"action": "hooks_failed"})
+                    pause = max(self._limits.retry, timedelta(seconds=1))
+                await self._rest(pause)
 
     async def sweep(self) -> int:
-        """Make every call whose time has come, several at once; how many succeeded."""
-        calls = [
-            call
-            for call in await self._db.read(partial(verbs.owed, self._clock.now()))
-            if call.hook in self._hooks
-        ]
-        limiter = anyio.CapacityLimiter(self._limits.concurrency)
-        succeeded = 0
+        """Make every call whose time has come and wait for the outcomes; how many succeeded."""
+        outcomes: list[bool] = []
 
         async def attempt(call: HookCall) -> None:
-            nonlocal succeeded
-            async with limiter:
-                succeeded += await self._attempt(call)
+            outcomes.append(await self._attempt(call))
 
-        async with anyio.create_task_group() as tasks:
+        while calls := (await self._claim())[0]:
+            async with anyio.create_task_group() as tasks:
+                for call in calls:
+                    tasks.start_soon(attempt, call)
+        return sum(outcomes)
+
+    async def _start_owed(self, tasks: TaskGroup) -> timedelta | None:
+        """Start every call that may begin now; how long until the next one, None if none is owed."""
+        while True:
+            calls, pause = await self._claim()
+            if not calls:
+                return pause
             for call in calls:
-                tasks.start_soon(attempt, call)
-        return succeeded
+                tasks.start_soon(self._attempt, call)
 
-    async def _wait(self) -> None:
-        """Sleep until something is owed: at the next retry, or when woken."""
-        at = await self._db.read(verbs.next_try)
-        if at is None:
-            await self._wake.wait()
-            return
+    async def _rest(self, pause: timedelta | None) -> None:
+        """Wait until woken, or that long."""
         async with anyio.create_task_group() as tasks:
+            if pause is not None:
 
-            async def until(pause: float) -> None:
-                await self._clock.sleep(pause)
-                tasks.cancel_scope.cancel()
+                async def until(end: timedelta) -> None:
+                    await self._clock.sleep(end.total_seconds())
+                    tasks.cancel_scope.cancel()
 
-            # A hook that is not registered (yet) must not make us run in circles.
-            tasks.start_soon(until, max((at - self._clock.now()).total_seconds(), 1.0))
+                tasks.start_soon(until, pause)
             await self._wake.wait()
             tasks.cancel_scope.cancel()
 
+    async def _claim(self) -> tuple[list[HookCall], timedelta | None]:
+        """Calls whose attempt is counted now, and how long until more are due.
+
+        Each hook has room for calls of its own: one that hangs delays no other.
+        """
+        while True:
+            hooks = {name: self._capacity(name) for name in self._hooks}
+            free = [one for one in hooks.values() if one.room > 0]
+            tries = await self._db.read(partial(verbs.next_tries, free))
+            now = self._clock.now()
+            due = [name for name, at in tries.items() if at <= now]
+            if not due:
+                return [], min(tries.values()) - now if tries else None
+            calls = [call for name in due for call in await self._claim_for(hooks[name], now)]
+            if calls:
+                return calls, None
+
+    async def _claim_for(self, capacity: Capacity, now: datetime) -> list[HookCall]:
+        retry_at = now + self._limits.timeout + self._limits.retry
+        limit = self._limits.max_attempts
+        claimed = await self._db.write(
+            partial(verbs.claim, capacity, now, retry_at=retry_at, max_attempts=limit)
+        )
+        for call in claimed.given_up:
+            _report(call, call.attempts, "the process ended in the last attempt", again=False)
+        self._running[capacity.hook].update(call.idempotency_key for call in claimed.calls)
+        return claimed.calls
+
+    def _capacity(self, name: str) -> Capacity:
+        running = self._running[name]
+        return Capacity(hook=name, room=self._limits.concurrency - len(running), running=tuple(running))
+
     async def _attempt(self, call: HookCall) -> bool:
-        retry_at = self._clock.now() + self._limits.timeout + self._limits.retry
-        await self._db.write(partial(verbs.begin_attempt, call, retry_at))
-        failpoint("hook_call_counted")
-        problem = await self._call(call)
-        failpoint("hook_called")
+        """Make a call whose attempt has been counted; tell whether it succeeded."""
+        try:
+            failpoint("hook_call_counted")
+            problem = await self._call_in_time(call)
+            failpoint("hook_called")
+            await self._note(call, problem)
+        except anyio.get_cancelled_exc_class():
+            # An orderly end is not the hook's failure.
+            with anyio.CancelScope(shield=True):
+                await self._db.write(partial(verbs.withdrawn, call, self._clock.now()))
+            raise
+        except StorageError:
+            # It stays owed, and is made again when its time comes.
+            logger.exception("the outcome of a hook could not be stored", extra={"action": "hooks_failed"})
+            return False
+        finally:
+            self._running[call.hook].discard(call.idempotency_key)
+            self.wake()
+        return problem is None
+
+    async def _note(self, call: HookCall, problem: str | None) -> None:
         if problem is None:
             await self._db.write(partial(verbs.succeeded, call))
-            return True
+            return
         again = call.attempts + 1 < self._limits.max_attempts
         retry = self._clock.now() + self._limits.retry if again else None
         await self._db.write(partial(verbs.failed, call, problem, retry))
-        facts = {"action": "hook_retry" if again else "hook_dead_letter", "hook": call.hook}
-        logger.log(
-            logging.WARNING if again else logging.ERROR,
-            "a session hook failed",
-            extra={**facts, "session_id": call.session_id, "attempt": call.attempts + 1, "problem": problem},
-        )
-        return False
+        _report(call, call.attempts + 1, problem, again=again)
+
+    async def _call_in_time(self, call: HookCall) -> str | None:
+        """Run the hook as long as it may; what went wrong, or None."""
+        limit = self._limits.timeout.total_seconds()
+        outcomes: list[str | None] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def work() -> None:
+                outcomes.append(await self._call(call))
+                tasks.cancel_scope.cancel()
+
+            async def stop() -> None:
+                await self._clock.sleep(limit)
+                outcomes.append(f"took longer than {limit:g} s")
+                tasks.cancel_scope.cancel()
+
+            # A task of its own: a hook that cancels itself ends that, and leaves no outcome.
+            tasks.start_soon(work)
+            tasks.start_soon(stop)
+        return outcomes[0] if outcomes else "cancelled itself"
 
     async def _call(self, call: HookCall) -> str | None:
-        """Run the hook; what went wrong, or None."""
         try:
-            with anyio.fail_after(self._limits.timeout.total_seconds()):
-                await self._hooks[call.hook](_event(call))
-        except TimeoutError:
-            return f"took longer than {self._limits.timeout.total_seconds():g} s"
-        except asyncio.CancelledError:
-            raise
+            await self._hooks[call.hook](_event(call))
         except Exception as error:  # noqa: BLE001 -- foreign code: whatever it raises is its own failure
             return f"{type(error).__name__}: {error}"[:MAX_ERROR]
         return None
+
+
+def _report(call: HookCall, attempt: int, problem: str, *, again: bool) -> None:
+    facts = {"action": "hook_retry" if again else "hook_dead_letter", "hook": call.hook}
+    logger.log(
+        logging.WARNING if again else logging.ERROR,
+        "a session hook failed",
+        extra={**facts, "session_id": call.session_id, "attempt": attempt, "problem": problem},
+    )
 
 
 def _event(call: HookCall) -> SessionFinalized:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,8 +11,6 @@ import msgspec
 
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.ports import Row, Statement, Verb
-
-PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +28,64 @@ class HookCall:
     last_error: str | None = None
 
 
-def owed(now: datetime) -> Verb[list[HookCall]]:
-    """Calls whose time has come."""
-    rows = yield Statement("owed_hook_calls", (to_micros(now), PAGE))
-    return [_call(row) for row in rows]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """How many calls of one hook may begin."""
+
+    hook: str
+    room: int
+    running: tuple[str, ...] = ()
+    """The keys of calls under way."""
+
+    @property
+    def excluded(self) -> str:
+        """The running calls as a parameter."""
+        return msgspec.json.encode(self.running).decode()
 
 
-def begin_attempt(call: HookCall, retry_at: datetime) -> Verb[None]:
-    """Count the attempt; should the process die in it, the call is due again at *retry_at*."""
-    yield Statement("begin_hook_call", (to_micros(retry_at), call.idempotency_key))
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Calls whose attempt has been counted, and calls that were given up instead."""
+
+    calls: list[HookCall]
+    given_up: list[HookCall]
+
+
+def next_tries(hooks: Sequence[Capacity]) -> Verb[dict[str, datetime]]:
+    """When each hook that owes a call has to be called next."""
+    found: dict[str, datetime] = {}
+    for one in hooks:
+        rows = yield Statement("next_hook_try", (one.hook, one.excluded))
+        if rows[0][0] is not None:
+            found[one.hook] = from_micros(rows[0][0])
+    return found
+
+
+def claim(capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts: int) -> Verb[Claimed]:
+    """Count an attempt of each call whose time has come; should the process die, it is due at *retry_at*.
+
+    A call whose last attempt was counted in vain is given up: it may be what ends the process.
+    """
+    rows = yield Statement(
+        "owed_hook_calls", (capacity.hook, to_micros(now), capacity.excluded, capacity.room)
+    )
+    owed = [_call(row) for row in rows]
+    calls = [call for call in owed if call.attempts < max_attempts]
+    given_up = [call for call in owed if call.attempts >= max_attempts]
+    begun = [(to_micros(retry_at), call.idempotency_key) for call in calls]
+    yield Statement("begin_hook_call", many=begun)
+    yield Statement("bury_hook_call", many=[(call.idempotency_key,) for call in given_up])
+    return Claimed(calls, given_up)
 
 
 def succeeded(call: HookCall) -> Verb[None]:
     """The call is done."""
     yield Statement("delete_hook_call", (call.idempotency_key,))
+
+
+def withdrawn(call: HookCall, now: datetime) -> Verb[None]:
+    """The attempt was broken off by us: it does not count."""
+    yield Statement("withdraw_hook_call", (to_micros(now), call.idempotency_key))
 
 
 def failed(call: HookCall, error: str, retry_at: datetime | None) -> Verb[None]:
@@ -61,12 +104,6 @@ def dead(limit: int) -> Verb[list[HookCall]]:
 def requeue(idempotency_key: str, now: datetime) -> Verb[None]:
     """Owe a given-up call again, with all its attempts."""
     yield Statement("requeue_hook_call", (to_micros(now), idempotency_key))
-
-
-def next_try() -> Verb[datetime | None]:
-    """When the next call is due."""
-    rows = yield Statement("next_hook_try")
-    return from_micros(rows[0][0]) if rows[0][0] is not None else None
 
 
 def _call(row: Row) -> HookCall:

@@ -6,13 +6,26 @@ VALUES (?, ?, ?, ?, ?, ?, 'owed', 0, ?, ?)
 ON CONFLICT (idempotency_key) DO NOTHING
 
 -- name: owed_hook_calls
--- Calls whose time has come, the oldest first.
+-- Calls of one hook whose time has come, the oldest first, without those under way.
 SELECT idempotency_key, hook, session_key, session_id, event, payload, attempts, created_at
-FROM hook_calls WHERE state = 'owed' AND next_try_at <= ? ORDER BY next_try_at, idempotency_key LIMIT ?
+FROM hook_calls
+WHERE state = 'owed' AND hook = ? AND next_try_at <= ?
+  AND idempotency_key NOT IN (SELECT value FROM json_each(?))
+ORDER BY next_try_at, idempotency_key LIMIT ?
 
 -- name: begin_hook_call
--- Count the attempt before the hook runs, so that a crash in it counts as well.
-UPDATE hook_calls SET attempts = attempts + 1, next_try_at = ? WHERE idempotency_key = ? AND state = 'owed'
+-- Count the attempt before the hook runs, so that a crash in it counts as well. Its outcome replaces the error.
+UPDATE hook_calls SET attempts = attempts + 1, next_try_at = ?, last_error = 'the process ended in this attempt'
+WHERE idempotency_key = ? AND state = 'owed'
+
+-- name: withdraw_hook_call
+-- The attempt was broken off and does not count.
+UPDATE hook_calls SET attempts = attempts - 1, next_try_at = ?, last_error = NULL
+WHERE idempotency_key = ? AND state = 'owed'
+
+-- name: bury_hook_call
+-- The last attempt was counted and never came to an end.
+UPDATE hook_calls SET state = 'dead', next_try_at = 0 WHERE idempotency_key = ? AND state = 'owed'
 
 -- name: delete_hook_call
 -- The hook has done its work.
@@ -32,5 +45,6 @@ FROM hook_calls WHERE state = 'dead' ORDER BY created_at DESC, idempotency_key L
 UPDATE hook_calls SET state = 'owed', attempts = 0, next_try_at = ? WHERE idempotency_key = ? AND state = 'dead'
 
 -- name: next_hook_try
--- When the next call is due.
-SELECT min(next_try_at) FROM hook_calls WHERE state = 'owed'
+-- When the next call of one hook is due, without those under way.
+SELECT min(next_try_at) FROM hook_calls
+WHERE state = 'owed' AND hook = ? AND idempotency_key NOT IN (SELECT value FROM json_each(?))

@@ -105,4 +105,4 @@ CREATE TABLE hook_calls (
     last_error      TEXT
 ) STRICT;
 
-CREATE INDEX hook_calls_owed ON hook_calls (next_try_at) WHERE state = 'owed';
+CREATE INDEX hook_calls_owed ON hook_calls (hook, next_try_at) WHERE state = 'owed';

@@ -1,0 +1,86 @@
+"""A database without a disk, for the duties of the runtime: the real schema and statements, in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sqlite3
+import threading
+from typing import Any, TypeVar
+
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.errors import StorageError
+from gateway_sessions.ports import Rows, Statement, Verb, VerbFactory
+from gateway_sessions.storage.drivers.sqlite_schema import statements
+from gateway_sessions.storage.queries import load_migrations, load_queries
+
+T = TypeVar("T")
+
+
+class MemoryDatabase:
+    """Runs each verb at once, in a transaction of its own; fails when `failure` is set."""
+
+    def __init__(self) -> None:
+        self.change_ids = itertools.count(1)
+        self.failure: StorageError | None = None
+        self.reads = 0
+        self.writes = 0
+        self._queries = load_queries("sqlite")
+        self._turn = threading.Lock()
+        self._raw = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        for step in load_migrations("sqlite"):
+            for statement in statements(step.script):
+                self._raw.execute(statement)
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        self.reads += 1
+        return await asyncio.to_thread(self._run, verb)
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        self.writes += 1
+        return await asyncio.to_thread(self._run, verb)
+
+    def rows(self, sql: str, *params: object) -> list[Any]:
+        """What a statement finds; for assertions, and for states that no verb makes yet."""
+        with self._turn:
+            return self._raw.execute(sql, params).fetchall()
+
+    def owe(self, hook: str, session_id: str, at: Any) -> None:
+        """Owe a call, as the end of a session does."""
+        payload = json.dumps(
+            {"reason": "idle", "platform": "irc", "chat_type": "dm", "ended_at": to_micros(at)}
+        )
+        where = (f"{session_id}:1:{hook}", hook, f"lane of {session_id}", session_id, "session_finalized")
+        with self._turn:
+            sql = self._queries["add_hook_call"].sql
+            self._raw.execute(sql, (*where, payload, to_micros(at), to_micros(at)))
+
+    def _run(self, verb: VerbFactory[T]) -> T:
+        with self._turn:
+            if self.failure is not None:
+                raise self.failure
+            self._raw.execute("BEGIN IMMEDIATE")
+            try:
+                outcome = self._drive(verb())
+            except BaseException:
+                self._raw.execute("ROLLBACK")
+                raise
+            self._raw.execute("COMMIT")
+            return outcome
+
+    def _drive(self, verb: Verb[T]) -> T:
+        try:
+            statement = next(verb)
+            while True:
+                statement = verb.send(self._execute(statement))
+        except StopIteration as stop:
+            outcome: T = stop.value
+            return outcome
+
+    def _execute(self, statement: Statement) -> Rows:
+        query = self._queries[statement.name]
+        if statement.many is not None:
+            return ((self._raw.executemany(query.sql, statement.many).rowcount,),)
+        cursor = self._raw.execute(query.sql, statement.params)
+        return cursor.fetchall() if query.sql.startswith("SELECT") else ((cursor.rowcount,),)
