@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -14,13 +13,17 @@ Row: TypeAlias = Sequence[Any]
 Rows: TypeAlias = Sequence[Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A named query and one row of parameters; `many` holds several rows instead."""
+class Statement(NamedTuple):
+    """A named query and one row of parameters; `many` holds several rows instead.
+
+    A query that returns no rows answers with one row that holds the number of rows it changed.
+    """
 
     name: str
     params: Sequence[Any] = ()
     many: Sequence[Sequence[Any]] | None = None
+    alone: bool = False
+    """The only writing statement of its verb, so that nothing has to be undone if it fails."""
 
 
 Verb: TypeAlias = Generator[Statement, Rows, T]
@@ -46,6 +49,10 @@ class Driver(Reader, Protocol):
 
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable."""
+        ...
+
+    async def change(self, statement: Statement) -> int:
+        """Run one changing statement, durably; how many rows it has changed."""
         ...
 
     def view(self) -> AbstractAsyncContextManager[Reader]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from gateway_sessions.core.source import Platform, SessionSource
@@ -80,6 +81,15 @@ def identity(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]
     )
 
 
+def same_conversation(
+    one: SessionSource, other: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES
+) -> bool:
+    """Whether two origins belong to one conversation, whatever their plain keys say."""
+    return _routing(one) == _routing(other) or identity(one, flags, aliases) == identity(
+        other, flags, aliases
+    )
+
+
 def owner_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str:
     """Whose session it is: the person of a private lane, the room of a shared one."""
     if flags.separates_people(source):
@@ -123,9 +133,13 @@ def aliased_ids(source: SessionSource) -> tuple[str, ...]:
 
 
 def _join(source: SessionSource, flags: Isolation, parts: list[str]) -> str:
-    return ":".join(
-        encode_part(part) for part in ("agent", flags.namespace, source.platform, source.chat_type, *parts)
-    )
+    prefix = _prefix(flags.namespace, source.platform, source.chat_type)
+    return ":".join([prefix, *map(encode_part, parts)])
+
+
+@lru_cache(maxsize=1024)
+def _prefix(namespace: str, platform: str, chat_type: str) -> str:
+    return ":".join(["agent", *map(encode_part, (namespace, platform, chat_type))])
 
 
 def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -140,6 +154,18 @@ def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) 
     if source.chat_type != "dm":
         ordered = [("chat", chat), ("thread", thread), ("user", person)]
     return [(role, value) for role, value in ordered if value]
+
+
+def _routing(source: SessionSource) -> tuple[str | None, ...]:
+    """All that keys are made of; mostly equal, and much cheaper to compare."""
+    return (
+        source.platform,
+        source.chat_type,
+        source.chat_id,
+        source.thread_id,
+        source.user_id_alt,
+        source.user_id,
+    )
 
 
 def _participant(source: SessionSource, aliases: Mapping[str, str]) -> str | None:

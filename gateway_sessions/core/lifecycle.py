@@ -20,6 +20,7 @@ from gateway_sessions.core.policies import (
     Deferred,
     DueReset,
     NotDue,
+    PolicyBook,
     Require,
     ResetMode,
     ResetNow,
@@ -118,6 +119,13 @@ class AccessRules:
     """How old a resume mark may be; None: of any age."""
     active_work: bool | None = None
     """Whether work runs that a reset would cut off; None: not asked yet."""
+
+
+def policy_for(entry: SessionEntry, policies: PolicyBook) -> ResolvedPolicy:
+    """The policy that judges this entry."""
+    return policies.resolve(
+        entry.platform, entry.chat_type, override=entry.reset_policy, chat_zone=entry.zone
+    )
 
 
 def plan_access(entry: SessionEntry, rules: AccessRules) -> Access:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from gateway_sessions.core.policies import PolicyBook
+from gateway_sessions.core.lifecycle import policy_for
+from gateway_sessions.core.policies import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.session import SessionEntry, session_id_at
 from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
+
+ID_BYTES: Final = 4
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +38,14 @@ class StoreContext:
     has_active_processes: HasActiveProcesses | None = None
     on_ended: Callable[[], None] = field(default=lambda: None)
     """Called after a change that may have ended a session."""
+
+    def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
+        """The policy that judges this entry."""
+        return policy_for(entry, self.policies)
+
+    def new_session_id(self) -> str:
+        """An id for a session that begins now; the database refuses it should it exist."""
+        return session_id_at(self.clock.now(), secrets.token_hex(ID_BYTES))
 
     def change(self, actor: Actor) -> Change:
         """What a change made now brings along."""

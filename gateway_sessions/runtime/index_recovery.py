@@ -113,17 +113,31 @@ class IndexRecovery:
             )
 
     async def _content(self) -> SnapshotContent:
-        """The file's content, or that of the generation before it if the file is damaged."""
-        for path in (self._path, await in_thread(partial(backup_path, self._path))):
-            raw = await in_thread(partial(read_all, path))
-            if raw is None:
-                continue
-            try:
-                return await in_thread(partial(parse, raw, self.zone))
-            except InvalidSnapshotError as error:
-                kept = await self._set_aside(path)
-                self.incidents.report("snapshot_quarantined", f"{path.name}: {error}", kept)
-        return _EMPTY
+        """The file's content; what is missing in a damaged one comes from the generation before it."""
+        content = _EMPTY
+        for path in (await in_thread(partial(backup_path, self._path)), self._path):
+            found = await self._read(path)
+            if found is not None and path == self._path and not found.damaged:
+                return found
+            if found is not None:
+                content = _completed(found, by=content)
+        return content
+
+    async def _read(self, path: Path) -> SnapshotContent | None:
+        """One file, which goes to the quarantine if it is not whole."""
+        raw = await in_thread(partial(read_all, path))
+        if raw is None:
+            return None
+        content: SnapshotContent | None = None
+        problem = "the file is damaged; the entries in it that can be read are used"
+        try:
+            content = await in_thread(partial(parse, raw, self.zone))
+        except InvalidSnapshotError as error:
+            problem = str(error)
+        if content is None or content.damaged:
+            kept = await self._set_aside(path)
+            self.incidents.report("snapshot_quarantined", f"{path.name}: {problem}", kept)
+        return content
 
     async def _keep_rejected(self, rejected: tuple[RejectedEntry, ...]) -> None:
         """Put members that could not become entries where a person can look at them."""
@@ -148,3 +162,11 @@ class IndexRecovery:
 def _write_private(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomically(path, content)
+
+
+def _completed(content: SnapshotContent, *, by: SnapshotContent) -> SnapshotContent:
+    """The content, with the lanes that only the earlier generation has."""
+    entries = {entry.session_key: entry for entry in (*by.entries, *content.entries)}
+    return SnapshotContent(
+        tuple(entries.values()), (*by.rejected, *content.rejected), content.meta, intact=False
+    )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from anyio.abc import TaskGroup
+from cachetools import LRUCache
 
 from gateway_sessions.config import Config, Durability, SnapshotMode
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.policies import PolicyBook
-from gateway_sessions.core.session import session_id_at
+from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner
@@ -24,13 +22,13 @@ from gateway_sessions.runtime.hooks import Hook, Hooks
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.index_recovery import IndexRecovery
 from gateway_sessions.runtime.restart import RestartRecords, StartReport
+from gateway_sessions.runtime.routing import Routing
 from gateway_sessions.storage.database import SessionDB, database_path
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
 
 DATABASE_FILE: Final = "sessions.db"
-ID_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,7 @@ class Parts:
     """The parts of an open store."""
 
     context: StoreContext
-    isolation: Isolation
+    routing: Routing
     hooks: Hooks
     watcher: ExpiryWatcher
     pruner: Pruner
@@ -67,6 +65,7 @@ class Assembly:
     clock: Clock
     options: StoreOptions
     isolation: Isolation
+    cache: LRUCache[str, SessionEntry]
 
     async def run(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> Parts:
         """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""
@@ -81,7 +80,7 @@ class Assembly:
         restart = RestartRecords(context, self.home)
         parts = Parts(
             context=context,
-            isolation=self.isolation,
+            routing=Routing(context, self.isolation, self.options.aliases, self.cache),
             hooks=hooks,
             watcher=ExpiryWatcher(context, self.config.expiry_watcher),
             pruner=Pruner(context, self.config.expiry_watcher, self.config.session_store_max_age),
@@ -132,7 +131,7 @@ class Assembly:
             home=self.home,
             zone=zone,
             flags=self.isolation,
-            new_ids=new_session_ids(self.clock),
+            new_ids=iter(context.new_session_id, None),
             incidents=incidents,
         )
         shown = await recovery.run()
@@ -144,14 +143,3 @@ class Assembly:
         if shown is not None:
             snapshot.trust(shown)
         return snapshot
-
-
-def new_session_id(now: datetime) -> str:
-    """An id for a session that begins now; the database refuses it should it exist."""
-    return session_id_at(now, secrets.token_hex(ID_BYTES))
-
-
-def new_session_ids(clock: Clock) -> Iterator[str]:
-    """As many as are asked for."""
-    while True:
-        yield new_session_id(clock.now())

@@ -13,25 +13,34 @@ class SingleFlight(Generic[T]):
     """The first caller works, the others wait for its outcome; if it is cancelled, one of them takes over."""
 
     def __init__(self) -> None:
-        self._flights: dict[Hashable, asyncio.Future[T]] = {}
+        self._flights: dict[Hashable, asyncio.Future[T] | None] = {}
+        """Work under way; the future is made by the first who waits for it, and mostly nobody does."""
 
     async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """The outcome of *work*, or of the same work that is under way already."""
-        while (flight := self._flights.get(key)) is not None:
-            await asyncio.wait({flight})
+        while key in self._flights:
+            flight = await self._landed(key)
             if not flight.cancelled():
                 return flight.result()
-        mine: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._flights[key] = mine
+        self._flights[key] = None
         try:
             outcome = await work()
         except Exception as error:
-            mine.set_exception(error)
-            mine.exception()  # nobody may be waiting, and that is no reason to complain
+            if (waited_for := self._flights.pop(key)) is not None:
+                waited_for.set_exception(error)
+                waited_for.exception()  # the one who waits may be gone, and that is no reason to complain
             raise
-        else:
-            mine.set_result(outcome)
-            return outcome
-        finally:
-            del self._flights[key]
-            mine.cancel()  # only if we were cancelled ourselves: no outcome stands yet
+        except BaseException:
+            if (waited_for := self._flights.pop(key)) is not None:
+                waited_for.cancel()
+            raise
+        if (waited_for := self._flights.pop(key)) is not None:
+            waited_for.set_result(outcome)
+        return outcome
+
+    async def _landed(self, key: Hashable) -> asyncio.Future[T]:
+        """Wait for the work under way, however it ends."""
+        flight = self._flights[key] or asyncio.get_running_loop().create_future()
+        self._flights[key] = flight
+        await asyncio.wait({flight})
+        return flight

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from cachetools import LRUCache
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.boundaries import zone_named
-from gateway_sessions.core.keys import Isolation, aliased_ids, session_key
+from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.scope import Scope
@@ -29,19 +28,17 @@ from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
 from gateway_sessions.runtime.hooks import Hook, Hooks
 from gateway_sessions.runtime.incidents import Incident
-from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions, new_session_id
+from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
 from gateway_sessions.runtime.restart import StartReport
-from gateway_sessions.runtime.single_flight import SingleFlight
+from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, lanes, reading
-from gateway_sessions.storage.verbs.access import AskedFirst, Granted, IdTaken, Request, access
+from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.lanes import TurnEnd
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
 
-MAX_TRIES: Final = 8
-"""Ids that are taken and entries that have moved on are met by trying again; more than this is a fault."""
 PAGE: Final = 100
 
 
@@ -55,7 +52,6 @@ class SessionStore(Resource):
         self._clock = clock
         self._options = options
         self._opened: Parts | None = None
-        self._flights: SingleFlight[SessionEntry] = SingleFlight()
         self._cache: LRUCache[str, SessionEntry] = LRUCache(config.cache.entries)
         self._isolation = Isolation(
             group_sessions_per_user=config.group_sessions_per_user,
@@ -122,17 +118,9 @@ class SessionStore(Resource):
         self._check_running()
         if not source.has_identifier and not self.config.allow_unidentified_sources:
             raise UnidentifiedSourceError(source.platform)
-        aliases = await self._aliases_of(source)
-        request = Request(
-            source=source,
-            key=session_key(source, self._isolation, aliases),
-            flags=self._isolation,
-            aliases=aliases,
-            touch=touch,
-            force_new=force_new,
-        )
-        alike = (request.key, source.chat_id, source.thread_id, source.participant_id, force_new, touch)
-        return await self._flights.share(alike, partial(self._access, request))
+        entry = await self._parts.routing.session_for(source, force_new=force_new, touched=touch)
+        await self._shown()
+        return entry
 
     async def update_session(
         self, session_key: str, last_prompt_tokens: int | None = None, *, session_id: str | None = None
@@ -277,6 +265,7 @@ class SessionStore(Resource):
             clock=self._clock,
             options=self._options,
             isolation=self._isolation,
+            cache=self._cache,
         )
         self._opened = await assembly.run(tasks, cleanup)
 
@@ -285,45 +274,11 @@ class SessionStore(Resource):
             await self._parts.snapshot.flush()
         await self._parts.restart.leave_marker()
 
-    async def _aliases_of(self, source: SessionSource) -> dict[str, str]:
-        resolve = self._options.aliases
-        if resolve is None:
-            return {}
-        return {one: await resolve(source.platform, one) for one in aliased_ids(source)}
-
-    async def _access(self, request: Request) -> SessionEntry:
-        """Ask until the database has an answer: it may first want to know something that only we can tell."""
-        context = self._parts.context
-        asked: AskedFirst | None = None
-        active_work = False
-        for _ in range(MAX_TRIES):
-            change = context.change(Actor.POLICY)
-            attempt = replace(
-                request,
-                new_session_id=new_session_id(change.now),
-                known=self._cache.get(request.key),
-                active_work=active_work if asked is not None else None,
-                asked_version=asked.version if asked is not None else None,
-            )
-            outcome = await context.db.write(partial(access, attempt, change))
-            match outcome:
-                case Granted(entry=entry, ended=ended):
-                    if ended is not None:
-                        context.on_ended()
-                    await self._shown()
-                    self._cache[entry.session_key] = entry
-                    return entry
-                case AskedFirst():
-                    asked, active_work = outcome, await context.active_work(outcome.session_key)
-                case IdTaken():
-                    continue
-        raise StorageError(request.key, f"could not be settled in {MAX_TRIES} tries")
-
     async def _with_new_id(
         self, verb: Callable[[Change, str], Verb[SessionEntry | IdTaken | None]]
     ) -> SessionEntry | None:
         for _ in range(MAX_TRIES):
-            new_id = new_session_id(self._clock.now())
+            new_id = self._parts.context.new_session_id()
             outcome = await self._write(Actor.PERSON, partial(_flipped, verb, new_id))
             if not isinstance(outcome, IdTaken):
                 return outcome

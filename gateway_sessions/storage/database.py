@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.errors import UnsupportedStorageError
-from gateway_sessions.ports import Clock, Reader, VerbFactory
+from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
 from gateway_sessions.storage.home import owned, prepare_home
@@ -69,6 +69,13 @@ class SessionDB(Resource):
         outcome = await self._driver.write(verb)
         self.changed.set()
         return outcome
+
+    async def change(self, statement: Statement) -> int:
+        """Run one changing statement, durably; how many rows it has changed."""
+        self._check_running()
+        rows = await self._driver.change(statement)
+        self.changed.set()
+        return rows
 
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""

@@ -26,6 +26,11 @@ class Query:
     sql: str
     changes_index: bool = False
 
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing."""
+        return self.sql.startswith("SELECT")
+
 
 @dataclass(frozen=True, slots=True)
 class Migration:

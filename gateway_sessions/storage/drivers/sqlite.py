@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from queue import SimpleQueue
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from anyio.abc import TaskGroup
 
 from gateway_sessions.errors import StoreStoppedError
-from gateway_sessions.ports import Reader, VerbFactory
+from gateway_sessions.ports import Reader, Statement, VerbFactory
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_schema import check_library, prepare
-from gateway_sessions.storage.drivers.sqlite_worker import Request, Worker, drive, refuse_all
+from gateway_sessions.storage.drivers.sqlite_worker import (
+    MAX_VERBS,
+    Queue,
+    Request,
+    Stop,
+    Worker,
+    drive,
+    refuse_all,
+)
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.queries import Migration, Query, load_migrations, load_queries
 
@@ -54,19 +62,19 @@ class SqliteDriver:
         self._busy_seconds = busy_seconds
         self._migrations = migrations
         self._queries: Mapping[str, Query] = {}
-        self._writes: deque[Request[Any]] = deque()
-        self._reads: deque[Request[Any]] = deque()
+        self._writes: Queue = SimpleQueue()
+        self._reads: Queue = SimpleQueue()
         self._writer: Worker | None = None
-        self._readers: list[Worker] = []
+        self._serving = False
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file, bring it up to date and begin to serve; *cleanup* closes everything again."""
         check_library()
+        cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
         migrations: Sequence[Migration] = self._migrations or await in_thread(
             partial(load_migrations, ENGINE)
         )
-        cleanup.callback(self._stop)
         self._writer = await self._open(self._writes, cleanup, read_only=False)
         try:
             await self._writer.call(
@@ -76,8 +84,10 @@ class SqliteDriver:
             self._writer.generation = await self._writer.call(self._stored_generation)
         except (sqlite3.Error, OSError) as error:
             raise translate(error, str(self._path)) from error
-        self._readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
-        for worker in (self._writer, *self._readers):
+        readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
+        cleanup.callback(self._stop)
+        self._serving = True
+        for worker in (self._writer, *readers):
             tasks.start_soon(worker.run)
 
     @property
@@ -90,42 +100,48 @@ class SqliteDriver:
 
         Cancelled while it waits, it is withdrawn; cancelled while it runs, its outcome stands.
         """
-        if self._writer is None:
-            raise StoreStoppedError("database")
-        request: Request[T] = Request(verb, asyncio.get_running_loop().create_future())
-        self._writes.append(request)
-        self._writer.wake()
-        return await request.future
+        return await self._ask(self._writes, verb)
+
+    async def change(self, statement: Statement) -> int:
+        """Run one changing statement, durably; how many rows it has changed.
+
+        The shortest of verbs: many of them in one batch run as one statement with many rows.
+        """
+        rows: int = await self._ask(self._writes, statement)
+        return rows
 
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""
-        if not self._readers:
-            raise StoreStoppedError("database")
-        request: Request[T] = Request(verb, asyncio.get_running_loop().create_future())
-        self._reads.append(request)
-        next((one for one in self._readers if one.idle), self._readers[0]).wake()
-        return await request.future
+        return await self._ask(self._reads, verb)
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
         """A reader of its own whose verbs all see the same moment."""
-        if self._writer is None:
+        if not self._serving:
             raise StoreStoppedError("database")
         async with AsyncExitStack() as cleanup:
-            worker = await self._open(deque(), cleanup, read_only=True)
+            worker = await self._open(SimpleQueue(), cleanup, read_only=True)
             await worker.call(lambda raw: raw.execute("BEGIN"))
             yield _View(worker, self)
 
     async def run_in_view(self, worker: Worker, verb: VerbFactory[T]) -> T:
         """Run a verb on the connection of a view."""
         try:
-            return await worker.call(lambda raw: drive(raw, self._queries, verb())[0])
+            return await worker.call(lambda raw: drive(raw, self._queries, verb()))
         except sqlite3.Error as error:
             raise translate(error, str(self._path)) from error
 
-    async def _open(self, queue: deque[Request[Any]], cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
+    async def _ask(self, queue: Queue, work: VerbFactory[T] | Statement) -> T:
+        if not self._serving:
+            raise StoreStoppedError("database")
+        request: Request[T] = Request(work, asyncio.get_running_loop().create_future())
+        queue.put(request)
+        return await request.future
+
+    async def _open(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
         mode, begin = ("ro", "BEGIN") if read_only else ("rwc", "BEGIN IMMEDIATE")
-        worker = Worker(str(self._path), self._queries, queue, begin=begin)
+        limit = 1 if read_only else MAX_VERBS  # a reader leaves what waits behind its verb to the others
+        worker = Worker(str(self._path), self._queries, queue, begin=begin, max_verbs=limit)
         uri = f"file:{quote(str(self._path))}?mode={mode}"
         try:
             await worker.connect(uri, cleanup, busy_seconds=self._busy_seconds)
@@ -140,8 +156,14 @@ class SqliteDriver:
         return int(row[0]) if row else 0
 
     def _stop(self) -> None:
-        self._writer = None
-        self._readers = []
+        """Let every worker's thread go, so that its connection can be closed."""
+        self._serving = False
+        self._writes.put(Stop.STOP)
+        for _ in range(READERS):
+            self._reads.put(Stop.STOP)
+
+    def _refuse_waiting(self) -> None:
+        """Nobody serves the queues any more."""
         refuse_all(self._writes, "database")
         refuse_all(self._reads, "database")
 

@@ -1,8 +1,9 @@
-"""One SQLite connection and the verbs that wait for it: one thread hop and one commit for a whole batch.
+"""One SQLite connection and the verbs that wait for it: one commit for a whole batch, and no hop per request.
 
-Requests queue; whatever arrived while the last commit was in flight becomes the next batch. `commit()` of the
-connection runs the batch, so that everything happens in a single hop of aiosqlite's thread through its public
-interface. Answers leave only after COMMIT.
+Requests wait in a queue that the connection's own thread reads; whatever arrived while the last commit was in
+flight becomes the next batch. The thread is aiosqlite's, lent to us through its public interface: `commit()`
+of the connection serves the queue, and returns when the connection is about to be closed. Answers leave only
+after COMMIT.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final, Generic, TypeVar
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import aiosqlite
 
@@ -30,12 +32,12 @@ T = TypeVar("T")
 
 
 class Request(Generic[T]):
-    """A verb that somebody waits for."""
+    """A verb that somebody waits for, or a single changing statement, which is one in all but form."""
 
-    __slots__ = ("error", "future", "make_verb", "result")
+    __slots__ = ("error", "future", "result", "work")
 
-    def __init__(self, make_verb: VerbFactory[T], future: asyncio.Future[T]) -> None:
-        self.make_verb = make_verb
+    def __init__(self, work: VerbFactory[T] | Statement, future: asyncio.Future[T]) -> None:
+        self.work = work
         self.future = future
         self.result: T | None = None
         self.error: Exception | None = None
@@ -63,20 +65,30 @@ class BatchConnection(sqlite3.Connection):
             self.work()
 
 
+class Stop(Enum):
+    """Ends the service of the worker that takes it from the queue."""
+
+    STOP = auto()
+
+
+Queue: TypeAlias = "SimpleQueue[Request[Any] | Stop]"
+
+
 class Worker:
     """Serves one connection. Several workers may serve the same queue."""
 
     def __init__(
-        self, path: str, queries: Mapping[str, Query], queue: deque[Request[Any]], *, begin: str
+        self, path: str, queries: Mapping[str, Query], queue: Queue, *, begin: str, max_verbs: int = MAX_VERBS
     ) -> None:
         self._path = path
         self._queries = queries
         self._queue = queue
         self._begin = begin
-        self._wake = asyncio.Event()
+        self._max_verbs = max_verbs
         self._loop = asyncio.get_running_loop()
         self._raw: BatchConnection | None = None
-        self.idle = True
+        self._next: Request[Any] | Stop | None = None
+        """Taken from the queue already, but not part of the batch or group that is being made."""
         self.generation = 0
         """How often the truth behind sessions.json has changed; kept by the one worker that writes."""
 
@@ -92,11 +104,6 @@ class Worker:
         )
         self._connection = await cleanup.enter_async_context(connection)
 
-    def wake(self) -> None:
-        """Tell the worker that there is something in the queue."""
-        self.idle = False
-        self._wake.set()
-
     async def call(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a plain function on the connection's thread, before `run` begins to serve."""
         raw = self._raw
@@ -110,27 +117,28 @@ class Worker:
         return outcome[0]
 
     async def run(self) -> None:
-        """Serve the queue until cancelled."""
+        """Serve the queue until it says stop. Cancelling this does not: the thread goes on until then."""
         assert self._raw is not None  # noqa: S101 -- connected before it is run
-        self._raw.work = self._drain
-        try:
-            while True:
-                await self._wake.wait()
-                self._wake.clear()
-                while self._queue:
-                    await self._connection.commit()
-                self.idle = True
-        finally:
-            self._raw.work = None
+        self._raw.work = self._serve
+        await self._connection.commit()
 
-    def _drain(self) -> None:
-        """On the connection's thread: run batch after batch until nothing waits."""
-        while batch := self._run_batch():
-            self._loop.call_soon_threadsafe(_answer_all, batch)
-
-    def _run_batch(self) -> list[Request[Any]]:
+    def _serve(self) -> None:
+        """On the connection's thread: run batch after batch."""
         connection = self._raw
         assert connection is not None  # noqa: S101 -- connected before it is run
+        while self._wait():
+            batch = self._run_batch(connection)
+            if batch:
+                self._loop.call_soon_threadsafe(_answer_all, batch)
+        connection.work = None
+
+    def _wait(self) -> bool:
+        """Sleep until there is a request; False at the end."""
+        if self._next is None:
+            self._next = self._queue.get()
+        return self._next is not Stop.STOP
+
+    def _run_batch(self, connection: BatchConnection) -> list[Request[Any]]:
         batch: list[Request[Any]] = []
         try:
             self._fill(connection, batch)
@@ -149,66 +157,143 @@ class Worker:
         """Begin a transaction and run waiting verbs in it, until the batch is large or has taken its time."""
         until = 0.0
         changed = False
-        while len(batch) < MAX_VERBS and (request := self._next()) is not None:
-            batch.append(request)
+        while len(batch) < self._max_verbs and (group := self._next_group(self._max_verbs - len(batch))):
+            batch += group
             if not until:
                 until = time.monotonic() + MAX_SECONDS
                 connection.execute(self._begin)
-            changed |= self._run_one(connection, request)
+            changed |= self._run_group(connection, group)
             if time.monotonic() > until:
                 break
         if changed:
             self.generation += 1
             connection.execute(self._queries["set_generation"].sql, (self.generation,))
 
-    def _next(self) -> Request[Any] | None:
-        while self._queue:
+    def _next_group(self, limit: int) -> list[Request[Any]]:
+        """The next request, and those right behind it that are the same statement with other parameters."""
+        group: list[Request[Any]] = []
+        name: str | None = None
+        while len(group) < limit and isinstance(request := self._peek(), Request):
+            work = request.work
+            if group and not (isinstance(work, Statement) and work.name == name):
+                break
+            self._next = None
+            if request.future.cancelled():
+                continue
+            group.append(request)
+            if not isinstance(work, Statement):
+                break
+            name = work.name
+        return group
+
+    def _peek(self) -> Request[Any] | Stop | None:
+        """What comes next, if anything waits."""
+        if self._next is None:
             try:
-                request = self._queue.popleft()
-            except IndexError:  # another worker was faster
+                self._next = self._queue.get_nowait()
+            except Empty:
                 return None
-            if not request.future.cancelled():
-                return request
-        return None
+        return self._next
+
+    def _run_group(self, connection: BatchConnection, group: list[Request[Any]]) -> bool:
+        """Run like statements as one, if each of them changes its row; else one by one."""
+        if len(group) == 1:
+            return self._run_one(connection, group[0])
+        statements = [request.work for request in group if isinstance(request.work, Statement)]
+        query = self._queries[statements[0].name]
+        connection.execute("SAVEPOINT verb")
+        try:
+            rows = connection.executemany(query.sql, [statement.params for statement in statements]).rowcount
+        except sqlite3.IntegrityError:
+            rows = -1
+        if rows == len(group):
+            for request in group:
+                request.result = 1
+        else:
+            connection.execute("ROLLBACK TO verb")
+        connection.execute("RELEASE verb")
+        if rows == len(group):
+            return query.changes_index
+        changed = [self._run_one(connection, request) for request in group]
+        return any(changed)
 
     def _run_one(self, connection: BatchConnection, request: Request[Any]) -> bool:
-        """Run one verb inside a savepoint: its failure is its own, unless SQLite gave up the transaction."""
-        connection.execute("SAVEPOINT verb")
-        changed = False
+        """Run one verb: its failure is its own, unless SQLite gave up the whole transaction."""
+        run = _Run(connection, self._queries)
         try:
-            verb = request.make_verb()
-            request.result, changed = drive(connection, self._queries, verb)
+            request.result = run.drive(_as_verb(request.work))
         except Exception as error:  # handed on to the one who waits
             request.error = translate(error, self._path)
             if not connection.in_transaction:
                 raise
-            connection.execute("ROLLBACK TO verb")
-        connection.execute("RELEASE verb")
-        return changed
+            run.undo()
+        else:
+            run.keep()
+        return run.changed_index
 
 
-def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], verb: Verb[T]) -> tuple[T, bool]:
-    """Run a verb to its end; also tell whether it changed what sessions.json shows."""
-    changed = False
-    rows: Sequence[Row] = ()
-    try:
-        statement = next(verb)
-        while True:
-            query = queries[statement.name]
-            changed |= query.changes_index
-            rows = _execute(connection, query.sql, statement)
-            statement = verb.send(rows)
-    except StopIteration as stop:
-        return stop.value, changed
-    finally:
-        verb.close()
+def _as_verb(work: VerbFactory[Any] | Statement) -> Verb[Any]:
+    return _changed_rows(work) if isinstance(work, Statement) else work()
 
 
-def _execute(connection: sqlite3.Connection, sql: str, statement: Statement) -> Sequence[Row]:
-    if statement.many is not None:
-        connection.executemany(sql, statement.many)
-        return ()
-    return connection.execute(sql, statement.params).fetchall()
+def _changed_rows(statement: Statement) -> Verb[int]:
+    rows = yield statement
+    return int(rows[0][0])
+
+
+class _Run:
+    """One verb inside a transaction, in a savepoint of its own if it may have to be undone."""
+
+    __slots__ = ("_connection", "_queries", "_saved", "changed_index")
+
+    def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, Query]) -> None:
+        self._connection = connection
+        self._queries = queries
+        self._saved = False
+        self.changed_index = False
+
+    def drive(self, verb: Verb[T]) -> T:
+        """Run the verb to its end."""
+        try:
+            statement = next(verb)
+            while True:
+                statement = verb.send(self._execute(statement))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            verb.close()
+
+    def undo(self) -> None:
+        """Take back what the verb has done."""
+        if self._saved:
+            self._connection.execute("ROLLBACK TO verb")
+            self._connection.execute("RELEASE verb")
+        self.changed_index = False
+
+    def keep(self) -> None:
+        """Make what the verb has done part of the batch."""
+        if self._saved:
+            self._connection.execute("RELEASE verb")
+
+    def _execute(self, statement: Statement) -> Sequence[Row]:
+        query = self._queries[statement.name]
+        if query.reads:
+            return self._connection.execute(query.sql, statement.params).fetchall()
+        if not self._saved and not statement.alone:
+            self._connection.execute("SAVEPOINT verb")
+            self._saved = True
+        self.changed_index |= query.changes_index
+        if statement.many is None:
+            cursor = self._connection.execute(query.sql, statement.params)
+        else:
+            cursor = self._connection.executemany(query.sql, statement.many)
+        return ((cursor.rowcount,),)
+
+
+def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], verb: Verb[T]) -> T:
+    """Run a verb to its end on a connection that somebody else looks after."""
+    return _Run(connection, queries).drive(verb)
 
 
 def _answer_all(batch: list[Request[Any]]) -> None:
@@ -225,9 +310,9 @@ def _roll_back(connection: sqlite3.Connection) -> None:
             connection.close()
 
 
-def refuse_all(queue: deque[Request[Any]], what: str) -> None:
+def refuse_all(queue: Queue, what: str) -> None:
     """Tell everybody still waiting that the resource has stopped."""
-    while queue:
-        request = queue.popleft()
-        if not request.future.done():
+    while not queue.empty():
+        request = queue.get_nowait()
+        if isinstance(request, Request) and not request.future.done():
             request.future.set_exception(StoreStoppedError(what))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias, assert_never
 
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.keys import NO_ALIASES, Isolation, identity, owner_of
+from gateway_sessions.core.keys import NO_ALIASES, Isolation, identity, owner_of, same_conversation
 from gateway_sessions.core.lifecycle import AccessRules, Event, Keep, Replace, advance, plan_access
 from gateway_sessions.core.policies import AskActiveWork
 from gateway_sessions.core.reasons import EndReason
@@ -26,7 +27,7 @@ class Request:
     key: str
     """The plain key of the lane."""
     flags: Isolation
-    new_session_id: str = ""
+    new_session_id: str
     aliases: Mapping[str, str] = field(default_factory=lambda: NO_ALIASES)
     touch: bool = True
     """Whether it is a person's message; a heartbeat or a cron job leaves the policy's clock alone."""
@@ -112,10 +113,8 @@ def _lane_of(request: Request) -> Verb[tuple[str, SessionEntry | None]]:
 
 
 def _same_origin(entry: SessionEntry, request: Request) -> bool:
-    origin, source = entry.origin, request.source
-    if origin is None or origin == source:
-        return True
-    return identity(origin, request.flags, request.aliases) == request.identity
+    origin = entry.origin
+    return origin is None or same_conversation(origin, request.source, request.flags, request.aliases)
 
 
 def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> Verb[SessionEntry]:
@@ -127,9 +126,18 @@ def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> 
     )
     if not plan.fast:
         return (yield from put(change.scheduled(touched)))
-    now = to_micros(change.now)
-    yield Statement("touch_entry", (touched.version, now, now, entry.session_key))
+    yield touching(entry, change.now)
     return touched
+
+
+def touching(entry: SessionEntry, now: datetime) -> Statement:
+    """Move the clocks of a session that goes on; changes nothing if it is not the current one any more.
+
+    This is all that nearly every message does, so it can also be sent by itself.
+    """
+    micros = to_micros(now)
+    known = (entry.session_key, entry.version, entry.session_id)
+    return Statement("touch_entry", (entry.version + 1, micros, micros, *known), alone=True)
 
 
 def _create(request: Request, change: Change, key: str) -> Verb[Outcome]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.lifecycle import Event, advance, due_instant
+from gateway_sessions.core.lifecycle import Event, advance, due_instant, policy_for
 from gateway_sessions.core.policies import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
@@ -51,9 +51,7 @@ class Change:
 
     def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
         """The policy that judges this entry."""
-        return self.policies.resolve(
-            entry.platform, entry.chat_type, override=entry.reset_policy, chat_zone=entry.zone
-        )
+        return policy_for(entry, self.policies)
 
     def scheduled(self, entry: SessionEntry) -> SessionEntry:
         """The entry with the instant at which its policy has to be looked at."""

@@ -41,8 +41,9 @@ ON CONFLICT (session_key) DO UPDATE SET
     extra = excluded.extra
 
 -- name: touch_entry (index)
--- A message goes on with the session: only the clocks move.
-UPDATE entries SET version = ?, updated_at = ?, last_interaction_at = ? WHERE session_key = ?
+-- A message goes on with the session, if it is still the one we know: only the clocks move.
+UPDATE entries SET version = ?, updated_at = ?, last_interaction_at = ?
+WHERE session_key = ? AND version = ? AND session_id = ?
 
 -- name: settle_entry (index)
 -- A turn has ended: the clocks move, its size is known, and what its person had to be told has been told.

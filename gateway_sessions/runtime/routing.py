@@ -1,0 +1,119 @@
+"""The way of a message to its session: which lane, and whether the lane's session goes on.
+
+Nearly every message goes on with a session that is in the cache and not due for anything. For those one
+statement is enough, and it changes nothing unless the database agrees that the session is still the same. All
+others are decided inside the database transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from cachetools import LRUCache
+
+from gateway_sessions.core.keys import NO_ALIASES, Isolation, aliased_ids, same_conversation, session_key
+from gateway_sessions.core.lifecycle import nothing_passed
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import StorageError
+from gateway_sessions.ports import AliasResolver
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.single_flight import SingleFlight
+from gateway_sessions.storage.verbs.access import AskedFirst, Granted, IdTaken, Request, access, touching
+from gateway_sessions.storage.verbs.succession import Actor
+
+MAX_TRIES: Final = 8
+"""Ids that are taken and entries that have moved on are met by trying again; more than this is a fault."""
+
+
+class Message(NamedTuple):
+    """What is asked for."""
+
+    source: SessionSource
+    key: str
+    aliases: Mapping[str, str]
+    force_new: bool
+    touched: bool
+
+
+class Routing:
+    """Finds the session for a message."""
+
+    def __init__(
+        self,
+        context: StoreContext,
+        isolation: Isolation,
+        aliases: AliasResolver | None,
+        cache: LRUCache[str, SessionEntry],
+    ) -> None:
+        self._context = context
+        self._isolation = isolation
+        self._resolve_alias = aliases
+        self._cache = cache
+        self._flights: SingleFlight[SessionEntry] = SingleFlight()
+
+    async def session_for(self, source: SessionSource, *, force_new: bool, touched: bool) -> SessionEntry:
+        """The session that goes on, or the new one in its place. Callers who ask at once share the answer."""
+        aliases = await self._aliases_of(source) if self._resolve_alias is not None else NO_ALIASES
+        key = session_key(source, self._isolation, aliases)
+        message = Message(source, key, aliases, force_new=force_new, touched=touched)
+        alike = (key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
+        return await self._flights.share(alike, partial(self._settle, message))
+
+    async def _settle(self, message: Message) -> SessionEntry:
+        entry = await self._touch_known(message)
+        if entry is None:
+            entry = await self._access(message)
+        self._cache[entry.session_key] = entry
+        return entry
+
+    async def _touch_known(self, message: Message) -> SessionEntry | None:
+        """Go on with the session in the cache, if nothing but its clocks has to change."""
+        entry = self._cache.get(message.key)
+        if entry is None or entry.origin is None or message.force_new or not message.touched:
+            return None
+        now = self._context.clock.now()
+        if not nothing_passed(entry, self._context.policy_of(entry), now):
+            return None
+        if not same_conversation(entry.origin, message.source, self._isolation, message.aliases):
+            return None
+        if not await self._context.db.change(touching(entry, now)):
+            return None
+        return entry.evolve(now, last_interaction_at=now)
+
+    async def _access(self, message: Message) -> SessionEntry:
+        """Ask until the database has an answer: it may first want to know something that only we can tell."""
+        asked: AskedFirst | None = None
+        active_work = False
+        for _ in range(MAX_TRIES):
+            change = self._context.change(Actor.POLICY)
+            request = Request(
+                source=message.source,
+                key=message.key,
+                flags=self._isolation,
+                aliases=message.aliases,
+                touch=message.touched,
+                force_new=message.force_new,
+                new_session_id=self._context.new_session_id(),
+                known=self._cache.get(message.key),
+                active_work=active_work if asked is not None else None,
+                asked_version=asked.version if asked is not None else None,
+            )
+            outcome = await self._context.db.write(partial(access, request, change))
+            match outcome:
+                case Granted(entry=entry, ended=ended):
+                    if ended is not None:
+                        self._context.on_ended()
+                    return entry
+                case AskedFirst():
+                    asked, active_work = outcome, await self._context.active_work(outcome.session_key)
+                case IdTaken():
+                    continue
+        raise StorageError(message.key, f"could not be settled in {MAX_TRIES} tries")
+
+    async def _aliases_of(self, source: SessionSource) -> Mapping[str, str]:
+        resolve = self._resolve_alias
+        assert resolve is not None  # noqa: S101 -- asked only where there is one
+        return {one: await resolve(source.platform, one) for one in aliased_ids(source)}
