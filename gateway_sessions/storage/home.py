@@ -10,15 +10,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from filelock import FileLock, Timeout
 
 from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, UnsupportedStorageError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.atomic_file import write_atomically
 from gateway_sessions.storage.in_thread import in_thread
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 LOCK_FILE: Final = "sessions.lock"
 OWNER_FILE: Final = "sessions.owner.json"
@@ -91,7 +93,7 @@ async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerato
 
     The lock belongs to an open file: it ends with this process, however that ends, and nobody can steal it.
     """
-    lock = FileLock(home / LOCK_FILE, mode=0o600, thread_local=False)
+    lock = await in_thread(partial(_lock_of, home))
     waited = 0.0
     while not await in_thread(partial(_try_to_own, lock, home, clock)):
         if waited >= wait:
@@ -113,10 +115,17 @@ def describe_owner(home: Path) -> str:
     return f"process {owner.get('pid')} on {owner.get('host')} since {owner.get('since')}"
 
 
-def _try_to_own(lock: FileLock, home: Path, clock: Clock) -> bool:
+def _lock_of(home: Path) -> BaseFileLock:
+    # Imported where a store is opened: it takes longer to import than all of our own modules.
+    from filelock import FileLock  # noqa: PLC0415
+
+    return FileLock(home / LOCK_FILE, mode=0o600, thread_local=False)
+
+
+def _try_to_own(lock: BaseFileLock, home: Path, clock: Clock) -> bool:
     try:
         lock.acquire(blocking=False)
-    except Timeout:
+    except TimeoutError:
         return False
     except OSError as error:
         raise StorageUnavailableError(str(home / LOCK_FILE), error.strerror or str(error)) from error
@@ -124,7 +133,7 @@ def _try_to_own(lock: FileLock, home: Path, clock: Clock) -> bool:
     return True
 
 
-def _release(lock: FileLock, home: Path) -> None:
+def _release(lock: BaseFileLock, home: Path) -> None:
     with contextlib.suppress(OSError):
         (home / OWNER_FILE).unlink(missing_ok=True)
     lock.release()
