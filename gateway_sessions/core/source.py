@@ -63,17 +63,23 @@ class SessionSource:
     """What a stored source held that this version does not know; written back as it was."""
 
     def __post_init__(self) -> None:
-        platform = str(self.platform).strip().lower()
+        check_identifier("platform", self.platform)
+        platform = (self.platform or "").strip().lower()
         if not platform:
             raise InvalidSourceError("platform", "is empty")
         object.__setattr__(self, "platform", platform)
-        object.__setattr__(self, "chat_type", self.chat_type or "dm")
         for name in _IDENTIFIERS:
-            check_identifier(name, getattr(self, name))
+            value = getattr(self, name)
+            if value is not None and value != "":
+                check_identifier(name, value)
+            elif (unset := _UNSET.get(name, value)) is not value:
+                object.__setattr__(self, name, unset)
         for name in _NAMES:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, storable_name(name, value))
+        check_flag("is_bot", self.is_bot)
+        check_flag("role_authorized", self.role_authorized)
 
     @property
     def participant_id(self) -> str | None:
@@ -105,7 +111,7 @@ class SessionSource:
         stored |= {name: value for name in _STORED_IF_SET if (value := getattr(self, name))}
         if self.guild_id:
             stored |= {"scope_id": self.guild_id, "guild_id": self.guild_id}
-        return stored | dict(self.extra)
+        return stored | {name: value for name, value in self.extra.items() if name not in _READ}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> SessionSource:
@@ -135,6 +141,12 @@ def check_identifier(name: str, value: object) -> None:
         raise InvalidSourceError(name, "looks like a path to a parent directory")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise InvalidSourceError(name, "must be true or false")
+
+
 def storable_name(name: str, value: object) -> str:
     """A display name as data: bounded, and free of what no database can hold."""
     if not isinstance(value, str):
@@ -148,12 +160,16 @@ def _text(value: object) -> str:
 
 _NAMES: Final = ("chat_name", "user_name", "chat_topic")
 _IDENTIFIERS: Final = (
-    "platform", "chat_id", "chat_type", "user_id", "thread_id", "user_id_alt", "chat_id_alt", "guild_id",
+    "chat_id", "chat_type", "user_id", "thread_id", "user_id_alt", "chat_id_alt", "guild_id",
     "parent_chat_id", "message_id", "profile",
 )  # fmt: skip
 _ALWAYS_STORED: Final = (
     "platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic",
 )  # fmt: skip
 _STORED_IF_SET: Final = ("user_id_alt", "chat_id_alt", "parent_chat_id", "message_id", "profile")
+_UNSET: Final[Mapping[str, str | None]] = MappingProxyType(
+    {"chat_id": "", "chat_type": "dm"} | dict.fromkeys((*_STORED_IF_SET, "guild_id"))
+)
+"""What an empty value means: such members are not stored, and have to be read again as they were."""
 _TEXTS: Final = (*_ALWAYS_STORED, *_STORED_IF_SET)
 _READ: Final = frozenset({"scope_id", "extra"} | {one.name for one in fields(SessionSource)})
