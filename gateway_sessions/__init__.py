@@ -36,6 +36,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.runtime.hooks import SessionFinalized
+from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
 
@@ -78,6 +79,7 @@ __all__ = [
     "SystemClock",
     "UnidentifiedSourceError",
     "UnsupportedStorageError",
+    "build_session_context",
     "build_session_context_prompt",
     "build_session_key",
     "is_shared_multi_user_session",

@@ -15,9 +15,11 @@ from cachetools import LRUCache
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.context import build_session_context_prompt
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.redaction import Pseudonyms
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, check_session_id, clean_model_override
 from gateway_sessions.core.source import SessionSource
@@ -31,6 +33,7 @@ from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
 from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.routing import MAX_TRIES
+from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, lanes, reading
 from gateway_sessions.storage.verbs.access import IdTaken
@@ -242,6 +245,17 @@ class SessionStore(Resource):
         """Why the lane has the session it has, and what its next message will do."""
         self._check_running()
         return await explain(self._parts.context, session_key)
+
+    def session_prompt(self, source: SessionSource, entry: SessionEntry | None = None) -> str:
+        """What to tell an agent about where it talks: a block for its system prompt, stable between turns.
+
+        With `privacy.redact_pii`, pseudonyms made with this store's own secret stand for ids.
+        """
+        secret = self._parts.context.db.opening.install_secret
+        pseudonyms = Pseudonyms(secret) if self.config.privacy.redact_pii else None
+        return build_session_context_prompt(
+            build_session_context(source, self.config, entry), pseudonyms=pseudonyms
+        )
 
     async def flush(self) -> None:
         """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""

@@ -1,0 +1,25 @@
+"""The context of a conversation, as a configuration describes the gateway."""
+
+from __future__ import annotations
+
+from gateway_sessions.config import Config
+from gateway_sessions.core import context as core
+from gateway_sessions.core.context import SessionContext
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.source import SessionSource
+
+
+def build_session_context(
+    source: SessionSource, config: Config, session_entry: SessionEntry | None = None
+) -> SessionContext:
+    """Where a message came from, which platforms are connected, and where else the agent can deliver."""
+    enabled = {name: platform for name, platform in config.platforms.items() if platform.enabled}
+    homes = {name: one.home_channel for name, one in enabled.items() if one.home_channel is not None}
+    return core.build_session_context(
+        source,
+        connected_platforms=enabled,
+        home_channels=homes,
+        group_sessions_per_user=config.group_sessions_per_user,
+        thread_sessions_per_user=config.thread_sessions_per_user,
+        entry=session_entry,
+    )
