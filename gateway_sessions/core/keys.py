@@ -108,8 +108,9 @@ def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str
 
 
 def room_of(source: SessionSource, flags: Isolation) -> str:
-    """The chat, or the thread in it, that several people share."""
-    parts = [flags.namespace, source.platform, "room", source.chat_id, *filter(None, [source.thread_id])]
+    """The chat, or the thread in it, that several people share. A direct chat may have the id of a group."""
+    where = (source.chat_type, source.chat_id, *filter(None, [source.thread_id]))
+    parts = (flags.namespace, source.platform, "room", *where)
     return ":".join(encode_part(part) for part in parts)
 
 
