@@ -148,6 +148,8 @@ def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) 
     if source.chat_type == "dm":
         chat = _canonical(source, chat, aliases)
         person = None if chat else person
+        # An id of which nothing is left, such as "@lid", still tells its chat from all others.
+        chat = chat if chat or person else source.chat_id
     elif not flags.separates_people(source):
         person = None
     thread = source.thread_id
