@@ -23,6 +23,7 @@ from gateway_sessions.storage.verbs.upkeep import Position
 logger = logging.getLogger(__name__)
 
 BOOK_FINGERPRINT: Final = "policy_book"
+"""The rules behind every stored instant, as far as all instants have been computed by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class ExpiryWatcher:
 
     async def _reschedule_for_new_policies(self) -> int:
         """After the configuration has changed, compute every instant anew, page by page."""
-        book = self._context.policies.fingerprint
+        book = f"{self._context.policies.fingerprint} {self._context.freshness}"
         if await self._context.db.read(partial(meta.get, BOOK_FINGERPRINT)) == book:
             return 0
         rescheduled, after = 0, ""

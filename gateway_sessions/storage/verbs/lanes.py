@@ -37,7 +37,8 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
     if entry is None or turn.session_id not in (None, entry.session_id):
         return entry
     tokens = entry.last_prompt_tokens if turn.last_prompt_tokens is None else turn.last_prompt_tokens
-    boundary = boundary_to_remember(entry, change.policy_of(entry), change.now)
+    policy = change.policy_of(entry)
+    boundary = boundary_to_remember(entry, policy, change.now)
     settled = entry.evolve(
         change.now,
         last_interaction_at=change.now,
@@ -45,6 +46,9 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
         opened_by=None,
         deferred_boundary=boundary,
     )
+    if entry.policy_fingerprint != policy.fingerprint:
+        # The watcher may be about to store new instants, and leaves out what was written meanwhile.
+        return (yield from put(change.scheduled(settled)))
     now = to_micros(change.now)
     kept = to_micros(boundary) if boundary is not None else None
     yield Statement("settle_entry", (settled.version, now, now, tokens, kept, turn.session_key))
