@@ -16,6 +16,8 @@ APPLICATION_ID: Final = 0x67736573
 """Marks the file as ours: "gses"."""
 OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables."""
+CACHE_KIB: Final = 16 * 1024
+"""The inner pages of the indexes of many lanes stay in memory; the whole cache does at ten thousand."""
 READABLE_FROM: Final = 1
 """The oldest schema a program must know to work with what this one writes."""
 
@@ -75,6 +77,7 @@ def _configure(connection: sqlite3.Connection, path: Path, synchronous: str) -> 
         )
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     connection.execute("PRAGMA wal_autocheckpoint = 1000")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA trusted_schema = OFF")
 

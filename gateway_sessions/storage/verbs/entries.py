@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +14,11 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Row, Statement, Verb
+
+_STATES: Final = {str(state): state for state in SessionState}
+_KEPT: Final = tuple(
+    one.name for one in fields(SessionSource) if one.name not in ("is_bot", "role_authorized", "extra")
+)
 
 
 def load(session_key: str, known: SessionEntry | None = None) -> Verb[SessionEntry | None]:
@@ -68,7 +74,7 @@ def encode(entry: SessionEntry) -> tuple[Any, ...]:
         entry.estimated_cost_usd,
         entry.cost_status,
         entry.zone,
-        _json(entry.origin.to_dict() if entry.origin is not None else None),
+        _json(_fields_of(entry.origin) if entry.origin is not None else None),
         _json(dict(entry.model_override) if entry.model_override else None),
         _json(entry.reset_policy.to_dict() if entry.reset_policy is not None else None),
         _json(dict(entry.extra) or None),
@@ -92,7 +98,7 @@ def decode(row: Row) -> SessionEntry:
         chat_type=row[10],
         owner=row[11],
         display_name=row[12],
-        state=SessionState(row[13]),
+        state=_STATES[row[13]],
         state_reason=row[14],
         state_since=_instant(row[15]),
         opened_by=EndReason(row[16]) if row[16] is not None else None,
@@ -107,7 +113,7 @@ def decode(row: Row) -> SessionEntry:
         estimated_cost_usd=row[25],
         cost_status=row[26],
         zone=row[27],
-        origin=SessionSource.from_dict(origin) if origin is not None else None,
+        origin=SessionSource(**origin) if origin is not None else None,
         model_override=override,
         reset_policy=SessionResetPolicy.from_dict(policy) if policy is not None else None,
         extra=extra or {},
@@ -122,6 +128,12 @@ def archive(entry: SessionEntry) -> str:
 def unarchive(text: str) -> SessionEntry:
     """The entry as it was when its session ended."""
     return decode(msgspec.json.decode(text))
+
+
+def _fields_of(source: SessionSource) -> dict[str, Any]:
+    """The fields that say something, by name. Those of one message are not kept with the lane."""
+    said = {name: value for name in _KEPT if (value := getattr(source, name)) is not None}
+    return said | ({"extra": dict(source.extra)} if source.extra else {})
 
 
 def _micros(instant: datetime | None) -> int | None:
