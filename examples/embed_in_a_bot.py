@@ -15,7 +15,7 @@ from gateway_sessions import Config, EndReason, SessionSource, SessionStore
 from gateway_sessions.testing import FakeClock
 
 NOTICES = {
-    EndReason.IDLE: "After a day of silence this is a new conversation. /undo goes back.",
+    EndReason.IDLE: "A day of silence: this is a new conversation. /undo goes back.",
     EndReason.DAILY: "A new day, a new conversation. /undo goes back to yesterday's.",
 }
 SCRIPT = ((0, "My name is Ada."), (1, "Who am I?"), (30, "Who am I?"), (0, "/undo"), (0, "Who am I?"))

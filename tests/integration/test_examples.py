@@ -27,7 +27,7 @@ EXPECTED = {
     ],
     "embed_in_a_bot.py": [
         "Mon 10:00  Ada: Who am I?\n           Bot: You are Ada.",
-        "Bot: After a day of silence",
+        "Bot: A day of silence",
         "Tue 16:00  Ada: /undo\n           Bot: Back in the conversation before.",
     ],
     "policies.py": [
