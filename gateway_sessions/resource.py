@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from functools import cache
 from types import TracebackType
 from typing import Self, cast
 
@@ -35,9 +36,10 @@ class Resource:
         """Do the last work, while everything still runs."""
 
     async def __aenter__(self) -> Self:
-        if self._host is not None:
+        if self._closing is not None:
             raise StoreStoppedError(self._name)
         self._closing = asyncio.Event()
+        await asyncio.get_running_loop().run_in_executor(None, _load_event_loop_support)
         opened = asyncio.get_running_loop().create_future()
         self._host = asyncio.create_task(self._serve(opened), name=self._name)
         try:
@@ -82,6 +84,12 @@ class Resource:
                     tasks.cancel_scope.cancel()
             finally:
                 self._running = False
+
+
+@cache
+def _load_event_loop_support() -> None:
+    """Let anyio import its half for asyncio, which takes long enough to be noticed on a busy loop."""
+    anyio.run(anyio.sleep, 0)
 
 
 async def _until_done(host: asyncio.Task[None]) -> asyncio.CancelledError | None:
