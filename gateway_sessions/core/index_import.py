@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
-from gateway_sessions.core.keys import Isolation, encode_part, owner_of
+from gateway_sessions.core.keys import Isolation, encode_part, owner_of, session_key, unencoded_key
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 
@@ -30,8 +31,9 @@ class ImportPlan:
 
 def plan_import(found: Iterable[SessionEntry], new_ids: Iterator[str], flags: Isolation) -> ImportPlan:
     """Give each session to the lane that used it last; the others go on with a new one linked to it."""
+    lanes = _under_our_keys(tuple(found), flags)
     newest_first = sorted(
-        found, key=lambda entry: (entry.last_interaction_at, entry.session_key), reverse=True
+        lanes, key=lambda entry: (entry.last_interaction_at, entry.session_key), reverse=True
     )
     holders: dict[str, SessionEntry] = {}
     entries: list[SessionEntry] = []
@@ -60,3 +62,26 @@ def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
     if entry.origin is not None:
         return entry.altered(owner=owner_of(entry.origin, flags))
     return entry.altered(owner=f"lane:{encode_part(entry.session_key)}")
+
+
+def _under_our_keys(found: tuple[SessionEntry, ...], flags: Isolation) -> Iterator[SessionEntry]:
+    """Hermes does not encode separators inside ids: under its keys such lanes would not be found again."""
+    taken = {entry.session_key for entry in found}
+    for entry in found:
+        key = _our_key(entry, flags)
+        yield entry if key in taken else entry.altered(session_key=key)
+        taken.add(key)
+
+
+def _our_key(entry: SessionEntry, flags: Isolation) -> str:
+    origin = entry.origin
+    if origin is None:
+        return entry.session_key
+    for group, thread in product((True, False), repeat=2):
+        # Whatever the flags were when the lane was made: its key tells.
+        then = Isolation(
+            group_sessions_per_user=group, thread_sessions_per_user=thread, profile=flags.profile
+        )
+        if unencoded_key(origin, then) == entry.session_key:
+            return session_key(origin, then)
+    return entry.session_key

@@ -81,6 +81,12 @@ def identity(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]
     )
 
 
+def unencoded_key(source: SessionSource, flags: Isolation) -> str:
+    """The key as Hermes joins it, which may be that of another origin as well; only to know its lanes by."""
+    values = (value for _, value in _parts(source, flags, NO_ALIASES))
+    return ":".join(("agent", flags.namespace, source.platform, source.chat_type, *values))
+
+
 def same_conversation(
     one: SessionSource, other: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES
 ) -> bool:

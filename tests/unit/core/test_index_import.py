@@ -81,6 +81,52 @@ def test_each_continuation_is_reported():
     assert plan.continuations == (Continuation(f"{prefix}a", "s", "new1", f"{prefix}b"),)
 
 
+MATRIX = SessionSource(
+    platform="matrix", chat_type="group", chat_id="!r:x.org", user_id="@a:x.org", thread_id="$t:1"
+)
+
+
+def under(key: str, session: str = "s", **members) -> SessionEntry:
+    return entry("a", session, **members).altered(session_key=key)
+
+
+class TestKeys:
+    """Hermes joins parts raw; a lane under such a key would never be found again."""
+
+    @pytest.mark.parametrize("flags", [Isolation(), Isolation(thread_sessions_per_user=True)])
+    @pytest.mark.parametrize(
+        ("theirs", "ours"),
+        [
+            ("agent:main:matrix:group:!r:x.org:$t:1", "agent:main:matrix:group:!r%3Ax.org:$t%3A1"),
+            (
+                "agent:main:matrix:group:!r:x.org:$t:1:@a:x.org",
+                "agent:main:matrix:group:!r%3Ax.org:$t%3A1:@a%3Ax.org",
+            ),
+        ],
+    )
+    def test_a_lane_is_brought_in_under_the_key_that_its_origin_has_here(self, theirs, ours, flags):
+        plan = plan_import([under(theirs, origin=MATRIX)], new_ids(), flags)
+        assert [one.session_key for one in plan.entries] == [ours]
+
+    @pytest.mark.parametrize(
+        "key", ["agent:main:matrix:group:other:1", "agent:main:matrix:group:!r%3Ax.org:$t%3A1", "agent:x:y:z"]
+    )
+    def test_any_other_key_stays_as_it_is(self, key):
+        plan = plan_import([under(key, origin=MATRIX)], new_ids(), FLAGS)
+        assert [one.session_key for one in plan.entries] == [key]
+
+    def test_a_lane_without_an_origin_stays_where_it_is(self):
+        key = "agent:main:matrix:dm:a:b"
+        assert plan_import([under(key)], new_ids(), FLAGS).entries[0].session_key == key
+
+    def test_no_lane_takes_the_place_of_another(self):
+        theirs, ours = "agent:main:matrix:group:!r:x.org:$t:1", "agent:main:matrix:group:!r%3Ax.org:$t%3A1"
+        lanes = [under(theirs, "s1", origin=MATRIX), under(ours, "s2", origin=MATRIX)]
+        for found in (lanes, lanes[::-1]):
+            plan = plan_import(found, new_ids(), FLAGS)
+            assert {one.session_key: one.session_id for one in plan.entries} == {theirs: "s1", ours: "s2"}
+
+
 class TestOwners:
     def test_an_owner_that_is_known_stays(self):
         assert planned(entry("a", "s", owner="me"))["a"].owner == "me"
