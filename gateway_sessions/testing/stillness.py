@@ -24,6 +24,8 @@ _WAITS_FOR_TASKS: Final = {
     "asyncio.tasks": {"sleep"},
     "gateway_sessions.testing.clock": set[str](),
 }
+# A wait that lasts as long as a resource is open, and says nothing about work.
+_SERVES: Final = {("gateway_sessions.storage.drivers.sqlite_worker", "run")}
 _LINKS: Final[dict[type, tuple[str, str]]] = {
     CoroutineType: ("cr_frame", "cr_await"),
     GeneratorType: ("gi_frame", "gi_yieldfrom"),
@@ -65,10 +67,12 @@ def where(task: AnyTask) -> str:
 
 
 def _innermost(awaited: object) -> tuple[object, FrameType | None]:
-    """Find what a coroutine waits for in the end, and the frame that waits for it."""
+    """Find what a coroutine waits for in the end, and the frame that waits for it; none if it just serves."""
     frame: FrameType | None = None
     while names := _LINKS.get(type(awaited)):
         frame = getattr(awaited, names[0])
+        if frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) in _SERVES:
+            return awaited, None
         following = getattr(awaited, names[1])
         if following is None:
             break
