@@ -101,7 +101,7 @@ def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
     if target_id is None:
         raise NothingToUndoError(session_key, "its session did not replace another one")
     rows = yield Statement("get_session", (target_id,))
-    if not rows or rows[0][5] is None:
+    if not rows or rows[0][0] != session_key or rows[0][5] is None:
         raise NothingToUndoError(session_key, f"session {target_id} is gone, or lives on another lane now")
     yield from end(change, current, EndReason.RESET_UNDONE)
     was = unarchive(rows[0][5])
