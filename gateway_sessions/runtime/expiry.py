@@ -12,6 +12,7 @@ from typing import Final
 from gateway_sessions.config import ExpiryWatcherConfig
 from gateway_sessions.core.lifecycle import Access, AccessRules, Keep, Replace, plan_access
 from gateway_sessions.core.policies import AskActiveWork
+from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Verb
@@ -70,25 +71,23 @@ class ExpiryWatcher:
         while page := await self._context.db.read(
             partial(upkeep.due_page, self._context.clock.now(), position)
         ):
-            kept = [entry for entry in page if await self._settle(entry, tally)]
+            plans = [(entry, await self._decide(entry)) for entry in page]
+            ending = [(entry, plan.reason) for entry, plan in plans if isinstance(plan, Replace)]
+            kept = [entry for entry, plan in plans if not isinstance(plan, Replace)]
+            tally.finalised += await self._context.apply(Actor.WATCHER, _finalising(ending))
             tally.rescheduled += await self._context.apply(Actor.WATCHER, _rescheduling(kept))
+            tally.deferred += sum(
+                isinstance(plan, Keep) and plan.deferred_by is not None for _, plan in plans
+            )
             position = Position.after(page[-1].due_at or page[-1].updated_at, page[-1].session_key)
         return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
 
-    async def _settle(self, entry: SessionEntry, tally: _Tally) -> bool:
-        """Finalise a due entry; tell whether it goes on instead and needs a new instant."""
+    async def _decide(self, entry: SessionEntry) -> Access:
+        """What becomes of an entry whose instant has come."""
         plan = self._plan(entry, None)
         if isinstance(plan, AskActiveWork):
             plan = self._plan(entry, await self._context.active_work(entry.session_key))
-        if isinstance(plan, Replace):
-            reason = plan.reason
-            done = await self._context.apply(
-                Actor.WATCHER, lambda change: upkeep.finalise(change, entry, reason)
-            )
-            tally.finalised += done is not None
-            return False
-        tally.deferred += isinstance(plan, Keep) and plan.deferred_by is not None
-        return True
+        return plan
 
     def _plan(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
         change = self._context.change(Actor.WATCHER)
@@ -151,6 +150,10 @@ class Pruner:
 
 def _rescheduling(entries: list[SessionEntry]) -> Callable[[Change], Verb[int]]:
     return lambda change: upkeep.reschedule(change, entries)
+
+
+def _finalising(ending: list[tuple[SessionEntry, EndReason]]) -> Callable[[Change], Verb[int]]:
+    return lambda change: upkeep.finalise_page(change, ending)
 
 
 def _pruning(entries: list[SessionEntry]) -> Callable[[Change], Verb[list[SessionEntry]]]:

@@ -54,6 +54,14 @@ def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[S
     return (yield from move_to(change, entry, Event.FINALISED, reason))
 
 
+def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReason]]) -> Verb[int]:
+    """End several due sessions at once; how many of them were still due."""
+    finalised = 0
+    for entry, reason in planned:
+        finalised += (yield from finalise(change, entry, reason)) is not None
+    return finalised
+
+
 def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
     """Store when each policy has to be looked at next; an entry written meanwhile has done so itself."""
     rows: list[tuple[object, ...]] = []
