@@ -81,7 +81,7 @@ def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
         return False
     yield Statement("end_session", (to_micros(change.now), str(reason), archive(entry), entry.session_id))
     for hook in change.hooks:
-        yield Statement("add_hook_call", _hook_call(change, entry, reason, hook))
+        yield Statement("add_hook_call", _hook_call(change, entry, reason, hook, rows[0][4]))
     return True
 
 
@@ -132,10 +132,13 @@ def _text(word: str | None) -> str | None:
     return str(word) if word is not None else None
 
 
-def _hook_call(change: Change, entry: SessionEntry, reason: EndReason, hook: str) -> tuple[object, ...]:
+def _hook_call(
+    change: Change, entry: SessionEntry, reason: EndReason, hook: str, ends: int
+) -> tuple[object, ...]:
     now = to_micros(change.now)
     payload = msgspec.json.encode(
         {"reason": str(reason), "platform": entry.platform, "chat_type": entry.chat_type, "ended_at": now}
     ).decode()
-    key = f"{entry.session_id}:{entry.version}:{hook}"
+    # Which end of the session it is, not the entry's version: each lane that it has been on counts its own.
+    key = f"{entry.session_id}:{ends + 1}:{hook}"
     return (key, hook, entry.session_key, entry.session_id, "session_finalized", payload, now, now)

@@ -1,0 +1,102 @@
+"""Stores whose driver and clock the tests choose."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import fields
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions import Config, SessionDB, SessionStore
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.hooks import Hook
+from gateway_sessions.runtime.opening import DATABASE_FILE, Assembly, StoreOptions
+from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.queries import Migration
+
+OpenedStore = SessionStore
+MakeDriver = Callable[[Path], SqliteDriver]
+
+
+class SteppedClock:
+    """Time moves when the script says so; nobody who sleeps longer than a moment wakes up again."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, **step: float) -> None:
+        self._now += timedelta(**step)
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds > 2:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0.002)
+
+
+class DrivenAssembly(Assembly):
+    """Puts a store together around a driver of the test's."""
+
+    make_driver: MakeDriver = SqliteDriver
+
+    async def _open_database(self, cleanup: AsyncExitStack) -> SessionDB:
+        path = self.home / DATABASE_FILE
+        return await cleanup.enter_async_context(
+            SessionDB(path, self.make_driver(path), self.clock, wait=self.options.wait, allow_network=False)
+        )
+
+
+class DrivenStore(SessionStore):
+    """A store around a driver of the test's."""
+
+    def __init__(self, make_driver: MakeDriver, *args: Any) -> None:
+        super().__init__(*args)
+        self._make_driver = make_driver
+
+    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        attributes = vars(self)
+        parts = {
+            part.name: attributes[part.name if part.name in attributes else f"_{part.name}"]
+            for part in fields(Assembly)
+        }
+        assembly = type("_Driven", (DrivenAssembly,), {"make_driver": staticmethod(self._make_driver)})(
+            **parts
+        )
+        self._opened = await assembly.run(tasks, cleanup)
+
+
+def driven_store(
+    home: Path,
+    make_driver: MakeDriver,
+    config: Config | None = None,
+    *,
+    clock: Clock,
+    hooks: Iterable[Hook] = (),
+    wait: float = 0.0,
+) -> DrivenStore:
+    """A store around a driver of the test's; open it with `async with`."""
+    options = StoreOptions(hooks=tuple(hooks), wait=wait)
+    return DrivenStore(make_driver, home, config or Config(timezone="UTC"), clock, options)
+
+
+def open_store(
+    home: Path,
+    config: Config,
+    *,
+    clock: Clock,
+    hooks: Iterable[Hook] = (),
+    migrations: Sequence[Migration] = (),
+) -> SessionStore:
+    """The store as users open it, unless it has to migrate further than the package can."""
+    if not migrations:
+        return SessionStore.open(home, config, clock=clock, hooks=hooks)
+    return driven_store(
+        home, lambda path: SqliteDriver(path, migrations=migrations), config, clock=clock, hooks=hooks
+    )
