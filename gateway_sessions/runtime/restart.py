@@ -20,8 +20,10 @@ from gateway_sessions.core.recovery import (
     names_epoch,
 )
 from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.errors import UnsupportedStorageError
+from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.storage.atomic_file import read_all, remove, write_atomically
+from gateway_sessions.storage.atomic_file import read_all, remove, sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs import upkeep
 from gateway_sessions.storage.verbs.succession import Actor
@@ -55,9 +57,10 @@ class RestartRecords:
         """Take over from the process before: free its leases and decide about the turns it left behind."""
         epoch = self._context.db.opening.epoch
         limit = self._context.restart_limit
-        clean = names_epoch(await in_thread(partial(read_all, self._marker)), epoch - 1)
+        clean = names_epoch(await in_thread(self._left_behind), epoch - 1)
         cut_off = await self._context.apply(Actor.RECOVERY, partial(upkeep.adopt, epoch=epoch, limit=limit))
-        await in_thread(partial(remove, self._marker))
+        await in_thread(partial(_replace, self._marker, None))
+        failpoint("recovered")
         await self.refresh()
         report = _report(epoch, cut_off, clean=clean)
         if cut_off:
@@ -68,6 +71,16 @@ class RestartRecords:
             }
             logger.warning("turns were cut off by the end of the last process", extra=facts)
         return report
+
+    def _left_behind(self) -> bytes | None:
+        """The marker of the process before, once what its interrupted writes left is gone."""
+        try:
+            sweep_temporaries(self._marker)
+            sweep_temporaries(self._counts)
+            return read_all(self._marker)
+        except (OSError, UnsupportedStorageError) as error:
+            _tell(error)
+            return None
 
     async def suspend_recently_active(self, max_age: timedelta) -> list[SessionEntry]:
         """Treat every session used within *max_age* as cut off: for callers who do not lease lanes."""
@@ -108,5 +121,9 @@ def _replace(path: Path, content: bytes | None) -> None:
             remove(path)
         else:
             write_atomically(path, content)
-    except OSError as error:
-        logger.warning("a file could not be written", extra={"action": "file_failed", "problem": str(error)})
+    except (OSError, UnsupportedStorageError) as error:
+        _tell(error)
+
+
+def _tell(error: Exception) -> None:
+    logger.warning("a file could not be used", extra={"action": "file_failed", "problem": str(error)})

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, UnsupportedStorageError
+from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
-from gateway_sessions.storage.atomic_file import write_atomically
+from gateway_sessions.storage.atomic_file import sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
 
 if TYPE_CHECKING:
@@ -95,15 +96,17 @@ async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerato
     """
     lock = await in_thread(partial(_lock_of, home))
     waited = 0.0
-    while not await in_thread(partial(_try_to_own, lock, home, clock)):
-        if waited >= wait:
-            raise StoreBusyError(str(home), await in_thread(partial(describe_owner, home)))
-        await clock.sleep(POLL_SECONDS)
-        waited += POLL_SECONDS
     try:
+        while not await in_thread(partial(_try_to_own, lock, home, clock)):
+            if waited >= wait:
+                raise StoreBusyError(str(home), await in_thread(partial(describe_owner, home)))
+            await clock.sleep(POLL_SECONDS)
+            waited += POLL_SECONDS
         yield
     finally:
-        await in_thread(partial(_release, lock, home))
+        # A cancellation may arrive while the thread takes the lock: look at the lock, not at how far we came.
+        if lock.is_locked:
+            await in_thread(partial(_release, lock, home))
 
 
 def describe_owner(home: Path) -> str:
@@ -129,6 +132,7 @@ def _try_to_own(lock: BaseFileLock, home: Path, clock: Clock) -> bool:
         return False
     except OSError as error:
         raise StorageUnavailableError(str(home / LOCK_FILE), error.strerror or str(error)) from error
+    failpoint("home_owned")
     _introduce(home, clock)
     return True
 
@@ -146,6 +150,7 @@ def _introduce(home: Path, clock: Clock) -> None:
         "since": clock.now().isoformat(timespec="seconds"),
     }
     with contextlib.suppress(OSError):
+        sweep_temporaries(home / OWNER_FILE)
         write_atomically(home / OWNER_FILE, msgspec.json.encode(owner) + b"\n")
 
 
