@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from gateway_sessions.core.lifecycle import policy_for
 from gateway_sessions.core.policies import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.session import SessionEntry, session_id_at
+from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs.succession import Actor, Change
@@ -62,6 +63,7 @@ class StoreContext:
         """Run a changing verb now, on behalf of *actor*."""
         change = self.change(actor)
         outcome = await self.db.write(lambda: verb(change))
+        failpoint("change_committed")
         self.on_ended()
         return outcome
 

@@ -106,6 +106,7 @@ class IndexRecovery:
             self.incidents.report("shared_session_split", f"{detail}; it goes on as {one.new_session_id}")
         if content.rejected:
             await self._keep_rejected(content.rejected)
+        failpoint("import_done")
         await self.context.db.write(importing.import_done)
         if plan.entries:
             logger.info(
@@ -136,6 +137,7 @@ class IndexRecovery:
             problem = str(error)
         if content is None or content.damaged:
             kept = await self._set_aside(path)
+            failpoint("index_set_aside")
             self.incidents.report("snapshot_quarantined", f"{path.name}: {problem}", kept)
         return content
 

@@ -24,6 +24,7 @@ from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, check_session_id, clean_model_override
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError, StorageError, UnidentifiedSourceError
+from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.expiry import ExpiryWatcher
@@ -286,6 +287,7 @@ class SessionStore(Resource):
     async def _finish(self) -> None:
         if self._parts.snapshot is not None:
             await self._parts.snapshot.flush()
+        failpoint("before_marker")
         await self._parts.restart.leave_marker()
 
     async def _with_new_id(

@@ -88,6 +88,7 @@ def _back_up(connection: sqlite3.Connection, path: Path, found: SchemaVersion) -
     copy.unlink(missing_ok=True)
     connection.execute("VACUUM INTO ?", (str(copy),))
     copy.chmod(0o600)
+    failpoint("backed_up")
 
 
 def _migrate(connection: sqlite3.Connection, due: Sequence[Migration]) -> None:
