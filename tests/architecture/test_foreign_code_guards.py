@@ -17,7 +17,10 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",
     ("storage/drivers/sqlite_worker.py", "Worker._run_batch"): "handed to everybody who waits for the batch",
     ("storage/drivers/sqlite_worker.py", "Worker._run_one"): "handed to the one who waits for the verb",
-    ("storage/sessions_json.py", "SessionsJson._new_file"): "the new file is abandoned, then it is raised again",
+    (
+        "storage/sessions_json.py",
+        "SessionsJson._new_file",
+    ): "the new file is abandoned, then it is raised again",
 }
 
 
