@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from operator import attrgetter
 from types import MappingProxyType
@@ -119,6 +119,13 @@ class SessionSource:
         return bool(self.chat_id or self.participant_id or self.thread_id)
 
     @property
+    def lasting(self) -> SessionSource:
+        """The source without what tells of one message and not of the lane; this is what is stored."""
+        if not (self.is_bot or self.role_authorized):
+            return self
+        return replace(self, is_bot=False, role_authorized=False)
+
+    @property
     def description(self) -> str:
         """A short text for people, such as "DM with Alice" or "group: Team, thread: 12"."""
         match self.chat_type:
@@ -133,7 +140,7 @@ class SessionSource:
         return f"{text}, thread: {self.thread_id}" if self.thread_id else text
 
     def to_dict(self) -> dict[str, Any]:
-        """The stored form. `is_bot` and `role_authorized` tell of one message, not of the lane: left out."""
+        """The stored form, without `is_bot` and `role_authorized`: see `lasting`."""
         stored: dict[str, Any] = {name: getattr(self, name) for name in _ALWAYS_STORED}
         stored |= {name: value for name in _STORED_IF_SET if (value := getattr(self, name))}
         return stored | {name: value for name, value in self.extra.items() if name not in _READ}

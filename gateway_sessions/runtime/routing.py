@@ -21,7 +21,15 @@ from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import AliasResolver
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.single_flight import SingleFlight
-from gateway_sessions.storage.verbs.access import AskedFirst, Granted, IdTaken, Request, access, touching
+from gateway_sessions.storage.verbs.access import (
+    AliasesFirst,
+    AskedFirst,
+    Granted,
+    IdTaken,
+    Request,
+    access,
+    touching,
+)
 from gateway_sessions.storage.verbs.succession import Actor
 
 MAX_TRIES: Final = 8
@@ -109,6 +117,8 @@ class Routing:
                     return entry
                 case AskedFirst():
                     asked, active_work = outcome, await self._context.active_work(outcome.session_key)
+                case AliasesFirst(owner=owner):
+                    message = message._replace(aliases={**message.aliases, **await self._aliases_of(owner)})
                 case IdTaken():
                     continue
         raise StorageError(message.key, f"could not be settled in {MAX_TRIES} tries")

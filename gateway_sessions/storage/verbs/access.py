@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import TypeAlias, assert_never
 
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.keys import NO_ALIASES, Isolation, identity, owner_of, same_conversation
+from gateway_sessions.core.keys import (
+    NO_ALIASES,
+    Isolation,
+    aliased_ids,
+    identity,
+    owner_of,
+    same_conversation,
+)
 from gateway_sessions.core.lifecycle import AccessRules, Event, Keep, Replace, advance, plan_access
 from gateway_sessions.core.policies import AskActiveWork
 from gateway_sessions.core.reasons import EndReason
@@ -66,16 +73,26 @@ class AskedFirst:
 
 
 @dataclass(frozen=True, slots=True)
+class AliasesFirst:
+    """The lane's owner may be the same person by another name: look its names up, then come again."""
+
+    owner: SessionSource
+
+
+@dataclass(frozen=True, slots=True)
 class IdTaken:
     """The new session's id exists already: come again with another one."""
 
 
-Outcome: TypeAlias = Granted | AskedFirst | IdTaken
+Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
 
 
 def access(request: Request, change: Change) -> Verb[Outcome]:
     """Return the session that goes on, or the new one that answers the message."""
-    key, entry = yield from _lane_of(request)
+    holder = yield from load(request.key, request.known)
+    if holder is not None and (owner := _nameless_owner(holder, request)):
+        return AliasesFirst(owner)
+    key, entry = yield from _lane_of(request, holder)
     if entry is None:
         return (yield from _create(request, change, key))
     if request.force_new:
@@ -101,15 +118,21 @@ def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules
     )
 
 
-def _lane_of(request: Request) -> Verb[tuple[str, SessionEntry | None]]:
+def _lane_of(request: Request, holder: SessionEntry | None) -> Verb[tuple[str, SessionEntry | None]]:
     """The lane's key and entry. A plain key that belongs to another origin gives way to the full identity."""
-    key = request.key
-    entry = yield from load(key, request.known)
-    if entry is not None and _same_origin(entry, request):
-        return key, entry
+    if holder is not None and _same_origin(holder, request):
+        return request.key, holder
     exact = request.identity
     other = yield from load(exact)
-    return (exact, other) if other is not None or entry is not None else (key, None)
+    return (exact, other) if other is not None or holder is not None else (request.key, None)
+
+
+def _nameless_owner(holder: SessionEntry, request: Request) -> SessionSource | None:
+    """Whose aliases have to be known before it can be said that the lane is somebody else's."""
+    owner = holder.origin
+    if owner is None or not request.aliases or request.aliases.keys() >= set(aliased_ids(owner)):
+        return None
+    return None if _same_origin(holder, request) else owner
 
 
 def _same_origin(entry: SessionEntry, request: Request) -> bool:
@@ -119,6 +142,8 @@ def _same_origin(entry: SessionEntry, request: Request) -> bool:
 
 def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> Verb[SessionEntry]:
     advance(entry.state, Event.KEPT)
+    if entry.origin is None:
+        entry = yield from _claim(request, change, entry)
     if not request.touch:
         return entry
     touched = entry.evolve(
@@ -128,6 +153,13 @@ def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> 
         return (yield from put(change.scheduled(touched)))
     yield touching(entry, change.now)
     return touched
+
+
+def _claim(request: Request, change: Change, entry: SessionEntry) -> Verb[SessionEntry]:
+    """Note whose lane it is, which an imported entry did not say: from now on nobody else is given it."""
+    claimed = entry.evolve(change.now, origin=request.source.lasting, owner=request.owner)
+    yield Statement("reopen_session", (claimed.session_key, claimed.owner, claimed.session_id))
+    return (yield from put(change.scheduled(claimed)))
 
 
 def touching(entry: SessionEntry, now: datetime) -> Statement:
@@ -177,7 +209,7 @@ def _new_entry(request: Request, change: Change, key: str) -> SessionEntry:
         created_at=now,
         updated_at=now,
         last_interaction_at=now,
-        origin=source,
+        origin=source.lasting,
         display_name=source.chat_name,
         platform=source.platform,
         chat_type=source.chat_type,
