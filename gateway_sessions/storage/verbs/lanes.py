@@ -203,6 +203,7 @@ def _reopen(
     change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
 ) -> Verb[SessionEntry]:
     yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
+    yield Statement("clear_attempts", (entry.session_key,))
     written = yield from put(change.scheduled(entry))
     yield transition(change, written, event, came_from=old.state, reason=reason)
     return written

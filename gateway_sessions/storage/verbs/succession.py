@@ -86,8 +86,9 @@ def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
 
 
 def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason) -> Verb[SessionEntry]:
-    """End the old session and begin the new one, which knows what it came from."""
+    """End the old session and begin the new one, which knows what it came from and has not failed yet."""
     yield from end(change, old, reason)
+    yield Statement("clear_attempts", (old.session_key,))
     written = yield from begin(change, new, parent=old.session_id)
     yield transition(change, written, Event.RESET, came_from=old.state, reason=reason)
     return written

@@ -90,12 +90,15 @@ WHERE updated_at < ? AND (updated_at, session_key) > (?, ?) AND state <> 'suspen
 ORDER BY updated_at, session_key LIMIT ?
 
 -- name: entries_active_since
--- Sessions that were in use lately and neither suspended nor waiting to be resumed.
+-- Sessions that were in use lately. One that waits to be resumed counts if it was used since: that run was cut off, too.
 SELECT session_key, session_id, version, created_at, updated_at, last_interaction_at, due_at, deferred_boundary,
     policy_fingerprint, platform, chat_type, owner, display_name, state, state_reason, state_since, opened_by,
     reset_had_activity, previous_session_id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
     total_tokens, last_prompt_tokens, estimated_cost_usd, cost_status, zone, origin, model_override, reset_policy, extra
-FROM entries WHERE updated_at >= ? AND state = 'active' AND session_key > ? ORDER BY session_key LIMIT ?
+FROM entries
+WHERE updated_at >= ? AND session_key > ?
+  AND (state = 'active' OR (state = 'resume_pending' AND last_interaction_at > state_since))
+ORDER BY session_key LIMIT ?
 
 -- name: list_entries
 -- All entries, the latest written first, after a position in that order.
