@@ -63,6 +63,9 @@ class SessionsJson:
         self._written = -1
         """The generation on disk, as far as we know."""
         self._waiters: list[asyncio.Future[None]] = []
+        self._served: list[asyncio.Future[None]] = []
+        """Those who wait for the write that is under way."""
+        self._stopped = False
         self._urgent = anyio.Event()
         self._pause = form.interval
 
@@ -76,18 +79,20 @@ class SessionsJson:
             while True:
                 await self._change()
                 self._db.changed.clear()
-                waiters, self._waiters = self._waiters, []
+                self._served, self._waiters = self._waiters, []
                 self._urgent = anyio.Event()
-                await self._write_for(waiters)
+                self._answer(await self._try_to_write())
         finally:
-            for waiter in self._waiters:
-                if not waiter.done():
-                    waiter.set_exception(StoreStoppedError("session store"))
+            self._stopped = True
+            self._served += self._waiters
+            self._answer(StoreStoppedError("session store"))
 
     async def flush(self) -> None:
         """Return when all that was changed before is in the file, else raise `SnapshotError`."""
         if self._written == self._db.generation:
             return
+        if self._stopped:
+            raise StoreStoppedError("session store")
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self._urgent.set()
@@ -108,7 +113,7 @@ class SessionsJson:
             await self._urgent.wait()
             tasks.cancel_scope.cancel()
 
-    async def _write_for(self, waiters: list[asyncio.Future[None]]) -> None:
+    async def _try_to_write(self) -> SnapshotError | None:
         problem: SnapshotError | None = None
         started = asyncio.get_running_loop().time()
         try:
@@ -120,13 +125,18 @@ class SessionsJson:
         took = timedelta(seconds=asyncio.get_running_loop().time() - started)
         wanted = took / SHARE_OF_TIME if problem is None else self._pause * 2
         self._pause = min(max(self._form.interval, wanted), LONGEST_PAUSE)
-        for waiter in waiters:
+        return problem
+
+    def _answer(self, problem: GatewaySessionsError | None) -> None:
+        """Wake those who wait for this write, and who may have gone away meanwhile."""
+        for waiter in self._served:
             if waiter.done():
                 continue
             if problem is None:
                 waiter.set_result(None)
             else:
                 waiter.set_exception(problem)
+        self._served = []
 
     async def _write(self) -> int:
         """Write one generation, whole; the file is the old or the new one whatever happens."""
