@@ -50,6 +50,7 @@ class Resource:
             raise
         if self._host.done():
             _raise_crash(self._host)
+            raise StoreStoppedError(self._name)  # somebody who stopped all tasks stopped ours
         return self
 
     async def __aexit__(
