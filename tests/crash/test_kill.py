@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 import pytest
 
-from gateway_sessions.testing.crash import failpoint_names
+from gateway_sessions.testing.crash import FAILPOINTS
+from tests.architecture.sources import dotted_name, modules
 from tests.crash.conftest import Forge
 from tests.crash.forge import Job, Mode, Outcome
 from tests.crash.invariants import sampled
@@ -64,13 +66,24 @@ def at_turns(whole: list[Outcome], most: int) -> list[Job]:
 
 def test_every_failpoint_is_passed_by_some_scenario(whole: list[Outcome]):
     passed = {point for outcome in whole for point in outcome.passes}
-    assert failpoint_names() - passed == set()
+    assert set(FAILPOINTS) - passed == set()
+
+
+def test_every_failpoint_of_the_package_is_listed():
+    names = [
+        node.args[0].value
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and dotted_name(node.func) == "failpoint"
+        if isinstance(node.args[0], ast.Constant)
+    ]
+    assert sorted(set(names)) == sorted(FAILPOINTS)
 
 
 def test_a_kill_at_any_failpoint_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
     outcomes = forge.run(at_points(whole, PASSES))
     check(outcomes)
-    assert {outcome.job.point for outcome in outcomes if outcome.died} == failpoint_names()
+    assert {outcome.job.point for outcome in outcomes if outcome.died} == set(FAILPOINTS)
 
 
 def test_a_kill_in_any_turn_of_the_event_loop_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
