@@ -59,7 +59,7 @@ def die() -> None:
     os._exit(137)
 
 
-def raising(error: BaseException) -> Callable[[], None]:
+def raising(error: BaseException) -> Callable[[], object]:
     """An action for `crash_at` that lets the call at the point fail."""
 
     def fail() -> None:
@@ -69,7 +69,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 
 @contextmanager
-def crash_at(name: str, *, nth: int = 1, action: Callable[[], None] = die) -> Iterator[Crash]:
+def crash_at(name: str, *, nth: int = 1, action: Callable[[], object] = die) -> Iterator[Crash]:
     """Perform *action*, by default `die`, at the *nth* pass of a point within the block."""
     if name not in FAILPOINTS:
         problem = f"there is no failpoint {name!r}; there are: {', '.join(FAILPOINTS)}"

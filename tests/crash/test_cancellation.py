@@ -138,7 +138,11 @@ async def open_and_close(home: Path) -> None:
 async def cancelled_at(home: Path, at: int) -> bool:
     """Cancel whoever opens, uses and closes a store at the k-th await of anybody; False at the end."""
     used: list[asyncio.Task[None]] = []
-    suspensions = Suspensions(at, lambda: used[0].cancel())
+
+    def cancel() -> None:
+        used[0].cancel()
+
+    suspensions = Suspensions(at, cancel)
     before = asyncio.all_tasks()
     with in_every_task(suspensions):
         used.append(asyncio.create_task(open_and_close(home)))

@@ -10,7 +10,7 @@ from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.resource import Resource
 
 
-class Fault(Exception):
+class FaultError(Exception):
     """What went wrong in the background."""
 
 
@@ -41,13 +41,13 @@ class Machine(Resource):
     async def _work(self) -> None:
         try:
             await self.fault.wait()
-            raise Fault
+            raise FaultError
         finally:
             self.steps.append("stopped")
 
     def _fail(self, where: str) -> None:
         if self.fails_in == where:
-            raise Fault
+            raise FaultError
 
     def use(self) -> str:
         self._check_running()
@@ -56,10 +56,9 @@ class Machine(Resource):
 
 async def crashed(machine: Machine) -> None:
     """Let the background fail, and wait for its end."""
+    (host,) = [task for task in asyncio.all_tasks() if task.get_name() == "machine"]
     machine.fault.set()
-    while "closed" not in machine.steps:
-        await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await asyncio.wait({host})
 
 
 async def test_everything_happens_in_order():
@@ -96,23 +95,27 @@ async def test_a_crash_is_the_cause_in_later_calls_and_is_raised_at_the_end():
     await crashed(machine)
     with pytest.raises(StoreStoppedError) as stopped:
         machine.use()
-    assert isinstance(stopped.value.__cause__, Fault)
-    with pytest.raises(Fault):
+    assert isinstance(stopped.value.__cause__, FaultError)
+    with pytest.raises(FaultError):
         await machine.__aexit__(None, None, None)
 
 
 async def test_a_crash_does_not_hide_the_error_of_the_block():
     machine = Machine()
-    with pytest.raises(StoreStoppedError) as stopped:
+
+    async def block() -> None:
         async with machine:
             await crashed(machine)
             machine.use()
-    assert isinstance(stopped.value.__cause__, Fault)
+
+    with pytest.raises(StoreStoppedError) as stopped:
+        await block()
+    assert isinstance(stopped.value.__cause__, FaultError)
 
 
 async def test_what_cannot_start_raises_its_own_error_and_closes_what_it_had():
     machine = Machine(fails_in="start")
-    with pytest.raises(Fault):
+    with pytest.raises(FaultError):
         await machine.__aenter__()
     assert machine.steps == ["closed"]
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -120,7 +123,7 @@ async def test_what_cannot_start_raises_its_own_error_and_closes_what_it_had():
 
 async def test_work_that_fails_at_the_end_is_told_and_closes_all_the_same():
     machine = Machine(fails_in="finish")
-    with pytest.raises(Fault):
+    with pytest.raises(FaultError):
         async with machine:
             pass
     assert machine.steps == ["started", "stopped", "closed"]

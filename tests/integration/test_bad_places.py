@@ -1,0 +1,220 @@
+"""Where a store cannot live it says so, in words that help, and leaves what it found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import (
+    Config,
+    ForeignDatabaseError,
+    GatewaySessionsError,
+    SessionSource,
+    SessionStore,
+    StorageCorruptError,
+    StorageError,
+    StorageUnavailableError,
+    UnsupportedStorageError,
+)
+
+SOURCE = SessionSource(platform="telegram", chat_id="1", user_id="1")
+NOBODY = 65534
+
+
+async def opened(home: Path) -> None:
+    async with SessionStore.open(home, Config(timezone="UTC")) as store:
+        await store.get_or_create_session(SOURCE)
+
+
+def foreign_database(path: Path) -> None:
+    """One like Hermes' state.db: tables, and no application id."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, title TEXT)")
+        connection.execute("INSERT INTO sessions VALUES ('s', 'theirs')")
+        connection.commit()
+
+
+def marked_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA application_id = 252006674")
+        connection.commit()
+
+
+def text_file(path: Path) -> None:
+    path.write_text("This is a shopping list, and a long one.\n" * 200)
+
+
+def cut_database(path: Path) -> None:
+    asyncio.run(opened(path.parent))
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize(
+    ("lay_out", "expected", "hint"),
+    [
+        (foreign_database, ForeignDatabaseError, "choose another place"),
+        (marked_database, ForeignDatabaseError, "252006674"),
+        (text_file, StorageCorruptError, "left as it is"),
+        (cut_database, StorageCorruptError, "left as it is"),
+    ],
+)
+def test_what_is_no_store_of_ours_is_refused_and_left_as_it_was(
+    tmp_path: Path, lay_out: Callable[[Path], None], expected: type[StorageError], hint: str
+):
+    database = tmp_path / "sessions.db"
+    lay_out(database)
+    before = database.read_bytes()
+    with pytest.raises(expected, match=hint) as refused:
+        asyncio.run(opened(tmp_path))
+    assert str(database) in str(refused.value)
+    assert database.read_bytes() == before
+
+
+async def test_a_directory_in_the_place_of_the_database_is_refused(tmp_path: Path):
+    (tmp_path / "sessions.db").mkdir()
+    with pytest.raises(StorageUnavailableError, match=r"sessions\.db"):
+        await opened(tmp_path)
+    assert (tmp_path / "sessions.db").is_dir()
+
+
+async def test_a_directory_in_the_place_of_the_index_is_refused(tmp_path: Path):
+    (tmp_path / "sessions.json").mkdir()
+    with pytest.raises(UnsupportedStorageError, match=r"sessions\.json: is not a regular file"):
+        await opened(tmp_path)
+    assert (tmp_path / "sessions.json").is_dir()
+    (tmp_path / "sessions.json").rmdir()
+    await opened(tmp_path)
+
+
+@pytest.mark.parametrize("name", [".clean_shutdown", "restart_counts.json"])
+async def test_a_directory_in_the_place_of_a_file_that_only_informs_stops_nothing(tmp_path: Path, name: str):
+    (tmp_path / name).mkdir()
+    await opened(tmp_path)
+    assert (tmp_path / name).is_dir()
+
+
+async def test_a_file_in_the_place_of_the_home_is_refused(tmp_path: Path):
+    (tmp_path / "home").write_text("")
+    with pytest.raises(StorageUnavailableError, match="home"):
+        await opened(tmp_path / "home")
+
+
+async def test_a_home_that_everybody_can_write_is_refused(tmp_path: Path):
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o777)
+    with pytest.raises(UnsupportedStorageError, match="chmod o-w"):
+        await opened(home)
+    assert list(home.iterdir()) == []
+
+
+async def test_a_home_is_made_for_its_owner_only(tmp_path: Path):
+    mask = os.umask(0)
+    try:
+        await opened(tmp_path / "deep" / "home")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "deep" / "home").stat().st_mode & 0o777 == 0o700
+    for path in (tmp_path / "deep" / "home").iterdir():
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+CHILD = """
+    import asyncio, os, sys, tempfile
+    from gateway_sessions import SessionSource, SessionStore
+    from gateway_sessions.errors import GatewaySessionsError
+
+    async def main(home):
+        try:
+            async with SessionStore.open(home) as store:
+                await store.get_or_create_session(SessionSource(platform="telegram", chat_id="1"))
+        except GatewaySessionsError as error:
+            print(type(error).__name__, error)
+        else:
+            print("opened")
+
+    if os.geteuid() == 0 and len(sys.argv) > 2:
+        with tempfile.TemporaryDirectory() as home:
+            asyncio.run(main(home))  # imports all there is, which the user without rights may not be able to
+        os.setgroups([])
+        os.setgid(int(sys.argv[2]))
+        os.setuid(int(sys.argv[2]))
+    asyncio.run(main(sys.argv[1]))
+"""
+
+
+def child(*arguments: object, prefix: tuple[str, ...] = ()) -> str:
+    """What a process says that opens a store there, without the rights of an administrator."""
+    command = [*prefix, sys.executable, "-c", textwrap.dedent(CHILD), *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=15, check=False)
+    return ended.stdout.splitlines()[-1] if ended.stdout else ended.stderr
+
+
+@pytest.fixture
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that a user without rights can reach."""
+    home = tmp_path_factory.mktemp("shared")
+    for parent in (home, *home.parents):
+        if parent.is_relative_to(tmp_path_factory.getbasetemp().parent):
+            parent.chmod(parent.stat().st_mode | 0o055)
+    return home
+
+
+def test_a_home_that_cannot_be_written_is_refused(shared_home: Path):
+    shared_home.chmod(0o555)
+    said = child(shared_home, NOBODY)
+    assert said.startswith("StorageUnavailableError")
+    assert "owner and mode" in said
+    assert list(shared_home.iterdir()) == []
+
+
+def test_files_of_somebody_else_are_refused(shared_home: Path):
+    asyncio.run(opened(shared_home))
+    shared_home.chmod(0o1777)
+    assert child(shared_home, NOBODY).startswith("StorageUnavailableError")
+    shared_home.chmod(0o700)
+    asyncio.run(opened(shared_home))
+
+
+def in_mounts(home: Path, mount: str) -> tuple[str, ...]:
+    """A command that mounts something on the home, for itself alone, before it goes on."""
+    return ("unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', str(home))
+
+
+def can_mount() -> bool:
+    try:
+        return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+needs_mounts = pytest.mark.skipif(
+    not can_mount(), reason="needs the right to mount: run as root, with util-linux installed"
+)
+
+
+@needs_mounts
+def test_a_read_only_place_is_refused_with_a_typed_error(tmp_path: Path):
+    asyncio.run(opened(tmp_path))
+    before = (tmp_path / "sessions.db").read_bytes()
+    said = child(tmp_path, prefix=in_mounts(tmp_path, f"mount --bind -o ro {tmp_path} {tmp_path}"))
+    assert said.startswith("StorageUnavailableError"), said
+    assert (tmp_path / "sessions.db").read_bytes() == before
+
+
+@needs_mounts
+@pytest.mark.parametrize("kilobytes", [4, 40, 100, 180])
+def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path, kilobytes: int):
+    said = child(tmp_path, prefix=in_mounts(tmp_path, f"mount -t tmpfs -o size={kilobytes}k none {tmp_path}"))
+    assert said.startswith(("StorageFullError", "StorageUnavailableError")), said
+    assert "no room" in said or "space" in said, said
