@@ -20,15 +20,14 @@ from gateway_sessions.core.policies import (
     Deferred,
     DueReset,
     NotDue,
-    PolicyBook,
     Require,
     ResetMode,
     ResetNow,
-    ResolvedPolicy,
     missed_boundary,
     next_reset,
     plan_reset,
 )
+from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.errors import InvalidTransitionError
@@ -168,9 +167,12 @@ def nothing_passed(entry: SessionEntry, policy: ResolvedPolicy, now: datetime) -
     """Whether the stored instant alone tells that the policy has nothing to say yet.
 
     It is a lower bound: activity only ever moves the true instant later. Where silence and boundary must both
-    have come, the boundary may pass long before that instant, and has to be noticed.
+    have come, the boundary may pass long before that instant, and has to be noticed. So has a clock that was
+    set back, and a boundary that an earlier policy left behind.
     """
     if entry.state is not SessionState.ACTIVE or entry.policy_fingerprint != policy.fingerprint:
+        return False
+    if now < entry.last_interaction_at or entry.deferred_boundary is not None:
         return False
     if policy.policy.require is Require.ALL:
         return False

@@ -23,7 +23,14 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load, put
-from gateway_sessions.storage.verbs.succession import Birth, Change, begin, succeed, transition
+from gateway_sessions.storage.verbs.succession import (
+    Birth,
+    Change,
+    begin,
+    interaction_at,
+    succeed,
+    transition,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +118,7 @@ def access(request: Request, change: Change) -> Verb[Outcome]:
 def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules:
     answered = request.asked_version == entry.version
     return AccessRules(
-        now=change.now,
+        now=interaction_at(entry, change),
         policy=change.policy_of(entry),
         freshness=change.freshness,
         active_work=request.active_work if answered else None,
@@ -147,9 +154,11 @@ def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> 
     if not request.touch:
         return entry
     touched = entry.evolve(
-        change.now, last_interaction_at=change.now, deferred_boundary=plan.deferred_boundary
+        change.now,
+        last_interaction_at=interaction_at(entry, change),
+        deferred_boundary=plan.deferred_boundary,
     )
-    if not plan.fast:
+    if not plan.fast or touched.last_interaction_at != change.now:
         return (yield from put(change.scheduled(touched)))
     yield touching(entry, change.now)
     return touched

@@ -15,7 +15,15 @@ from gateway_sessions.errors import NothingToUndoError, SessionBusyError, Sessio
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.entries import load, load_by_session, put, unarchive
-from gateway_sessions.storage.verbs.succession import Change, displaced, end, move_to, succeed, transition
+from gateway_sessions.storage.verbs.succession import (
+    Change,
+    displaced,
+    end,
+    interaction_at,
+    move_to,
+    succeed,
+    transition,
+)
 
 CRASH_LOOP = "crash_loop"
 
@@ -38,10 +46,11 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
         return entry
     tokens = entry.last_prompt_tokens if turn.last_prompt_tokens is None else turn.last_prompt_tokens
     policy = change.policy_of(entry)
-    boundary = boundary_to_remember(entry, policy, change.now)
+    moment = interaction_at(entry, change)
+    boundary = boundary_to_remember(entry, policy, moment)
     settled = entry.evolve(
         change.now,
-        last_interaction_at=change.now,
+        last_interaction_at=moment,
         last_prompt_tokens=tokens,
         opened_by=None,
         deferred_boundary=boundary,
@@ -49,9 +58,9 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
     if entry.policy_fingerprint != policy.fingerprint:
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
         return (yield from put(change.scheduled(settled)))
-    now = to_micros(change.now)
+    clocks = (to_micros(change.now), to_micros(moment))
     kept = to_micros(boundary) if boundary is not None else None
-    yield Statement("settle_entry", (settled.version, now, now, tokens, kept, turn.session_key))
+    yield Statement("settle_entry", (settled.version, *clocks, tokens, kept, turn.session_key))
     return settled
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Event, advance, due_instant, policy_for
-from gateway_sessions.core.policies import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.ports import Statement, Verb
@@ -58,6 +58,11 @@ class Change:
         policy = self.policy_of(entry)
         due_at = due_instant(entry, policy, self.freshness)
         return entry.altered(due_at=due_at, policy_fingerprint=policy.fingerprint)
+
+
+def interaction_at(entry: SessionEntry, change: Change) -> datetime:
+    """The instant of an interaction now. A clock that was set back does not bring a reset nearer."""
+    return max(change.now, entry.last_interaction_at)
 
 
 def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[SessionEntry]:
@@ -111,6 +116,7 @@ def displaced(change: Change, entry: SessionEntry) -> Verb[None]:
     """Take the session away from its lane, because another lane goes on with it."""
     yield Statement("delete_entry", (entry.session_key,))
     yield Statement("mark_moved", (entry.session_key, entry.session_id))
+    yield Statement("clear_attempts", (entry.session_key,))
     yield transition(change, entry, Event.SWITCHED, came_from=entry.state, reason=EndReason.MOVED)
 
 

@@ -460,10 +460,9 @@ class TestBoundaries:
         lane.message(FOUR + 60 * HOUR + MINUTE)
         assert lane.resets == [EndReason.DAILY]
 
-    def test_a_touch_that_needs_no_thought_keeps_what_is_remembered(self):
+    def test_what_an_earlier_policy_left_behind_is_dropped(self):
         stored = scheduled(entry(NOON, deferred_boundary=FOUR), NEVER)
-        plan = plan_access(stored, rules(NEVER, NOON + MINUTE))
-        assert plan == Keep(FOUR, fast=True)
+        assert plan_access(stored, rules(NEVER, NOON + MINUTE)) == Keep(None)
 
     @settings(max_examples=100, deadline=None)
     @given(
