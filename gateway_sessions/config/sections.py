@@ -16,11 +16,9 @@ from typing import Final
 
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.entry_codec import Dialect
+from gateway_sessions.core.instants import LONGEST
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.errors import ConfigError, ConfigProblem
-
-LONGEST: Final = timedelta(days=36_525)
-"""A century: longer is a mistake, and would leave the calendar when added to a date."""
 
 MOST: Final = 1_000_000
 """More of anything is a mistake."""

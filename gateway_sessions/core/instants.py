@@ -5,8 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
+from gateway_sessions.errors import InvalidInputError
+
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 RESOLUTION: Final = timedelta(microseconds=1)
+LONGEST: Final = timedelta(days=36_525)
+"""A century: longer is a mistake, and would leave the calendar when added to a date."""
 
 
 def to_micros(instant: datetime) -> int:
@@ -23,6 +27,18 @@ def as_utc(moment: datetime, *, naive_zone: tzinfo = UTC) -> datetime:
     """A plain UTC datetime for any datetime a caller gives; one without a zone is read in *naive_zone*."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=naive_zone)
     return EPOCH + (aware.astimezone(UTC) - EPOCH)
+
+
+def duration(name: str, **amount: float) -> timedelta:
+    """That much time, or `InvalidInputError` if a caller's *name* is no time or more than a century."""
+    try:
+        span = timedelta(**amount)
+    except (OverflowError, TypeError, ValueError):
+        span = timedelta.max
+    if abs(span) > LONGEST:
+        problem = f"{name} must be a number, and a century at most"
+        raise InvalidInputError(problem)
+    return span
 
 
 def first_change_id(now: datetime, last: int) -> int:

@@ -14,12 +14,15 @@ import msgspec
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.source import SessionSource
-from gateway_sessions.errors import InvalidSessionIdError
+from gateway_sessions.errors import InvalidInputError, InvalidSessionIdError
 
 MAX_SESSION_ID: Final = 128
+MAX_REASON: Final = 256
+MAX_TOKENS: Final = 2**63 - 1
 MODEL_OVERRIDE_KEYS: Final = ("model", "provider", "base_url")
 
 _UNSAFE_ID = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff/\\]|\.\.|^[A-Za-z]:")
+_UNSAFE_REASON = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -156,6 +159,22 @@ def check_session_id(session_id: object) -> str:
     if _UNSAFE_ID.search(session_id):
         raise InvalidSessionIdError(session_id, "holds spaces, control characters or parts of a path")
     return session_id
+
+
+def check_reason(reason: object) -> str:
+    """Return why something was done, or raise `InvalidInputError` unless it is one short line."""
+    if not isinstance(reason, str) or not 0 < len(reason) <= MAX_REASON or _UNSAFE_REASON.search(reason):
+        problem = f"the reason must be one line of 1 to {MAX_REASON} characters"
+        raise InvalidInputError(problem)
+    return str(reason)
+
+
+def check_tokens(name: str, tokens: object) -> int:
+    """Return a number of tokens, or raise `InvalidInputError` for what no database could hold as one."""
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 <= tokens <= MAX_TOKENS:
+        problem = f"{name} must be a whole number from 0 to {MAX_TOKENS}"
+        raise InvalidInputError(problem)
+    return tokens
 
 
 def clean_model_override(override: Mapping[str, object] | None) -> dict[str, str] | None:

@@ -180,7 +180,7 @@ def check_flag(name: str, value: object) -> None:
 
 
 def storable_name(name: str, value: object) -> str:
-    """A display name as data: bounded, and free of what no database can hold."""
+    """A name for people as data: bounded, and free of what no database can hold."""
     if not isinstance(value, str):
         raise InvalidSourceError(name, f"must be text, not {type(value).__name__}")
     return _SURROGATES.sub("\ufffd", value[:MAX_NAME]).replace("\x00", "\ufffd")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -16,13 +15,20 @@ from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.core.context import build_session_context_prompt
+from gateway_sessions.core.instants import duration
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.redaction import Pseudonyms
 from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.session import SessionEntry, check_session_id, clean_model_override
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.session import (
+    SessionEntry,
+    check_reason,
+    check_session_id,
+    check_tokens,
+    clean_model_override,
+)
+from gateway_sessions.core.source import SessionSource, storable_name
 from gateway_sessions.errors import InvalidInputError, StorageError, UnidentifiedSourceError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
@@ -133,19 +139,19 @@ class SessionStore(Resource):
 
         With *session_id*, a turn that ended after its session was replaced changes nothing.
         """
+        tokens = last_prompt_tokens
         turn = TurnEnd(
             session_key=session_key,
             session_id=session_id,
-            last_prompt_tokens=last_prompt_tokens,
+            last_prompt_tokens=tokens if tokens is None else check_tokens("last_prompt_tokens", tokens),
             known=self._cache.get(session_key),
         )
         return await self._write(Actor.PERSON, partial(lanes.settle, turn=turn))
 
     async def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
         """Start afresh because a person asked for it; None if the lane has no session."""
-        return await self._with_new_id(
-            lambda change, new_id: lanes.reset(change, session_key, new_id, display_name)
-        )
+        name = display_name if display_name is None else storable_name("display_name", display_name)
+        return await self._with_new_id(lambda change, new_id: lanes.reset(change, session_key, new_id, name))
 
     async def undo_reset(self, session_key: str) -> SessionEntry | None:
         """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
@@ -162,12 +168,12 @@ class SessionStore(Resource):
 
     async def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
         """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
-        verb = partial(lanes.suspend, session_key=session_key, reason=reason)
+        verb = partial(lanes.suspend, session_key=session_key, reason=check_reason(reason))
         return await self._write(Actor.PERSON, verb) is not None
 
     async def mark_resume_pending(self, session_key: str, reason: str = ResumeReason.RESTART_TIMEOUT) -> bool:
         """Note that a turn was cut off; False if there is no session, or it may not go on."""
-        verb = partial(lanes.mark_resume_pending, session_key=session_key, reason=str(reason))
+        verb = partial(lanes.mark_resume_pending, session_key=session_key, reason=check_reason(reason))
         return await self._write(Actor.RECOVERY, verb) is not None
 
     async def clear_resume_pending(self, session_key: str) -> bool:
@@ -179,7 +185,8 @@ class SessionStore(Resource):
 
     async def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
         """Treat sessions used lately as cut off by a crash: for gateways that do not lease lanes."""
-        marked = await self._parts.restart.suspend_recently_active(timedelta(seconds=max_age_seconds))
+        max_age = duration("max_age_seconds", seconds=max_age_seconds)
+        marked = await self._parts.restart.suspend_recently_active(max_age)
         await self._shown()
         return len(marked)
 
@@ -187,7 +194,7 @@ class SessionStore(Resource):
         """Forget lanes not written to for that long; their next message starts without any history."""
         if max_age_days is None or max_age_days <= 0:
             return 0
-        pruned = await self._parts.pruner.sweep(timedelta(days=max_age_days))
+        pruned = await self._parts.pruner.sweep(duration("max_age_days", days=max_age_days))
         await self._shown()
         return pruned
 
@@ -221,7 +228,9 @@ class SessionStore(Resource):
         if limit < 1:
             problem = f"limit = {limit} must be 1 or more"
             raise InvalidInputError(problem)
-        since = self._clock.now() - timedelta(minutes=active_minutes) if active_minutes is not None else None
+        since = None
+        if active_minutes is not None:
+            since = self._clock.now() - duration("active_minutes", minutes=active_minutes)
         return await self._read(partial(reading.list_entries, scope, since, after, limit))
 
     async def lookup_by_session_id(self, session_id: str, *, scope: Scope) -> SessionEntry | None:

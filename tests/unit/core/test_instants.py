@@ -10,7 +10,8 @@ from freezegun import freeze_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.instants import EPOCH, as_utc, first_change_id, from_micros, to_micros
+from gateway_sessions.core.instants import EPOCH, as_utc, duration, first_change_id, from_micros, to_micros
+from gateway_sessions.errors import InvalidInputError
 
 instants = st.datetimes(timezones=st.just(UTC))
 
@@ -73,3 +74,14 @@ class TestFirstChangeId:
 
     def test_it_fits_into_a_column_for_another_century(self):
         assert first_change_id(datetime(2110, 1, 1, tzinfo=UTC), 0) < 2**63
+
+
+class TestDuration:
+    @pytest.mark.parametrize("days", [0, 1.5, 36_525, -36_525])
+    def test_up_to_a_century_is_one(self, days):
+        assert duration("age", days=days) == timedelta(days=days)
+
+    @pytest.mark.parametrize("days", [36_526, float("nan"), float("inf"), 1e300, -1e300, "1", None])
+    def test_anything_else_is_refused_by_name(self, days):
+        with pytest.raises(InvalidInputError, match="age"):
+            duration("age", days=days)
