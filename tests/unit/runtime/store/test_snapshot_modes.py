@@ -1,0 +1,110 @@
+"""When sessions.json is written, and what a caller is told if it cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway_sessions import SnapshotError
+from gateway_sessions.config import SnapshotMode
+from tests.unit.runtime.lanes import dm, everything, open_store, pass_time, stored, writing
+
+
+def shown(home) -> dict[str, str]:
+    """The sessions that the file tells of."""
+    content = json.loads((home / "sessions.json").read_text())
+    return {key: one["session_id"] for key, one in content.items() if not key.startswith("_")}
+
+
+async def test_in_mode_sync_a_change_is_in_the_file_before_the_call_returns(home, clock):
+    async with open_store(home, writing(SnapshotMode.SYNC), clock) as store:
+        for chat in "abc":
+            entry = await store.get_or_create_session(dm(chat))
+            assert shown(home)[entry.session_key] == entry.session_id
+        new = await store.reset_session(entry.session_key)
+        assert shown(home)[entry.session_key] == new.session_id
+        await store.suspend_session(entry.session_key)
+        assert json.loads((home / "sessions.json").read_text())[entry.session_key]["suspended"] is True
+        pass_time(clock, days=2)
+        await store.prune_old_entries(1)
+        assert set(shown(home)) == {entry.session_key}
+
+
+async def test_in_mode_coalesced_it_is_there_after_a_flush_and_after_the_end(home, clock):
+    async with open_store(home, writing(SnapshotMode.COALESCED), clock) as store:
+        first = await store.get_or_create_session(dm("a"))
+        await store.flush()
+        assert shown(home) == {first.session_key: first.session_id}
+        second = await store.get_or_create_session(dm("b"))
+    assert shown(home) == {one.session_key: one.session_id for one in (first, second)}
+
+
+async def test_in_mode_off_there_is_no_file(home, clock):
+    async with open_store(home, writing(SnapshotMode.OFF), clock) as store:
+        await store.get_or_create_session(dm())
+        await store.flush()
+    assert not (home / "sessions.json").exists()
+
+
+async def test_in_mode_off_an_old_file_is_taken_in_and_left_alone(home, clock):
+    home.mkdir()
+    entry = {"session_id": "old", "created_at": "2026-01-01T00:00:00", "updated_at": "2026-01-01T00:00:00"}
+    content = json.dumps({"agent:main:telegram:dm:1": entry})
+    (home / "sessions.json").write_text(content)
+    async with open_store(home, writing(SnapshotMode.OFF), clock) as store:
+        assert await store.peek_session_id("agent:main:telegram:dm:1") == "old"
+    assert (home / "sessions.json").read_text() == content
+
+
+class TestUnwritableFile:
+    """The change stands in the database: the caller must not repeat it, and nobody goes unheard."""
+
+    @pytest.fixture
+    def blocked(self, home):
+        def block() -> None:
+            (home / "sessions.json").unlink(missing_ok=True)
+            (home / "sessions.json").mkdir()
+
+        return block
+
+    async def test_the_error_says_that_the_change_stands(self, home, clock, blocked):
+        async with open_store(home, writing(SnapshotMode.SYNC), clock) as store:
+            old = await store.get_or_create_session(dm())
+            blocked()
+            for call in (
+                lambda: store.get_or_create_session(dm("2")),
+                lambda: store.reset_session(old.session_key),
+                lambda: store.suspend_session(old.session_key),
+            ):
+                with pytest.raises(SnapshotError) as caught:
+                    await call()
+                assert caught.value.committed
+                assert caught.value.path == str(home / "sessions.json")
+            lanes = await everything(store)
+            assert len(lanes) == 2
+            assert lanes[old.session_key].session_id != old.session_id
+            assert lanes[old.session_key].suspended
+            (home / "sessions.json").rmdir()
+            await store.flush()
+            assert set(shown(home)) == set(lanes)
+
+    async def test_the_session_is_found_although_its_first_caller_got_an_error(self, home, clock, blocked):
+        async with open_store(home, writing(SnapshotMode.SYNC), clock) as store:
+            await store.get_or_create_session(dm("0"))
+            blocked()
+            with pytest.raises(SnapshotError):
+                await store.get_or_create_session(dm())
+            entry = await stored(store, "agent:main:telegram:dm:1")
+            (home / "sessions.json").rmdir()
+            assert (await store.get_or_create_session(dm())).session_id == entry.session_id
+
+    async def test_in_mode_coalesced_only_a_flush_tells(self, home, clock, blocked):
+        async with open_store(home, writing(SnapshotMode.COALESCED), clock) as store:
+            await store.flush()
+            blocked()
+            entry = await store.get_or_create_session(dm())
+            with pytest.raises(SnapshotError):
+                await store.flush()
+            (home / "sessions.json").rmdir()
+        assert set(shown(home)) == {entry.session_key}
