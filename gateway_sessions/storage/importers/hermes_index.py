@@ -16,10 +16,14 @@ from gateway_sessions.core.entry_codec import entry_from_json
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.snapshot import RejectedEntry, SnapshotContent
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.drivers.sqlite_errors import translate
 
 DATABASE: Final = "state.db"
 _TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'gateway_routing'"
-_ROWS: Final = "SELECT session_key, entry_json FROM gateway_routing WHERE scope = ? ORDER BY session_key"
+_ROWS: Final = (
+    "SELECT CAST(session_key AS TEXT), CAST(entry_json AS BLOB) FROM gateway_routing"
+    " WHERE scope = ? ORDER BY session_key"
+)
 
 
 def with_routing_table(content: SnapshotContent, sessions_dir: Path, zone: tzinfo) -> SnapshotContent:
@@ -46,9 +50,16 @@ def _routing_rows(sessions_dir: Path) -> list[tuple[str, bytes]]:
 
 def _read(database: Path, scope: str) -> list[tuple[str, bytes]]:
     uri = f"file:{quote(str(database))}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
-        if connection.execute(_TABLE).fetchone() is None:
-            return []
-        return [
-            (key, text.encode("utf-8", "surrogatepass")) for key, text in connection.execute(_ROWS, (scope,))
-        ]
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
+            connection.text_factory = _readable
+            if connection.execute(_TABLE).fetchone() is None:
+                return []
+            return [(key or "", text or b"") for key, text in connection.execute(_ROWS, (scope,))]
+    except sqlite3.Error as error:
+        # To go on without it would lose the lanes that only it knows.
+        raise translate(error, str(database)) from error
+
+
+def _readable(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")
