@@ -7,53 +7,23 @@ import inspect
 import itertools
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Config, Scope, SessionResetPolicy, SessionStore
+from gateway_sessions import Config, SessionStore
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.errors import GatewaySessionsError
+from tests.crash.calls import CALLS, set_the_stage
 from tests.crash.invariants import check_database
 from tests.crash.stores import SteppedClock
 from tests.crash.suspensions import Suspensions, in_every_task
-from tests.crash.workload import START, key, source
+from tests.crash.workload import START, source
 
-Call = Callable[[SessionStore], Awaitable[object]]
-OPERATOR = Scope.operator()
 IN_SYNC = Config(timezone="UTC", sessions_json=SessionsJsonConfig(mode=SnapshotMode.SYNC))
-
-
-async def switch(store: SessionStore) -> object:
-    target = await store.peek_session_id(key("b"))
-    return await store.switch_session(key("a"), target or "gone", scope=OPERATOR)
-
-
-CALLS: dict[str, Call] = {
-    "get_or_create_session": lambda store: store.get_or_create_session(source("a")),
-    "update_session": lambda store: store.update_session(key("a"), 5),
-    "reset_session": lambda store: store.reset_session(key("a")),
-    "undo_reset": lambda store: store.undo_reset(key("a")),
-    "switch_session": switch,
-    "suspend_session": lambda store: store.suspend_session(key("a")),
-    "mark_resume_pending": lambda store: store.mark_resume_pending(key("a")),
-    "clear_resume_pending": lambda store: store.clear_resume_pending(key("a")),
-    "suspend_recently_active": lambda store: store.suspend_recently_active(),
-    "prune_old_entries": lambda store: store.prune_old_entries(1),
-    "set_model_override": lambda store: store.set_model_override(key("a"), {"model": "m"}),
-    "set_reset_policy": lambda store: store.set_reset_policy(key("a"), SessionResetPolicy()),
-    "set_zone": lambda store: store.set_zone(key("a"), "Europe/Vienna"),
-    "list_sessions": lambda store: store.list_sessions(scope=OPERATOR),
-    "lookup_by_session_id": lambda store: store.lookup_by_session_id("x", scope=OPERATOR),
-    "get_session": lambda store: store.get_session(key("a")),
-    "peek_session_id": lambda store: store.peek_session_id(key("a")),
-    "has_any_sessions": lambda store: store.has_any_sessions(),
-    "explain": lambda store: store.explain(key("a")),
-    "flush": lambda store: store.flush(),
-}
 
 
 def test_every_public_method_is_cancelled_here():
@@ -73,13 +43,6 @@ def nothing_is_held(home: Path) -> None:
         (busy, *_) = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         assert busy == 0
         check_database(other)
-
-
-async def set_the_stage(store: SessionStore, clock: SteppedClock) -> None:
-    clock.advance(minutes=1)
-    for name in "ab":
-        await store.get_or_create_session(source(name))
-    await store.reset_session(key("a"))
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at_once", "a_turn_later"])

@@ -17,7 +17,6 @@ import pytest
 from gateway_sessions import (
     Config,
     ForeignDatabaseError,
-    GatewaySessionsError,
     SessionSource,
     SessionStore,
     StorageCorruptError,

@@ -1,0 +1,50 @@
+"""Every public call of a store, on the lanes `a` and `b`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gateway_sessions import Scope, SessionResetPolicy, SessionStore
+from tests.crash.stores import SteppedClock
+from tests.crash.workload import key, source
+
+Call = Callable[[SessionStore], Awaitable[object]]
+OPERATOR: Final = Scope.operator()
+
+
+async def switch(store: SessionStore) -> object:
+    target = await store.peek_session_id(key("b"))
+    return await store.switch_session(key("a"), target or "gone", scope=OPERATOR)
+
+
+CALLS: Final[dict[str, Call]] = {
+    "get_or_create_session": lambda store: store.get_or_create_session(source("a")),
+    "update_session": lambda store: store.update_session(key("a"), 5),
+    "reset_session": lambda store: store.reset_session(key("a")),
+    "undo_reset": lambda store: store.undo_reset(key("a")),
+    "switch_session": switch,
+    "suspend_session": lambda store: store.suspend_session(key("a")),
+    "mark_resume_pending": lambda store: store.mark_resume_pending(key("a")),
+    "clear_resume_pending": lambda store: store.clear_resume_pending(key("a")),
+    "suspend_recently_active": lambda store: store.suspend_recently_active(),
+    "prune_old_entries": lambda store: store.prune_old_entries(1),
+    "set_model_override": lambda store: store.set_model_override(key("a"), {"model": "m"}),
+    "set_reset_policy": lambda store: store.set_reset_policy(key("a"), SessionResetPolicy()),
+    "set_zone": lambda store: store.set_zone(key("a"), "Europe/Vienna"),
+    "list_sessions": lambda store: store.list_sessions(scope=OPERATOR),
+    "lookup_by_session_id": lambda store: store.lookup_by_session_id("x", scope=OPERATOR),
+    "get_session": lambda store: store.get_session(key("a")),
+    "peek_session_id": lambda store: store.peek_session_id(key("a")),
+    "has_any_sessions": lambda store: store.has_any_sessions(),
+    "explain": lambda store: store.explain(key("a")),
+    "flush": lambda store: store.flush(),
+}
+
+
+async def set_the_stage(store: SessionStore, clock: SteppedClock) -> None:
+    """Give the calls something to work on."""
+    clock.advance(minutes=1)
+    for name in "ab":
+        await store.get_or_create_session(source(name))
+    await store.reset_session(key("a"))

@@ -1,0 +1,192 @@
+"""A failing database is a typed error: never an empty answer, never a new session for a lane that has one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from gateway_sessions import (
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StorageUnavailableError,
+)
+from gateway_sessions.ports import Verb, VerbFactory
+from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.testing.crash import crash_at, raising
+from tests.crash.calls import CALLS, set_the_stage
+from tests.crash.invariants import check_database
+from tests.crash.stores import DrivenStore, SteppedClock, driven_store
+from tests.crash.workload import START, key, source
+
+T = TypeVar("T")
+
+FAULTS: dict[str, tuple[type[sqlite3.Error], int, type[StorageError]]] = {
+    "busy": (sqlite3.OperationalError, sqlite3.SQLITE_BUSY, StorageUnavailableError),
+    "read_error": (sqlite3.OperationalError, sqlite3.SQLITE_IOERR_READ, StorageUnavailableError),
+    "full": (sqlite3.OperationalError, sqlite3.SQLITE_FULL, StorageFullError),
+    "corrupt": (sqlite3.DatabaseError, sqlite3.SQLITE_CORRUPT, StorageCorruptError),
+    "no_database": (sqlite3.DatabaseError, sqlite3.SQLITE_NOTADB, StorageCorruptError),
+    "cannot_open": (sqlite3.OperationalError, sqlite3.SQLITE_CANTOPEN, StorageUnavailableError),
+    "read_only": (sqlite3.OperationalError, sqlite3.SQLITE_READONLY, StorageUnavailableError),
+    "interrupted": (sqlite3.OperationalError, sqlite3.SQLITE_INTERRUPT, StorageUnavailableError),
+    "anything_else": (sqlite3.OperationalError, sqlite3.SQLITE_ERROR, StorageError),
+}
+
+
+def fault(name: str) -> sqlite3.Error:
+    kind, code, _ = FAULTS[name]
+    error = kind(name)
+    error.sqlite_errorcode = code
+    return error
+
+
+class FaultyDriver(SqliteDriver):
+    """Lets the n-th statement from now on fail."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.left = 0
+        self.error: sqlite3.Error | None = None
+
+    def arm(self, nth: int, error: sqlite3.Error) -> None:
+        self.left, self.error = nth, error
+
+    @property
+    def fired(self) -> bool:
+        return self.left <= 0
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        return await super().write(lambda: self._faulty(verb()))
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        return await super().read(lambda: self._faulty(verb()))
+
+    def _faulty(self, verb: Verb[T]) -> Verb[T]:
+        try:
+            statement = next(verb)
+            while True:
+                self.left -= 1
+                if self.left == 0 and self.error is not None:
+                    raise self.error
+                statement = verb.send((yield statement))
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            verb.close()
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[tuple[DrivenStore, FaultyDriver, SteppedClock]]:
+    drivers: list[FaultyDriver] = []
+
+    def make_driver(path: Path) -> FaultyDriver:
+        drivers.append(FaultyDriver(path))
+        return drivers[0]
+
+    clock = SteppedClock(START)
+    async with driven_store(tmp_path, make_driver, clock=clock) as store:
+        yield store, drivers[0], clock
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
+    opened: tuple[DrivenStore, FaultyDriver, SteppedClock], tmp_path: Path, name: str
+):
+    store, driver, clock = opened
+    if name == "flush":
+        pytest.skip("reads through a view of its own, which is tested with failing system calls")
+    for nth, kind in enumerate(itertools.cycle(FAULTS), start=1):
+        await set_the_stage(store, clock)
+        before = snapshot(tmp_path)
+        driver.arm(nth, fault(kind))
+        try:
+            await CALLS[name](store)
+        except StorageError as error:
+            assert type(error) is FAULTS[kind][2]  # noqa: PT017 -- without an error it is over
+            assert driver.fired
+        else:
+            assert not driver.fired, "the failure was swallowed"
+            assert nth > 1
+            break
+        driver.arm(0, fault(kind))
+        assert snapshot(tmp_path) == before or name in {"suspend_recently_active", "clear_resume_pending"}
+        entry = await store.get_session(key("b"))
+        assert entry is not None
+        assert (await store.get_or_create_session(source("b"))).session_id == entry.session_id
+
+
+def snapshot(home: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All that is stored, except how often it was looked at."""
+    tables = ("entries", "sessions", "lanes", "transitions", "hook_calls")
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        check_database(connection)
+        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
+
+
+LANES = 60
+
+
+async def many(store: DrivenStore, act: Callable[[str], Any]) -> dict[str, object]:
+    """One call on each of many lanes at once; their outcomes by lane."""
+    names = [f"lane-{n:02}" for n in range(LANES)]
+    outcomes = await asyncio.gather(*[act(name) for name in names], return_exceptions=True)
+    return dict(zip(map(key, names), outcomes, strict=True))
+
+
+def versions(home: Path) -> dict[str, int]:
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        return dict(connection.execute("SELECT session_key, version FROM entries"))
+
+
+def sabotage(home: Path, how: str) -> None:
+    """Let SQLite itself refuse to write one lane in the middle, and perhaps give up the whole transaction."""
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        connection.execute(
+            f"""CREATE TRIGGER sabotage BEFORE UPDATE ON entries WHEN NEW.session_key = '{key("lane-30")}'
+            BEGIN SELECT RAISE({how}, 'sabotage'); END"""
+        )
+        connection.commit()
+
+
+@pytest.mark.parametrize("how", ["ABORT", "FAIL", "ROLLBACK"])
+async def test_in_a_batch_each_call_is_done_and_acknowledged_or_neither(tmp_path: Path, how: str):
+    clock = SteppedClock(START)
+    async with driven_store(tmp_path, SqliteDriver, clock=clock) as store:
+        await many(store, lambda name: store.get_or_create_session(source(name)))
+        before = versions(tmp_path)
+        sabotage(tmp_path, how)
+        outcomes = await many(store, lambda name: store.get_or_create_session(source(name)))
+        after = versions(tmp_path)
+        failed = {lane for lane, outcome in outcomes.items() if isinstance(outcome, BaseException)}
+        assert all(isinstance(outcomes[lane], StorageError) for lane in failed)
+        assert key("lane-30") in failed
+        assert {lane for lane in after if after[lane] == before[lane]} == failed
+        if how != "ROLLBACK":
+            assert failed == {key("lane-30")}
+        assert (await store.get_or_create_session(source("lane-01"))).version == after[key("lane-01")] + 1
+        with closing(sqlite3.connect(tmp_path / "sessions.db", timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+
+
+async def test_a_commit_that_fails_fails_its_whole_batch_and_only_that(tmp_path: Path):
+    clock = SteppedClock(START)
+    async with driven_store(tmp_path, SqliteDriver, clock=clock) as store:
+        await many(store, lambda name: store.get_or_create_session(source(name)))
+        before = versions(tmp_path)
+        with crash_at("before_commit", action=raising(fault("full"))):
+            outcomes = await many(store, lambda name: store.get_or_create_session(source(name)))
+        after = versions(tmp_path)
+        failed = {lane for lane, outcome in outcomes.items() if isinstance(outcome, StorageFullError)}
+        assert failed
+        assert {lane for lane in after if after[lane] == before[lane]} == failed
+        again = await many(store, lambda name: store.get_or_create_session(source(name)))
+        assert not any(isinstance(outcome, BaseException) for outcome in again.values())

@@ -1,0 +1,124 @@
+"""The event loop goes on while the database waits for a lock or a slow disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import Config, SessionStore, StorageUnavailableError
+from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from tests.crash.calls import set_the_stage
+from tests.crash.forge import Mode
+from tests.crash.heartbeat import call_everything, heartbeat
+from tests.crash.stores import SteppedClock, driven_store
+from tests.crash.workload import START, key, source
+
+LONGEST_GAP = 0.1
+HOLDER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.readline()
+connection.execute("ROLLBACK")
+"""
+
+
+@contextmanager
+def locked_elsewhere(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the write lock until a line comes."""
+    command = [sys.executable, "-c", HOLDER, str(home / "sessions.db")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        try:
+            assert holder.stdout.readline() == "locked\n"
+            yield holder
+        finally:
+            holder.kill()
+
+
+def release(holder: subprocess.Popen[str]) -> None:
+    assert holder.stdin is not None
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+
+
+async def hold_the_lock(home: Path, seconds: float) -> None:
+    clock = SteppedClock(START)
+    async with SessionStore.open(home, Config(timezone="UTC"), clock=clock) as store:
+        await set_the_stage(store, clock)
+        with locked_elsewhere(home) as holder:
+            async with heartbeat() as heart:
+                calls = asyncio.create_task(call_everything(store))
+                await asyncio.sleep(seconds)
+                assert not calls.done(), "the calls did not wait for the lock"
+                assert await store.peek_session_id(key("b")) is not None, "reading needs no lock"
+                release(holder)
+                failures = await calls
+    assert failures == []
+    assert heart.largest < LONGEST_GAP
+
+
+async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock(tmp_path: Path):
+    await hold_the_lock(tmp_path, 1.5)
+
+
+@pytest.mark.soak
+async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock_for_long(tmp_path: Path):
+    await hold_the_lock(tmp_path, 5)
+
+
+async def test_a_lock_that_is_held_too_long_is_a_typed_error_and_loses_nothing(tmp_path: Path):
+    clock = SteppedClock(START)
+
+    def impatient(path: Path) -> SqliteDriver:
+        return SqliteDriver(path, busy_seconds=0.1)
+
+    async with driven_store(tmp_path, impatient, clock=clock) as store:
+        entry = await store.get_or_create_session(source("a"))
+        with locked_elsewhere(tmp_path) as holder:
+            async with heartbeat() as heart:
+                for call in (store.get_or_create_session(source("a")), store.reset_session(key("a"))):
+                    with pytest.raises(StorageUnavailableError, match="locked"):
+                        await call
+                with pytest.raises(StorageUnavailableError):
+                    await store.get_or_create_session(source("new"))
+                assert await store.get_session(key("a")) == entry
+            release(holder)
+            holder.wait()
+        again = await store.get_or_create_session(source("a"))
+        assert again.session_id == entry.session_id
+        assert await store.get_session(key("new")) is None
+    assert heart.largest < LONGEST_GAP
+
+
+def on_a_slow_disk(shim: Path | None, home: Path, milliseconds: int) -> dict[str, object]:
+    environment = dict(os.environ) | {
+        "LD_PRELOAD": str(shim),
+        "FAULTS_PATH": str(home),
+        "FAULTS_AT": str(milliseconds),
+        "FAULTS_MODE": str(int(Mode.SLOW_SYNC)),
+    }
+    command = [sys.executable, "-m", "tests.crash.heartbeat", str(home)]
+    root = Path(__file__).parents[2]
+    ended = subprocess.run(command, env=environment, cwd=root, stdout=subprocess.PIPE, check=True, timeout=60)
+    answer: dict[str, object] = json.loads(ended.stdout)
+    return answer
+
+
+@pytest.mark.usefixtures("faulty_system")
+@pytest.mark.parametrize(
+    "milliseconds", [150, pytest.param(1500, marks=[pytest.mark.soak, pytest.mark.timeout(90)])]
+)
+def test_the_loop_goes_on_while_the_disk_is_slow(shim: Path | None, tmp_path: Path, milliseconds: int):
+    answer = on_a_slow_disk(shim, tmp_path / "home", milliseconds)
+    assert answer["failures"] == []
+    assert float(str(answer["largest"])) < LONGEST_GAP
