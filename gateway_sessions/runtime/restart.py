@@ -12,6 +12,8 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+import anyio
+
 from gateway_sessions.core.recovery import (
     CLEAN_SHUTDOWN_FILE,
     RESTART_COUNTS_FILE,
@@ -52,6 +54,7 @@ class RestartRecords:
         self._marker = home / CLEAN_SHUTDOWN_FILE
         self._counts = home / RESTART_COUNTS_FILE
         self._written: dict[str, int] | None = None
+        self._refreshing = anyio.Lock()
 
     async def recover(self) -> StartReport:
         """Take over from the process before: free its leases and decide about the turns it left behind."""
@@ -95,12 +98,14 @@ class RestartRecords:
         return marked
 
     async def refresh(self) -> None:
-        """Bring `restart_counts.json` up to date."""
-        counts = await self._context.db.read(upkeep.tried_lanes)
-        if counts == self._written:
-            return
-        await in_thread(partial(_replace, self._counts, encode_restart_counts(counts) if counts else None))
-        self._written = counts
+        """Bring `restart_counts.json` up to date. One at a time, or an earlier write might land later."""
+        async with self._refreshing:
+            counts = await self._context.db.read(upkeep.tried_lanes)
+            if counts == self._written:
+                return
+            content = encode_restart_counts(counts) if counts else None
+            await in_thread(partial(_replace, self._counts, content))
+            self._written = counts
 
     async def leave_marker(self) -> None:
         """Say that this process ends in order."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -172,16 +174,41 @@ class TestCounts:
             assert await store.suspend_recently_active() == 1
             assert await store.clear_resume_pending(A)
 
-    async def test_many_changes_at_once_leave_the_last_one_in_the_file(self, home):
+    async def test_a_slow_write_is_not_overtaken_by_a_later_one(self, home, monkeypatch):
         async with open_store(home) as store:
-            for number in range(40):
-                await store.get_or_create_session(dm(str(number)))
+            for chat in "abc":
+                await store.get_or_create_session(dm(chat))
             await store.suspend_recently_active()
-            keys = list(await everything(store))
-            await asyncio.gather(*(store.clear_resume_pending(key) for key in keys[1:]))
-            assert counts(home) == {keys[0]: 1}
-            await store.clear_resume_pending(keys[0])
-            assert counts(home) is None
+            held = HeldReplace(asyncio.get_running_loop())
+            monkeypatch.setattr(Path, "replace", held)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(store.clear_resume_pending(A))
+                await held.begun.wait()
+                tasks.create_task(store.clear_resume_pending(B))
+            assert counts(home) == {C: 1}
+
+
+class HeldReplace:
+    """Holds the first rename up until another one is done, or for a moment if none comes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.begun = asyncio.Event()
+        self._loop = loop
+        self._replace = Path.replace
+        self._another = threading.Event()
+
+    def __get__(self, path, _):
+        return lambda target: self._take(path, target)
+
+    def _take(self, path, target):
+        if not self.begun.is_set():
+            self._loop.call_soon_threadsafe(self.begun.set)
+            self._another.wait(0.3)
+            return self._replace(path, target)
+        try:
+            return self._replace(path, target)
+        finally:
+            self._another.set()
 
 
 async def test_a_crash_between_two_starts_counts_no_turn_twice(home):
