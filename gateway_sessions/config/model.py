@@ -21,7 +21,8 @@ from gateway_sessions.config.sections import (
 )
 from gateway_sessions.config.zones import similar_zone, system_zone_name
 from gateway_sessions.core.boundaries import zone_named
-from gateway_sessions.core.policies import PolicyBook, SessionResetPolicy
+from gateway_sessions.core.policies import SessionResetPolicy
+from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
 
 

@@ -23,9 +23,12 @@ from gateway_sessions.core.policies import (
     Require,
     ResetMode,
     ResetNow,
+    ResetPlan,
     missed_boundary,
     next_reset,
     plan_reset,
+    reset_due,
+    weigh,
 )
 from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
@@ -151,6 +154,10 @@ def plan_by_policy(entry: SessionEntry, rules: AccessRules) -> Access:
     if nothing_passed(entry, rules.policy, rules.now):
         return Keep(entry.deferred_boundary, fast=True)
     plan = plan_reset(rules.policy.policy, entry, rules.now, rules.policy.zone, rules.active_work)
+    return _as_access(plan, entry, rules)
+
+
+def _as_access(plan: ResetPlan, entry: SessionEntry, rules: AccessRules) -> Access:
     match plan:
         case NotDue():
             return Keep(boundary_to_remember(entry, rules.policy, rules.now))
@@ -202,10 +209,12 @@ def due_instant(entry: SessionEntry, policy: ResolvedPolicy, freshness: timedelt
 
 
 def _plan_resume(entry: SessionEntry, rules: AccessRules) -> Access:
-    if is_fresh(entry.state_since or entry.updated_at, rules.now, rules.freshness):
+    """A fresh mark keeps the session. One that has aged out is a reset that is due, like any other."""
+    marked_at, policy = entry.state_since or entry.updated_at, rules.policy.policy
+    if rules.freshness is None or is_fresh(marked_at, rules.now, rules.freshness):
         return Keep(boundary_to_remember(entry, rules.policy, rules.now))
-    plan = plan_by_policy(entry, rules)
-    # A mark that has aged out ends the session for its own reason, but never against a policy of no resets.
-    if isinstance(plan, Keep) and plan.deferred_by is None and rules.policy.policy.mode is not ResetMode.NONE:
-        return Replace(EndReason.RESUME_PENDING_EXPIRED)
-    return plan
+    due = reset_due(policy, entry, rules.now, rules.policy.zone)
+    if due is None and policy.mode is not ResetMode.NONE:
+        due = DueReset(marked_at + rules.freshness + RESOLUTION, EndReason.RESUME_PENDING_EXPIRED)
+    plan = NotDue() if due is None else weigh(due, policy, entry, rules.now, rules.active_work)
+    return _as_access(plan, entry, rules)

@@ -8,24 +8,20 @@ has passed, `missed_boundary` says what to remember. `plan_reset` adds the two r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
-from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
-from zoneinfo import ZoneInfo
 
 from gateway_sessions.core.boundaries import check_cron, next_cron_boundary, next_daily_boundary, zone_named
-from gateway_sessions.core.instants import RESOLUTION
+from gateway_sessions.core.instants import RESOLUTION, as_utc
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.errors import InvalidPolicyError
 
 _MAX_HOURS: Final = 24 * 3653  # ten years
 _MAX_MINUTES: Final = 60 * _MAX_HOURS
-_MAX_RESOLVED: Final = 4096
 _FLAGS: Final[Mapping[str, bool]] = MappingProxyType(
     {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 )
@@ -262,9 +258,15 @@ def plan_reset(
 ) -> ResetPlan:
     """Decide what to do about the reset of a session now."""
     due = reset_due(policy, clocks, now, zone)
-    if due is None:
-        return NotDue()
-    if now - clocks.last_interaction_at < timedelta(minutes=policy.grace_minutes):
+    return NotDue() if due is None else weigh(due, policy, clocks, now, active_work)
+
+
+def weigh(
+    due: DueReset, policy: SessionResetPolicy, clocks: Clocks, now: datetime, active_work: ActiveWork
+) -> ResetPlan:
+    """Decide what to do about a reset that is due, whatever made it due."""
+    now = as_utc(now)
+    if now - as_utc(clocks.last_interaction_at) < timedelta(minutes=policy.grace_minutes):
         return Deferred(Deferral.GRACE, due)
     if active_work is None:
         return AskActiveWork(due)
@@ -279,7 +281,7 @@ def _idle_end(policy: SessionResetPolicy, clocks: Clocks) -> datetime | None:
         return None
     try:
         # Hermes resets strictly after the idle time, never at its end: the first instant is one tick later.
-        return clocks.last_interaction_at + timedelta(minutes=policy.idle_minutes) + RESOLUTION
+        return as_utc(clocks.last_interaction_at) + timedelta(minutes=policy.idle_minutes) + RESOLUTION
     except OverflowError:
         return None
 
@@ -289,108 +291,10 @@ def _boundary(policy: SessionResetPolicy, clocks: Clocks, zone: tzinfo) -> datet
     if policy.mode not in _WITH_BOUNDARY:
         return None
     if clocks.deferred_boundary is not None:
-        return clocks.deferred_boundary
+        return as_utc(clocks.deferred_boundary)
     try:
         if policy.cron is not None:
-            return next_cron_boundary(clocks.last_interaction_at, policy.cron, zone)
-        return next_daily_boundary(clocks.last_interaction_at, policy.at_hour, zone)
+            return next_cron_boundary(as_utc(clocks.last_interaction_at), policy.cron, zone)
+        return next_daily_boundary(as_utc(clocks.last_interaction_at), policy.at_hour, zone)
     except OverflowError:
         return None
-
-
-class PolicyLevel(StrEnum):
-    """Where a policy was found."""
-
-    SESSION = "session"
-    CHAT_TYPE = "chat_type"
-    PLATFORM = "platform"
-    DEFAULT = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedPolicy:
-    """The policy that counts for a conversation, its zone, and where it was found."""
-
-    policy: SessionResetPolicy
-    zone_name: str
-    level: PolicyLevel
-    path: str
-    """The place in the configuration; for a session's own policy, its field in the entry."""
-    fingerprint: str
-    """Equal when policy and zone are: instants stored under another one are out of date."""
-
-    @property
-    def zone(self) -> ZoneInfo:
-        """The zone in which boundaries are looked for."""
-        return zone_named(self.zone_name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyBook:
-    """All policies of a configuration. May be asked from any thread."""
-
-    default: SessionResetPolicy = SessionResetPolicy()
-    by_platform: Mapping[str, SessionResetPolicy] = field(default_factory=dict[str, SessionResetPolicy])
-    by_chat_type: Mapping[tuple[str, str], SessionResetPolicy] = field(
-        default_factory=dict[tuple[str, str], SessionResetPolicy]
-    )
-    """By platform and chat type."""
-    zone_name: str = "UTC"
-    """The zone of policies and chats that name none."""
-    fingerprint: str = field(init=False)
-    """Equal when everything resolves alike."""
-    _resolved: dict[object, ResolvedPolicy] = field(
-        init=False, repr=False, compare=False, default_factory=dict[object, ResolvedPolicy]
-    )
-
-    def __post_init__(self) -> None:
-        zone_named(_text("zone", self.zone_name))
-        platforms = {_platform(name): policy for name, policy in self.by_platform.items()}
-        chat_types = {(_platform(name), kind): policy for (name, kind), policy in self.by_chat_type.items()}
-        object.__setattr__(self, "by_platform", MappingProxyType(platforms))
-        object.__setattr__(self, "by_chat_type", MappingProxyType(chat_types))
-        by_platform = [[name, platforms[name].to_dict()] for name in sorted(platforms)]
-        by_chat_type = [[*key, chat_types[key].to_dict()] for key in sorted(chat_types)]
-        fingerprint = _fingerprint(self.default.to_dict(), by_platform, by_chat_type, self.zone_name)
-        object.__setattr__(self, "fingerprint", fingerprint)
-
-    def resolve(
-        self,
-        platform: str | None,
-        chat_type: str,
-        *,
-        override: SessionResetPolicy | None = None,
-        chat_zone: str | None = None,
-    ) -> ResolvedPolicy:
-        """The policy that counts: the session's own, else the chat type's, the platform's, the default.
-
-        The zone is the policy's, else the chat's, else the book's.
-        """
-        key = (platform, chat_type, override, chat_zone)
-        resolved = self._resolved.get(key)
-        if resolved is None:
-            resolved = self._find(platform or "", chat_type, override, chat_zone)
-            if len(self._resolved) >= _MAX_RESOLVED:
-                self._resolved.clear()
-            self._resolved[key] = resolved
-        return resolved
-
-    def _find(
-        self, platform: str, chat_type: str, override: SessionResetPolicy | None, chat_zone: str | None
-    ) -> ResolvedPolicy:
-        level, policy, path = PolicyLevel.DEFAULT, self.default, "session_reset"
-        if platform in self.by_platform:
-            level, policy = PolicyLevel.PLATFORM, self.by_platform[platform]
-            path = f"platforms.{platform}.session_reset"
-        if (platform, chat_type) in self.by_chat_type:
-            level, policy = PolicyLevel.CHAT_TYPE, self.by_chat_type[platform, chat_type]
-            path = f"platforms.{platform}.chat_types.{chat_type}.session_reset"
-        if override is not None:
-            level, policy, path = PolicyLevel.SESSION, override, "reset_policy"
-        zone_name = policy.zone or chat_zone or self.zone_name
-        zone_named(zone_name)
-        return ResolvedPolicy(policy, zone_name, level, path, _fingerprint(policy.to_dict(), zone_name))
-
-
-def _fingerprint(*contents: object) -> str:
-    return sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:16]

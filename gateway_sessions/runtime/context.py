@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from gateway_sessions.core.lifecycle import policy_for
-from gateway_sessions.core.policies import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.session import SessionEntry, session_id_at
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, HasActiveProcesses, Verb

@@ -7,7 +7,8 @@ from datetime import datetime
 from functools import partial
 
 from gateway_sessions.core.lifecycle import AccessRules, Keep, Replace, plan_access
-from gateway_sessions.core.policies import AskActiveWork, ResolvedPolicy, next_reset
+from gateway_sessions.core.policies import AskActiveWork, next_reset
+from gateway_sessions.core.policy_book import ResolvedPolicy
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.verbs import entries, reading

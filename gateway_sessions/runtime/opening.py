@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from gateway_sessions.config import Config, Durability, SnapshotMode
 from gateway_sessions.core.keys import Isolation
-from gateway_sessions.core.policies import PolicyBook
+from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.context import StoreContext

@@ -85,14 +85,14 @@ class SessionsJson:
         finally:
             self._stopped = True
             self._served += self._waiters
-            self._answer(StoreStoppedError("session store"))
+            self._answer(StoreStoppedError("store"))
 
     async def flush(self) -> None:
         """Return when all that was changed before is in the file, else raise `SnapshotError`."""
         if self._written == self._db.generation:
             return
         if self._stopped:
-            raise StoreStoppedError("session store")
+            raise StoreStoppedError("store")
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self._urgent.set()

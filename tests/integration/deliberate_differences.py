@@ -90,14 +90,6 @@ def _has_fresh_mark(decision: Vector) -> bool:
     return window is None or age <= timedelta(seconds=window)
 
 
-def _is_idle(decision: Vector) -> bool:
-    age = datetime.fromisoformat(decision["now"]) - datetime.fromisoformat(decision["entry"]["updated_at"])
-    return age > timedelta(minutes=decision["policy"].get("idle_minutes", 1440))
-
-
-_ODD_WHATSAPP = {"dm": "dm:1 (555) 123-4567", "group": "group:120363@g.us:1 (555) 123-4567"}
-
-
 def _ended(decision: Vector) -> Vector:
     return {"kept": False, "reason": "idle", "had_activity": _had_activity(decision)}
 
@@ -211,13 +203,12 @@ DIFFERENCES: tuple[Difference, ...] = (
         lambda vector: KEPT,
     ),
     Difference(
-        "active work puts the end of an old mark off where the policy is due",
+        "active work puts the end of an old mark off",
         "decisions",
         "the work runs in the session that would be replaced",
         lambda vector: bool(vector.get("active_processes"))
         and vector["reason"] == "resume_pending_expired"
-        and not _is_ended(vector)
-        and _is_idle(vector),
+        and not _is_ended(vector),
         lambda vector: KEPT,
     ),
     Difference(

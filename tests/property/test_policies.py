@@ -18,7 +18,6 @@ from gateway_sessions.core.policies import (
     PRESETS,
     Deferral,
     Deferred,
-    PolicyBook,
     Require,
     ResetMode,
     ResetNow,
@@ -28,6 +27,7 @@ from gateway_sessions.core.policies import (
     plan_reset,
     reset_due,
 )
+from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.errors import InvalidPolicyError
 
 TICK = timedelta(microseconds=1)

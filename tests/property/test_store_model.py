@@ -37,7 +37,7 @@ from gateway_sessions import (
     reset_due,
 )
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.policies import ResetMode, missed_boundary
+from gateway_sessions.core.policies import DueReset, ResetMode, missed_boundary
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.testing import FakeClock
 from tests.property import strategies as given
@@ -127,9 +127,10 @@ class Model:
         if live.state is PENDING and self.is_fresh(live, now):
             return None
         due = reset_due(policy, live, now, self.zone)
+        if due is None and live.state is PENDING and policy.mode is not ResetMode.NONE:
+            due = DueReset(self.next_end(key) or now, EndReason.RESUME_PENDING_EXPIRED)
         if due is None:
-            aged = live.state is PENDING and policy.mode is not ResetMode.NONE
-            return EndReason.RESUME_PENDING_EXPIRED if aged else None
+            return None
         grace = timedelta(minutes=policy.grace_minutes)
         patience = timedelta(hours=policy.bg_process_max_age_hours)
         waits = now - live.last < grace or (key in self.working and now - due.at < patience)

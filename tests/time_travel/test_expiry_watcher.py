@@ -196,7 +196,6 @@ class TestWhatIsLeftAlone:
             await fake_clock.advance(minutes=5)
             assert await expired(store, anne) == [True]
 
-    @pytest.mark.xfail(reason="a resume mark that has aged out is judged without grace and active work")
     async def test_active_work_outlasts_an_interruption(self, watched, fake_clock):
         """A resume mark ages out after an hour; what still works on the lane is not cut off by that."""
         config = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4))
@@ -210,7 +209,6 @@ class TestWhatIsLeftAlone:
             await fake_clock.advance(minutes=5)
             assert await expired(store, anne) == [True]
 
-    @pytest.mark.xfail(reason="a resume mark that has aged out is judged without grace and active work")
     async def test_an_interrupted_session_gets_its_grace(self, watched, fake_clock):
         policy = SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4, grace_minutes=180)
         async with watched.open(replace(QUICK, session_reset=policy)) as store:

@@ -28,7 +28,8 @@ from gateway_sessions.config import (
 )
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.entry_codec import Dialect
-from gateway_sessions.core.policies import PRESETS, PolicyLevel, Require, ResetMode, SessionResetPolicy
+from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
+from gateway_sessions.core.policy_book import PolicyLevel
 from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
 
 HOSTILE_REPEATS = 20_000

@@ -28,12 +28,11 @@ from gateway_sessions.core.lifecycle import (
 from gateway_sessions.core.policies import (
     AskActiveWork,
     Deferral,
-    PolicyBook,
     Require,
     ResetMode,
-    ResolvedPolicy,
     SessionResetPolicy,
 )
+from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.errors import InvalidTransitionError
@@ -165,18 +164,18 @@ class Case:
             return EndReason.DAILY
         if self.state is PENDING and not self.aged:
             return Keep
-        if self.due:
-            return self.expected_when_due()
-        return EndReason.RESUME_PENDING_EXPIRED if self.state is PENDING else Keep
+        if self.due:  # what came last
+            return self.unless_put_off(EndReason.IDLE if self.require is Require.ANY else EndReason.DAILY)
+        return self.unless_put_off(EndReason.RESUME_PENDING_EXPIRED) if self.state is PENDING else Keep
 
-    def expected_when_due(self) -> object:
+    def unless_put_off(self, reason: EndReason) -> object:
         if self.grace:
             return Deferral.GRACE
         if self.active is None:
             return AskActiveWork
         if self.active:
             return Deferral.ACTIVE_WORK
-        return EndReason.IDLE if self.require is Require.ANY else EndReason.DAILY  # what came last
+        return reason
 
 
 CASES = [
@@ -222,9 +221,8 @@ class TestPrecedence:
     def test_a_mark_without_a_time_is_as_old_as_the_last_write(self):
         marked = entry(NOON - FRESHNESS - TICK, PENDING)
         assert outcome(plan_access(marked, rules(NEVER))) is Keep
-        assert outcome(plan_access(marked, rules(SessionResetPolicy(idle_minutes=600, mode="idle")))) is (
-            EndReason.RESUME_PENDING_EXPIRED
-        )
+        idle = SessionResetPolicy(idle_minutes=600, mode="idle")
+        assert outcome(plan_access(marked, rules(idle, active=False))) is EndReason.RESUME_PENDING_EXPIRED
 
     def test_the_veto_of_active_work_has_a_greatest_age(self):
         policy = SessionResetPolicy(mode="idle", idle_minutes=60, bg_process_max_age_hours=24)

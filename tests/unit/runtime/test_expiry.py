@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from gateway_sessions.config import ExpiryWatcherConfig
-from gateway_sessions.core.policies import PolicyBook, ResetMode, SessionResetPolicy
+from gateway_sessions.core.policies import ResetMode, SessionResetPolicy
+from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.errors import StorageUnavailableError, StoreStoppedError
 from gateway_sessions.runtime.context import StoreContext
