@@ -109,6 +109,7 @@ def serve(base: Path, slots: int) -> None:
         while running and (done := os.waitpid(-1, os.WNOHANG)[0]):
             running.discard(done)
         if ended:
+            waiting.clear()
             time.sleep(0.002)
             continue
         if select.select([sys.stdin], [], [], 0.002 if running else 1)[0]:
