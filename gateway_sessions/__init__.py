@@ -1,10 +1,19 @@
 """One durable, ordered, private session for every conversation of a messaging gateway."""
 
+import logging
+
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config, parse_config
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
-from gateway_sessions.core.keys import build_session_key, is_shared_multi_user_session
-from gateway_sessions.core.policies import SessionResetPolicy, next_reset, reset_due
+from gateway_sessions.core.keys import Isolation, build_session_key, is_shared_multi_user_session
+from gateway_sessions.core.policies import (
+    PRESETS,
+    Require,
+    ResetMode,
+    SessionResetPolicy,
+    next_reset,
+    reset_due,
+)
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.scope import Scope
@@ -20,6 +29,7 @@ from gateway_sessions.errors import (
     InvalidSessionIdError,
     InvalidSnapshotError,
     InvalidSourceError,
+    InvalidTitleError,
     InvalidTransitionError,
     NothingToUndoError,
     SchemaTooNewError,
@@ -35,27 +45,43 @@ from gateway_sessions.errors import (
     UnidentifiedSourceError,
     UnsupportedStorageError,
 )
-from gateway_sessions.runtime.hooks import SessionFinalized
+from gateway_sessions.ports import AliasResolver, Clock
+from gateway_sessions.runtime.aliases import CachedAliases, WhatsAppAliasFiles
+from gateway_sessions.runtime.explain import Explanation
+from gateway_sessions.runtime.hooks import Hook, SessionFinalized
+from gateway_sessions.runtime.incidents import Incident
+from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
 
 __all__ = [
+    "PRESETS",
+    "AliasResolver",
+    "CachedAliases",
+    "Clock",
     "Config",
     "ConfigError",
     "ConfigProblem",
     "EndReason",
+    "Explanation",
     "ForeignDatabaseError",
     "GatewaySessionsError",
     "HomeChannel",
+    "Hook",
+    "Incident",
     "InvalidInputError",
     "InvalidPolicyError",
     "InvalidSessionIdError",
     "InvalidSnapshotError",
     "InvalidSourceError",
+    "InvalidTitleError",
     "InvalidTransitionError",
+    "Isolation",
     "NothingToUndoError",
     "Platform",
+    "Require",
+    "ResetMode",
     "ResumeReason",
     "SchemaTooNewError",
     "Scope",
@@ -70,6 +96,7 @@ __all__ = [
     "SessionState",
     "SessionStore",
     "SnapshotError",
+    "StartReport",
     "StorageCorruptError",
     "StorageError",
     "StorageFullError",
@@ -79,6 +106,7 @@ __all__ = [
     "SystemClock",
     "UnidentifiedSourceError",
     "UnsupportedStorageError",
+    "WhatsAppAliasFiles",
     "build_session_context",
     "build_session_context_prompt",
     "build_session_key",
@@ -88,3 +116,6 @@ __all__ = [
     "parse_config",
     "reset_due",
 ]
+
+# Nothing is printed unless the program sets logging up.
+logging.getLogger(__name__).addHandler(logging.NullHandler())

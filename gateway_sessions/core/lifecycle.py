@@ -24,6 +24,7 @@ from gateway_sessions.core.policies import (
     ResetMode,
     ResetNow,
     ResetPlan,
+    SessionResetPolicy,
     missed_boundary,
     next_reset,
     plan_reset,
@@ -87,6 +88,9 @@ def advance(state: SessionState, event: Event) -> SessionState:
 def allows(state: SessionState, event: Event) -> bool:
     """Whether the table has that move."""
     return (state, event) in TRANSITIONS
+
+
+_BY_POLICY: Final = frozenset({EndReason.IDLE, EndReason.DAILY, EndReason.CRON})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,18 @@ def boundary_to_remember(entry: SessionEntry, policy: ResolvedPolicy, now: datet
     if nothing_passed(entry, policy, now):
         return entry.deferred_boundary
     return missed_boundary(policy.policy, entry, now, policy.zone)
+
+
+def notice_due(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
+    """Whether the automatic reset that opened this session has to be told.
+
+    One that no policy asked for always is; one by policy unless it is switched off, or nothing was lost.
+    """
+    reason = entry.auto_reset_reason
+    if reason is None or reason not in _BY_POLICY:
+        return reason is not None
+    excluded = entry.platform in policy.notify_exclude_platforms
+    return policy.notify and entry.reset_had_activity and not excluded
 
 
 def due_instant(entry: SessionEntry, policy: ResolvedPolicy, freshness: timedelta | None) -> datetime | None:

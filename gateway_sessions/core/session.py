@@ -35,7 +35,7 @@ class SessionState(StrEnum):
     SUSPENDED = "suspended"  # the next message replaces the session
 
 
-class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omit_defaults=True):
     """One lane's current session. A change is a new value; the database decides which one is current.
 
     A struct and not a dataclass: an entry is made anew for every message, and that is ten times cheaper.

@@ -103,6 +103,13 @@ class SessionSource:
         check_flag("is_bot", self.is_bot)
         check_flag("role_authorized", self.role_authorized)
 
+    def __repr__(self) -> str:
+        shown = (
+            (one.name, getattr(self, one.name), one.default) for one in fields(self) if one.name != "extra"
+        )
+        said = ", ".join(f"{name}={value!r}" for name, value, default in shown if value != default)
+        return f"SessionSource({said})"
+
     @property
     def participant_id(self) -> str | None:
         """The person, by the id that does not change: the alternative id wins where a platform has one."""

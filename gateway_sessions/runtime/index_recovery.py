@@ -152,7 +152,7 @@ class IndexRecovery:
         ]
         await in_thread(partial(_write_private, path, b"[\n" + b",\n".join(lines) + b"\n]\n"))
         for one in rejected:
-            self.incidents.report("entry_quarantined", f"{one.key}: {one.reason}", path)
+            self.incidents.report("entry_quarantined", f"{one.key or FILE_NAME}: {one.reason}", path)
 
     async def _set_aside(self, path: Path | None = None) -> Path:
         return await in_thread(partial(set_aside, path or self._path, self.home / QUARANTINE, self._stamp()))

@@ -36,7 +36,8 @@ class StoreOptions:
     """What the embedding program gives a store besides its configuration."""
 
     has_active_processes: HasActiveProcesses | None = None
-    hooks: tuple[Hook, ...] = ()
+    hooks: tuple[tuple[str | None, Hook], ...] = ()
+    """With their names; None: named after the function."""
     aliases: AliasResolver | None = None
     wait: float = 0.0
 
@@ -71,8 +72,8 @@ class Assembly:
         """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""
         db = await self._open_database(cleanup)
         hooks = Hooks(db, self.clock, self.config.hooks)
-        for hook in self.options.hooks:
-            hooks.register(hook)
+        for name, hook in self.options.hooks:
+            hooks.register(hook, name=name)
         policies = await in_thread(self.config.policy_book)
         context = self._context(db, hooks, policies)
         incidents = Incidents()

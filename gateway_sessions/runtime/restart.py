@@ -27,7 +27,7 @@ from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.atomic_file import read_all, remove, sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.verbs import upkeep
+from gateway_sessions.storage.verbs import reading, upkeep
 from gateway_sessions.storage.verbs.succession import Actor
 
 logger = logging.getLogger(__name__)
@@ -38,8 +38,9 @@ class StartReport:
     """How the store was found when it was opened."""
 
     epoch: int
+    """How often the store has been opened, this time included."""
     clean: bool
-    """Whether the process before this one said that it ended in order."""
+    """Whether the process before this one said that it ended in order, or there was none."""
     resumed: tuple[str, ...] = ()
     """Lanes whose cut-off turn is to be continued."""
     suspended: tuple[str, ...] = ()
@@ -60,7 +61,7 @@ class RestartRecords:
         """Take over from the process before: free its leases and decide about the turns it left behind."""
         epoch = self._context.db.opening.epoch
         limit = self._context.restart_limit
-        clean = names_epoch(await in_thread(self._left_behind), epoch - 1)
+        clean = names_epoch(await in_thread(self._left_behind), epoch - 1) or await self._is_new()
         cut_off = await self._context.apply(Actor.RECOVERY, partial(upkeep.adopt, epoch=epoch, limit=limit))
         await in_thread(partial(_replace, self._marker, None))
         failpoint("recovered")
@@ -84,6 +85,11 @@ class RestartRecords:
         except (OSError, UnsupportedStorageError) as error:
             _tell(error)
             return None
+
+    async def _is_new(self) -> bool:
+        """Whether there was nobody before: no process, and no session that was taken in."""
+        new = self._context.db.opening.epoch == 1
+        return new and not await self._context.db.read(reading.any_session)
 
     async def suspend_recently_active(self, max_age: timedelta) -> list[SessionEntry]:
         """Treat every session used within *max_age* as cut off: for callers who do not lease lanes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -17,6 +17,7 @@ from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.core.context import build_session_context_prompt
 from gateway_sessions.core.instants import duration
 from gateway_sessions.core.keys import Isolation
+from gateway_sessions.core.lifecycle import notice_due
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.redaction import Pseudonyms
@@ -29,7 +30,7 @@ from gateway_sessions.core.session import (
     clean_model_override,
 )
 from gateway_sessions.core.source import SessionSource, storable_name
-from gateway_sessions.errors import InvalidInputError, StorageError, UnidentifiedSourceError
+from gateway_sessions.errors import InvalidInputError, SnapshotError, StorageError, UnidentifiedSourceError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
 from gateway_sessions.resource import Resource
@@ -76,13 +77,18 @@ class SessionStore(Resource):
         *,
         has_active_processes: HasActiveProcesses | None = None,
         clock: Clock | None = None,
-        hooks: Iterable[Hook] = (),
+        hooks: Mapping[str, Hook] | Iterable[Hook] = (),
         aliases: AliasResolver | None = None,
         wait: float = 0.0,
     ) -> SessionStore:
-        """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds."""
+        """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
+
+        *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
+        """
+        pairs = hooks.items() if isinstance(hooks, Mapping) else ((None, hook) for hook in hooks)
+        named: tuple[tuple[str | None, Hook], ...] = tuple(pairs)
         options = StoreOptions(
-            has_active_processes=has_active_processes, hooks=tuple(hooks), aliases=aliases, wait=wait
+            has_active_processes=has_active_processes, hooks=named, aliases=aliases, wait=wait
         )
         return cls(Path(path).expanduser().absolute(), config or Config(), clock or SystemClock(), options)
 
@@ -256,6 +262,10 @@ class SessionStore(Resource):
         self._check_running()
         return await explain(self._parts.context, session_key)
 
+    def should_notify(self, entry: SessionEntry) -> bool:
+        """Whether people should be told that this session replaced one that nobody asked to end."""
+        return notice_due(entry, self._parts.context.policy_of(entry).policy)
+
     def session_prompt(self, source: SessionSource, entry: SessionEntry | None = None) -> str:
         """What to tell an agent about where it talks: a block for its system prompt, stable between turns.
 
@@ -295,7 +305,9 @@ class SessionStore(Resource):
 
     async def _finish(self) -> None:
         if self._parts.snapshot is not None:
-            await self._parts.snapshot.flush()
+            # A file that cannot be written has been reported, and the database has everything.
+            with suppress(SnapshotError):
+                await self._parts.snapshot.flush()
         failpoint("before_marker")
         await self._parts.restart.leave_marker()
 

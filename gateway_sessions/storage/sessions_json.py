@@ -89,7 +89,7 @@ class SessionsJson:
 
     async def flush(self) -> None:
         """Return when all that was changed before is in the file, else raise `SnapshotError`."""
-        if self._written == self._db.generation:
+        if self._written == self._db.generation and await in_thread(self.path.exists):
             return
         if self._stopped:
             raise StoreStoppedError("store")

@@ -15,7 +15,7 @@ def exported(package: ModuleType) -> list[str]:
 def imported_names(tree: ast.Module) -> Iterator[str]:
     """Yield the public names that the module's top-level imports bind."""
     for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "module", "") != "__future__":
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__":
             for alias in node.names:
                 name = alias.asname or alias.name.partition(".")[0]
                 if not name.startswith("_"):
