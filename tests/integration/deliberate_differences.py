@@ -90,6 +90,9 @@ def _has_fresh_mark(decision: Vector) -> bool:
     return window is None or age <= timedelta(seconds=window)
 
 
+_ODD_WHATSAPP = {"dm": "dm:1 (555) 123-4567", "group": "group:120363@g.us:1 (555) 123-4567"}
+
+
 def _ended(decision: Vector) -> Vector:
     return {"kept": False, "reason": "idle", "had_activity": _had_activity(decision)}
 

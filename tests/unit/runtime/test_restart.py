@@ -40,9 +40,9 @@ def counts(home) -> dict[str, int] | None:
 
 
 class TestReport:
-    async def test_the_first_start_has_nobody_before_it(self, home):
+    async def test_the_first_start_is_clean_because_nobody_was_before_it(self, home):
         async with open_store(home) as store:
-            assert store.started == StartReport(epoch=1, clean=False)
+            assert store.started == StartReport(epoch=1, clean=True)
 
     async def test_after_an_orderly_end_the_start_is_clean(self, home):
         await lanes_in(home)
