@@ -7,6 +7,7 @@ file is all that is left, and is taken in. Nothing unreadable is thrown away: it
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -19,7 +20,7 @@ import msgspec
 from gateway_sessions.core.index_import import plan_import
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.snapshot import MAX_TAIL, RejectedEntry, SnapshotContent, parse, read_tail, verify
-from gateway_sessions.errors import InvalidSnapshotError
+from gateway_sessions.errors import InvalidSnapshotError, StorageUnavailableError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.incidents import Incidents
@@ -57,11 +58,17 @@ class IndexRecovery:
 
     async def run(self) -> int | None:
         """Take in what has to be; return the generation that the file is known to show, if it does."""
-        await in_thread(partial(sweep_temporaries, self._path))
-        if await self.context.db.read(partial(meta.get, importing.IMPORTED)) is None:
-            await self._take_in()
-            return None
-        return await self._known_generation()
+        try:
+            await in_thread(partial(sweep_temporaries, self._path))
+            if await self.context.db.read(partial(meta.get, importing.IMPORTED)) is None:
+                await self._take_in()
+                return None
+            return await self._known_generation()
+        except OSError as error:
+            # It may hold all there is, so going on without it would look like a loss.
+            raise StorageUnavailableError(
+                str(error.filename or self._path), os.strerror(error.errno or 0)
+            ) from error
 
     @property
     def _path(self) -> Path:

@@ -7,8 +7,9 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -160,13 +161,14 @@ def child(*arguments: object, prefix: tuple[str, ...] = ()) -> str:
 
 
 @pytest.fixture
-def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home that a user without rights can reach."""
-    home = tmp_path_factory.mktemp("shared")
-    for parent in (home, *home.parents):
-        if parent.is_relative_to(tmp_path_factory.getbasetemp().parent):
-            parent.chmod(parent.stat().st_mode | 0o055)
-    return home
+def shared_home() -> Iterator[Path]:
+    """A home that a user without rights can reach; pytest's own directories are closed to others."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        home = Path(directory) / "home"
+        home.mkdir()
+        yield home
+        home.chmod(0o755)
 
 
 def test_a_home_that_cannot_be_written_is_refused(shared_home: Path):
@@ -183,6 +185,19 @@ def test_files_of_somebody_else_are_refused(shared_home: Path):
     assert child(shared_home, NOBODY).startswith("StorageUnavailableError")
     shared_home.chmod(0o700)
     asyncio.run(opened(shared_home))
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to give files away")
+def test_an_index_that_cannot_be_read_is_told_and_kept(shared_home: Path):
+    asyncio.run(opened(shared_home))
+    (shared_home / "sessions.db").unlink()
+    (shared_home / "sessions.lock").unlink()
+    os.chown(shared_home, NOBODY, NOBODY)
+    before = (shared_home / "sessions.json").read_bytes()
+    said = child(shared_home, NOBODY)
+    assert said.startswith("StorageUnavailableError"), said
+    assert "sessions.json" in said
+    assert (shared_home / "sessions.json").read_bytes() == before
 
 
 def in_mounts(home: Path, mount: str) -> tuple[str, ...]:
