@@ -44,6 +44,8 @@ class Forge:
             assert line, "the server of the crash tests has ended"
             answer = json.loads(line)
             number = answer.pop("id")
+            if number not in waiting:
+                continue  # an answer that came too late for the test that asked
             outcomes[number] = Outcome(waiting.pop(number), **answer)
         return [outcomes[number] for number in order]
 

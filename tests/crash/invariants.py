@@ -258,4 +258,6 @@ def sampled(numbers: Iterable[int], count: int) -> list[int]:
     every = list(numbers)
     if len(every) <= count:
         return every
+    if count == 1:
+        return [every[len(every) // 2]]
     return sorted({every[round(n * (len(every) - 1) / (count - 1))] for n in range(count)})

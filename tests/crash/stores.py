@@ -8,14 +8,13 @@ from contextlib import AsyncExitStack
 from dataclasses import fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from anyio.abc import TaskGroup
 
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.hooks import Hook
-from gateway_sessions.runtime.opening import DATABASE_FILE, Assembly, StoreOptions
+from gateway_sessions.runtime.opening import DATABASE_FILE, Assembly
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver
 from gateway_sessions.storage.queries import Migration
 
@@ -56,9 +55,7 @@ class DrivenAssembly(Assembly):
 class DrivenStore(SessionStore):
     """A store around a driver of the test's."""
 
-    def __init__(self, make_driver: MakeDriver, *args: Any) -> None:
-        super().__init__(*args)
-        self._make_driver = make_driver
+    make_driver: MakeDriver = SqliteDriver
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         attributes = vars(self)
@@ -66,7 +63,7 @@ class DrivenStore(SessionStore):
             part.name: attributes[part.name if part.name in attributes else f"_{part.name}"]
             for part in fields(Assembly)
         }
-        assembly = type("_Driven", (DrivenAssembly,), {"make_driver": staticmethod(self._make_driver)})(
+        assembly = type("_Driven", (DrivenAssembly,), {"make_driver": staticmethod(self.make_driver)})(
             **parts
         )
         self._opened = await assembly.run(tasks, cleanup)
@@ -82,8 +79,9 @@ def driven_store(
     wait: float = 0.0,
 ) -> DrivenStore:
     """A store around a driver of the test's; open it with `async with`."""
-    options = StoreOptions(hooks=tuple(hooks), wait=wait)
-    return DrivenStore(make_driver, home, config or Config(timezone="UTC"), clock, options)
+    store = DrivenStore.open(home, config or Config(timezone="UTC"), clock=clock, hooks=hooks, wait=wait)
+    store.make_driver = make_driver
+    return store
 
 
 def open_store(

@@ -14,14 +14,16 @@ from tests.crash.forge import Job, Mode, Outcome
 from tests.crash.invariants import sampled
 from tests.crash.workload import SCENARIOS
 
-PASSES = 2
+PASSES = 1
 """How many passes of each point are tried in a normal run."""
-CALLS = 4
+CALLS = 3
 """How many system calls, for each scenario and way of failing."""
-TURNS = 5
+TURNS = 4
 """How many turns of the event loop, for each scenario."""
 WAYS = (Mode.KILL, Mode.TORN, Mode.EIO, Mode.FULL_ONCE, Mode.FULL_FROM)
-SOAK_SECONDS = 3600
+SOAK_SECONDS = 2 * 3600
+
+pytestmark = pytest.mark.timeout(120)  # many children, one after another
 
 
 @pytest.fixture(scope="session")
