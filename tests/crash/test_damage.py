@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,19 @@ async def test_a_torn_index_changes_no_session(home: Path, part: float):
     (home / "sessions.json").write_bytes(raw[: int(len(raw) * part)])
     assert await sessions(home) == before
     assert (home / "sessions.json").read_bytes() == raw or (home / "quarantine").exists()
+
+
+async def test_an_entry_that_no_program_wrote_is_told_and_stops_no_other_lane(home: Path):
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        connection.execute("UPDATE entries SET state = 'aCtive' WHERE session_key = ?", (key("lane-07"),))
+        connection.execute("UPDATE entries SET origin = '{' WHERE session_key = ?", (key("lane-08"),))
+        connection.commit()
+    async with SessionStore.open(home, CONFIG, clock=SteppedClock(START)) as store:
+        for lane in ("lane-07", "lane-08"):
+            with pytest.raises(StorageCorruptError, match=lane):
+                await store.get_or_create_session(source(lane))
+            with pytest.raises(StorageCorruptError, match=lane):
+                await store.get_session(key(lane))
+        assert await store.get_or_create_session(source("lane-09"))
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (LANES,)

@@ -13,6 +13,7 @@ from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 
 _STATES: Final = {str(state): state for state in SessionState}
@@ -82,7 +83,16 @@ def encode(entry: SessionEntry) -> tuple[Any, ...]:
 
 
 def decode(row: Row) -> SessionEntry:
-    """The entry in a row."""
+    """The entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
+    try:
+        return _entry(row)
+    except (KeyError, TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        lane = f"lane {row[0]!r}"
+        problem = f"its entry is damaged ({type(error).__name__}: {error}); it was left as it is"
+        raise StorageCorruptError(lane, problem) from error
+
+
+def _entry(row: Row) -> SessionEntry:
     origin, override, policy, extra = (_parsed(text) for text in row[28:32])
     return SessionEntry(
         session_key=row[0],
