@@ -152,7 +152,7 @@ class TestEveryEnd:
         config = by_policy(mode=ResetMode.NONE)
         async with SessionStore.open(tmp_path, config, clock=fake_clock, hooks=[hook]) as store:
             old = await store.get_or_create_session(ANNE)
-            await fake_clock.advance(days=40)
+            fake_clock.step(days=40)
             assert await store.prune_old_entries(30) == 1
             await fake_clock.advance()
         assert hook.ends == [(old.session_id, EndReason.PRUNED)]
@@ -166,7 +166,8 @@ async def test_a_session_that_has_ended_already_is_not_told_of_again(tmp_path: P
         await store.get_or_create_session(ANNE)
         await fake_clock.advance()
         other = await store.get_or_create_session(BERT)
-        await fake_clock.advance(days=60)
+        fake_clock.step(days=60)
+        await store.watcher.sweep()
         await store.prune_old_entries(1)
         await fake_clock.advance()
     assert [call.session_id for call in hook.calls].count(old.session_id) == 1
