@@ -1,7 +1,7 @@
 """Fixtures for those who test against sessions: `fake_clock` and `session_store`.
 
-The plugin is loaded in every test run of an environment that has this package, so it imports the package only
-when a fixture is used.
+The plugin is loaded in every test run of an environment that has this package. It asks for nothing but pytest
+itself, so that it cannot stop the tests of somebody who does not use the fixtures.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway_sessions import SessionStore
+
 if TYPE_CHECKING:
-    from gateway_sessions import SessionStore
     from gateway_sessions.testing import FakeClock
 
 pytest.register_assert_rewrite("gateway_sessions.testing")
@@ -23,15 +24,13 @@ pytest.register_assert_rewrite("gateway_sessions.testing")
 @pytest.fixture
 def fake_clock() -> FakeClock:
     """A clock that stands still until the test advances it."""
-    from gateway_sessions.testing import FakeClock  # noqa: PLC0415 -- see above
+    from gateway_sessions.testing import FakeClock  # noqa: PLC0415 -- only after the line above
 
     return FakeClock()
 
 
 async def open_session_store(tmp_path: Path, fake_clock: FakeClock) -> AsyncGenerator[SessionStore]:
     """An open store in a directory of its own, living by `fake_clock`."""
-    from gateway_sessions import SessionStore  # noqa: PLC0415 -- see above
-
     async with SessionStore.open(tmp_path / "sessions", clock=fake_clock) as store:
         yield store
 

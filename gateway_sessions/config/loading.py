@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.config.model import Config
@@ -23,8 +24,10 @@ def load_config(
     return parse_config(_text_of(Path(path)), origin=str(path), environ=known)
 
 
-def parse_config(text: str, *, origin: str, environ: Mapping[str, str]) -> Config:
-    """Return the configuration in a YAML text, as the environment overrides it; errors name *origin*."""
+def parse_config(
+    text: str, *, origin: str = "configuration", environ: Mapping[str, str] = MappingProxyType({})
+) -> Config:
+    """Return the configuration in a YAML text, as *environ* overrides it; errors name *origin*."""
     # Imported when needed: pydantic and YAML would double the time that importing the package takes.
     from gateway_sessions.config.reading import read_text  # noqa: PLC0415
 

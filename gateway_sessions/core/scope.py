@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway_sessions.core.keys import Isolation, person_of, room_of
+from gateway_sessions.core.keys import NO_ALIASES, Isolation, person_of, room_of
 from gateway_sessions.core.source import SessionSource
 
 
@@ -17,10 +18,17 @@ class Scope:
     sees_everything: bool = False
 
     @classmethod
-    def of(cls, source: SessionSource, flags: Isolation | None = None) -> Scope:
-        """What the person who wrote may see: their own sessions on that account, and those of the room."""
+    def of(
+        cls, source: SessionSource, flags: Isolation | None = None, aliases: Mapping[str, str] = NO_ALIASES
+    ) -> Scope:
+        """What the person who wrote may see: their own sessions on that account, and those of the room.
+
+        Where one person has several ids, *aliases* has to name the one they go by; a store's `scope_of`
+        knows it.
+        """
         flags = flags or Isolation()
-        return cls(owners=frozenset(filter(None, (person_of(source, flags), room_of(source, flags)))))
+        owners = (person_of(source, flags, aliases), room_of(source, flags))
+        return cls(owners=frozenset(filter(None, owners)))
 
     @classmethod
     def lane(cls, session_key: str) -> Scope:

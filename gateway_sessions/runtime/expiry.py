@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway_sessions.config import ExpiryWatcherConfig
 from gateway_sessions.core.lifecycle import Access, AccessRules, Keep, Replace, plan_access
-from gateway_sessions.core.policies import AskActiveWork
+from gateway_sessions.core.policies import AskActiveWork, Deferral
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import StorageError, StoreStoppedError
@@ -87,6 +87,8 @@ class ExpiryWatcher:
         plan = self._plan(entry, None)
         if isinstance(plan, AskActiveWork):
             plan = self._plan(entry, await self._context.active_work(entry.session_key))
+        elif entry.suspended and await self._context.active_work(entry.session_key):
+            return Keep(deferred_by=Deferral.ACTIVE_WORK)
         return plan
 
     def _plan(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers

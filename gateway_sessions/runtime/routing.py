@@ -15,6 +15,7 @@ from cachetools import LRUCache
 
 from gateway_sessions.core.keys import NO_ALIASES, Isolation, aliased_ids, same_conversation, session_key
 from gateway_sessions.core.lifecycle import nothing_passed
+from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import StorageError
@@ -64,7 +65,7 @@ class Routing:
 
     async def session_for(self, source: SessionSource, *, force_new: bool, touched: bool) -> SessionEntry:
         """The session that goes on, or the new one in its place. Callers who ask at once share the answer."""
-        aliases = await self._aliases_of(source) if self._resolve_alias is not None else NO_ALIASES
+        aliases = await self._aliases_of(source)
         key = session_key(source, self._isolation, aliases)
         message = Message(source, key, aliases, force_new=force_new, touched=touched)
         alike = (key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
@@ -123,7 +124,12 @@ class Routing:
                     continue
         raise StorageError(message.key, f"could not be settled in {MAX_TRIES} tries")
 
+    async def scope_of(self, source: SessionSource) -> Scope:
+        """What the person who wrote may see, under all of their names."""
+        return Scope.of(source, self._isolation, await self._aliases_of(source))
+
     async def _aliases_of(self, source: SessionSource) -> Mapping[str, str]:
         resolve = self._resolve_alias
-        assert resolve is not None  # noqa: S101 -- asked only where there is one
+        if resolve is None:
+            return NO_ALIASES
         return {one: await resolve(source.platform, one) for one in aliased_ids(source)}

@@ -239,6 +239,11 @@ class SessionStore(Resource):
             since = self._clock.now() - duration("active_minutes", minutes=active_minutes)
         return await self._read(partial(reading.list_entries, scope, since, after, limit))
 
+    async def scope_of(self, source: SessionSource) -> Scope:
+        """What the person who wrote may see, under the rules of this store and all of their names."""
+        self._check_running()
+        return await self._parts.routing.scope_of(source)
+
     async def lookup_by_session_id(self, session_id: str, *, scope: Scope) -> SessionEntry | None:
         """The entry that holds a session now, if *scope* may see it."""
         return await self._read(partial(reading.entry_of_session, session_id, scope)) if session_id else None

@@ -31,6 +31,7 @@ FAILPOINTS: Final[Mapping[str, str]] = MappingProxyType(
         "index_set_aside": "a damaged sessions.json is in the quarantine",
         "import_page": "a page of an index is stored, the next one is not",
         "import_done": "all of an index is stored, and not noted as taken in",
+        "within_batch": "one verb of a batch has run, the next one has not",
         "before_commit": "a batch has run in an open transaction",
         "after_commit": "a batch is durable, nobody has been told",
         "change_committed": "a change is durable, neither sessions.json nor the hooks know",

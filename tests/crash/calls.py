@@ -33,6 +33,7 @@ CALLS: Final[dict[str, Call]] = {
     "set_reset_policy": lambda store: store.set_reset_policy(key("a"), SessionResetPolicy()),
     "set_zone": lambda store: store.set_zone(key("a"), "Europe/Vienna"),
     "list_sessions": lambda store: store.list_sessions(scope=OPERATOR),
+    "scope_of": lambda store: store.scope_of(source("a")),
     "lookup_by_session_id": lambda store: store.lookup_by_session_id("x", scope=OPERATOR),
     "get_session": lambda store: store.get_session(key("a")),
     "peek_session_id": lambda store: store.peek_session_id(key("a")),

@@ -45,6 +45,9 @@ def nothing_is_held(home: Path) -> None:
         check_database(other)
 
 
+NEVER_WAITS = {"scope_of"}  # without a resolver of aliases there is nobody to ask
+
+
 @pytest.mark.parametrize("later", [False, True], ids=["at_once", "a_turn_later"])
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_cancelled_call_leaves_nothing_behind(tmp_path: Path, name: str, later: bool):
@@ -67,7 +70,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(tmp_path: Path, name: str,
             await store.flush()
             nothing_is_held(tmp_path)
             assert callers() == tasks
-        assert at > 1, "the call never waited"
+        assert at > 1 or name in NEVER_WAITS, "the call never waited"
 
 
 def callers() -> set[asyncio.Task[object]]:

@@ -137,10 +137,7 @@ ENDINGS = {
 }
 
 
-NON_DAEMON = pytest.mark.xfail(run=False, reason="the threads of aiosqlite keep a process alive for ever")
-
-
-@pytest.mark.parametrize("run", ["run", pytest.param("loop", marks=NON_DAEMON)])
+@pytest.mark.parametrize("run", ["run", "loop"])
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_a_process_that_forgets_to_close_the_store_ends_all_the_same(
     tmp_path: Path, run: str, ending: str

@@ -121,7 +121,10 @@ class SqliteDriver:
             raise StoreStoppedError("database")
         async with AsyncExitStack() as cleanup:
             worker = await self._open(SimpleQueue(), cleanup, read_only=True)
-            await worker.call(lambda raw: raw.execute("BEGIN"))
+            try:
+                await worker.call(lambda raw: raw.execute("BEGIN"))
+            except sqlite3.Error as error:
+                raise translate(error, str(self._path)) from error
             yield _View(worker, self)
 
     async def run_in_view(self, worker: Worker, verb: VerbFactory[T]) -> T:

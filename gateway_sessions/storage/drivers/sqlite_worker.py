@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -27,6 +28,7 @@ from gateway_sessions.storage.queries import Query
 
 MAX_VERBS: Final = 128
 MAX_SECONDS: Final = 0.005
+LOOK_AROUND_SECONDS: Final = 2.0
 
 T = TypeVar("T")
 
@@ -134,18 +136,27 @@ class Worker:
 
     def _wait(self) -> bool:
         """Sleep until there is a request; False at the end."""
-        if self._next is None:
-            self._next = self._queue.get()
+        while self._next is None:
+            try:
+                self._next = self._queue.get(timeout=LOOK_AROUND_SECONDS)
+            except Empty:
+                if not threading.main_thread().is_alive():
+                    # The program has ended and forgot to close us: it waits for this thread to let it go.
+                    self._connection.stop()
+                    return False
         return self._next is not Stop.STOP
 
     def _run_batch(self, connection: BatchConnection) -> list[Request[Any]]:
-        batch: list[Request[Any]] = []
+        batch = self._next_group(self._max_verbs)
+        if not batch:
+            return batch
         try:
-            self._fill(connection, batch)
-            if batch:
-                failpoint("before_commit")
-                connection.execute("COMMIT")
-                failpoint("after_commit")
+            self._begin_transaction(connection, batch)
+            generation = self._fill(connection, batch)
+            failpoint("before_commit")
+            connection.execute("COMMIT")
+            failpoint("after_commit")
+            self.generation = generation
         except Exception as error:  # noqa: BLE001 -- handed on to everybody who waits for this batch
             failure = translate(error, self._path)
             for request in batch:
@@ -153,21 +164,30 @@ class Worker:
             _roll_back(connection)
         return batch
 
-    def _fill(self, connection: BatchConnection, batch: list[Request[Any]]) -> None:
-        """Begin a transaction and run waiting verbs in it, until the batch is large or has taken its time."""
-        until = 0.0
-        changed = False
-        while len(batch) < self._max_verbs and (group := self._next_group(self._max_verbs - len(batch))):
+    def _begin_transaction(self, connection: BatchConnection, batch: list[Request[Any]]) -> None:
+        """Begin; if that fails, everybody who waits by now has waited for the same, and joins the batch."""
+        try:
+            connection.execute(self._begin)
+        except sqlite3.Error:
+            while group := self._next_group(self._max_verbs):
+                batch += group
+            raise
+
+    def _fill(self, connection: BatchConnection, batch: list[Request[Any]]) -> int:
+        """Run the batch, and what waits behind it until it is large or has taken its time.
+
+        Returns how often the truth behind sessions.json will have changed once this is committed.
+        """
+        until = time.monotonic() + MAX_SECONDS
+        changed = self._run_group(connection, batch)
+        while time.monotonic() < until and (group := self._next_group(self._max_verbs - len(batch))):
+            failpoint("within_batch")
             batch += group
-            if not until:
-                until = time.monotonic() + MAX_SECONDS
-                connection.execute(self._begin)
             changed |= self._run_group(connection, group)
-            if time.monotonic() > until:
-                break
+        generation = self.generation + changed
         if changed:
-            self.generation += 1
-            connection.execute(self._queries["set_generation"].sql, (self.generation,))
+            connection.execute(self._queries["set_generation"].sql, (generation,))
+        return generation
 
     def _next_group(self, limit: int) -> list[Request[Any]]:
         """The next request, and those right behind it that are the same statement with other parameters."""
@@ -204,7 +224,9 @@ class Worker:
         connection.execute("SAVEPOINT verb")
         try:
             rows = connection.executemany(query.sql, [statement.params for statement in statements]).rowcount
-        except sqlite3.IntegrityError:
+        except (sqlite3.Error, ValueError, OverflowError):
+            if not connection.in_transaction:
+                raise
             rows = -1
         if rows == len(group):
             for request in group:

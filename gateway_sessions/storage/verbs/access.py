@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
@@ -24,8 +24,8 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load, put
 from gateway_sessions.storage.verbs.succession import (
-    Birth,
     Change,
+    LaneEvent,
     begin,
     interaction_at,
     succeed,
@@ -104,7 +104,10 @@ def access(request: Request, change: Change) -> Verb[Outcome]:
         return (yield from _create(request, change, key))
     if request.force_new:
         return (yield from _replace(request, change, entry, EndReason.SESSION_RESET, told=True))
-    plan = plan_access(entry, _rules(request, change, entry))
+    rules = _rules(request, change, entry)
+    plan = plan_access(entry, rules)
+    if not isinstance(plan, Keep) and (yield from _is_running(key)):
+        plan = plan_access(entry, replace(rules, active_work=True))
     match plan:
         case Keep():
             return Granted((yield from _keep(request, change, entry, plan)))
@@ -113,6 +116,12 @@ def access(request: Request, change: Change) -> Verb[Outcome]:
         case AskActiveWork():
             return AskedFirst(key, entry.version)
     assert_never(plan)
+
+
+def _is_running(session_key: str) -> Verb[bool]:
+    """Whether a turn runs on the lane, which is work that a reset would cut off."""
+    lanes = yield Statement("get_lane", (session_key,))
+    return bool(lanes) and lanes[0][0] is not None
 
 
 def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules:
@@ -191,7 +200,7 @@ def _create(request: Request, change: Change, key: str) -> Verb[Outcome]:
         new = new.altered(opened_by=EndReason.MOVED, previous_session_id=moved)
         yield Statement("forget_moved", (key,))
     written = yield from begin(change, new, parent=moved)
-    yield transition(change, written, Birth.CREATED, reason=moved and EndReason.MOVED)
+    yield transition(change, written, LaneEvent.CREATED, reason=moved and EndReason.MOVED)
     return Granted(written)
 
 

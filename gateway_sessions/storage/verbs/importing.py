@@ -9,7 +9,7 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import put
 from gateway_sessions.storage.verbs.meta import remember
-from gateway_sessions.storage.verbs.succession import Birth, Change, transition
+from gateway_sessions.storage.verbs.succession import Change, LaneEvent, transition
 
 IMPORTED = "index_imported"
 """Set once the file that was found at the first start has been taken in, or there was none."""
@@ -21,12 +21,16 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]
     for entry in entries:
         if (yield Statement("entry_version", (entry.session_key,))):
             continue
+        if (yield Statement("entry_by_session", (entry.session_id,))):
+            # The import was cut off, and the file has moved the session meanwhile: the lane will be told so.
+            yield Statement("mark_moved", (entry.session_key, entry.session_id))
+            continue
         if not (yield Statement("session_exists", (entry.session_id,))):
             parent = entry.previous_session_id
             started = (entry.session_id, entry.session_key, entry.owner, entry.platform, parent)
             yield Statement("add_session", (*started, to_micros(entry.created_at)))
         stored = yield from put(change.scheduled(entry.altered(version=max(entry.version, 1))))
-        yield transition(change, stored, Birth.IMPORTED)
+        yield transition(change, stored, LaneEvent.IMPORTED)
         written += 1
     return written
 

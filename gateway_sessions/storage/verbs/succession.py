@@ -29,11 +29,12 @@ class Actor(StrEnum):
     IMPORT = "import"
 
 
-class Birth(StrEnum):
-    """How a lane came by its first session, for the transition log."""
+class LaneEvent(StrEnum):
+    """What happens to a lane rather than to the state of its session, for the transition log."""
 
     CREATED = "created"
     IMPORTED = "imported"
+    PRUNED = "pruned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ def displaced(change: Change, entry: SessionEntry) -> Verb[None]:
 def transition(
     change: Change,
     entry: SessionEntry,
-    event: Event | Birth,
+    event: Event | LaneEvent,
     *,
     came_from: SessionState | None = None,
     reason: str | None = None,

@@ -14,7 +14,7 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import decode, load
 from gateway_sessions.storage.verbs.lanes import cut_off
-from gateway_sessions.storage.verbs.succession import Change, end, move_to, transition
+from gateway_sessions.storage.verbs.succession import Change, LaneEvent, end, move_to, transition
 
 PAGE = 100
 """Entries per page: small enough that nobody waits long behind one."""
@@ -98,6 +98,7 @@ def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionE
         yield from end(change, entry, EndReason.PRUNED)
         yield Statement("delete_entry", (entry.session_key,))
         yield Statement("delete_idle_lane", (entry.session_key,))
+        yield transition(change, entry, LaneEvent.PRUNED, came_from=entry.state, reason=EndReason.PRUNED)
         pruned.append(entry)
     return pruned
 
