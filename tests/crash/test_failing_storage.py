@@ -96,13 +96,15 @@ async def opened(tmp_path: Path) -> AsyncIterator[tuple[DrivenStore, FaultyDrive
         yield store, drivers[0], clock
 
 
-@pytest.mark.parametrize("name", CALLS)
+# `flush` reads through a view of its own, tested with failing system calls; `scope_of` reads nothing.
+READING_OR_WRITING = sorted(CALLS.keys() - {"flush", "scope_of"})
+
+
+@pytest.mark.parametrize("name", READING_OR_WRITING)
 async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
     opened: tuple[DrivenStore, FaultyDriver, SteppedClock], tmp_path: Path, name: str
 ):
     store, driver, clock = opened
-    if name == "flush":
-        pytest.skip("reads through a view of its own, which is tested with failing system calls")
     for nth, kind in enumerate(itertools.cycle(FAULTS), start=1):
         await set_the_stage(store, clock)
         before = snapshot(tmp_path)

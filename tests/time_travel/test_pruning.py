@@ -29,13 +29,15 @@ KEPT_FOR_EVER = Config(
     sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
     expiry_watcher=ExpiryWatcherConfig(interval=timedelta(days=1)),
 )
-QUICK = replace(KEPT_FOR_EVER, session_store_max_age=timedelta(days=30))
+HOURLY = replace(KEPT_FOR_EVER, session_store_max_age=timedelta(days=30))
+DAILY_PASS = ExpiryWatcherConfig(interval=timedelta(days=1), prune_interval=timedelta(days=1))
+QUICK = replace(HOURLY, expiry_watcher=DAILY_PASS)
 ANNE = SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm")
 BERT = SessionSource(platform="telegram", chat_id="6", user_id="6", chat_type="dm")
 
 
 async def test_a_lane_is_forgotten_within_an_hour_of_its_age(tmp_path: Path, fake_clock):
-    async with SessionStore.open(tmp_path, QUICK, clock=fake_clock) as store:
+    async with SessionStore.open(tmp_path, HOURLY, clock=fake_clock) as store:
         anne = await store.get_or_create_session(ANNE)
         await fake_clock.advance(days=30)
         assert await store.get_session(anne.session_key) is not None

@@ -28,7 +28,7 @@ from gateway_sessions.storage.queries import Query
 
 MAX_VERBS: Final = 128
 MAX_SECONDS: Final = 0.005
-LOOK_AROUND_SECONDS: Final = 2.0
+LOOK_AROUND_SECONDS: Final = 1.0
 
 T = TypeVar("T")
 
