@@ -7,11 +7,11 @@ runs; after the last one the call is given up where everybody can see it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -251,3 +251,11 @@ def _event(call: HookCall) -> SessionFinalized:
         idempotency_key=call.idempotency_key,
         attempt=call.attempts + 1,
     )
+
+
+def with_names(hooks: Mapping[str, Hook] | Iterable[Hook]) -> tuple[tuple[str | None, Hook], ...]:
+    """Hooks and the names they were given; None: to be named after the function."""
+    if isinstance(hooks, Mapping):
+        given = cast("Mapping[str, Hook]", hooks)
+        return tuple(given.items())
+    return tuple((None, hook) for hook in hooks)

@@ -36,7 +36,7 @@ from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Ver
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
-from gateway_sessions.runtime.hooks import Hook, Hooks
+from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
 from gateway_sessions.runtime.restart import StartReport
@@ -85,10 +85,8 @@ class SessionStore(Resource):
 
         *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
         """
-        pairs = hooks.items() if isinstance(hooks, Mapping) else ((None, hook) for hook in hooks)
-        named: tuple[tuple[str | None, Hook], ...] = tuple(pairs)
         options = StoreOptions(
-            has_active_processes=has_active_processes, hooks=named, aliases=aliases, wait=wait
+            has_active_processes=has_active_processes, hooks=with_names(hooks), aliases=aliases, wait=wait
         )
         return cls(Path(path).expanduser().absolute(), config or Config(), clock or SystemClock(), options)
 

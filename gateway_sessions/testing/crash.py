@@ -13,7 +13,7 @@ import itertools
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -70,7 +70,7 @@ def raising(error: BaseException) -> Callable[[], object]:
 
 
 @contextmanager
-def crash_at(name: str, *, nth: int = 1, action: Callable[[], object] = die) -> Iterator[Crash]:
+def crash_at(name: str, *, nth: int = 1, action: Callable[[], object] = die) -> Generator[Crash]:
     """Perform *action*, by default `die`, at the *nth* pass of a point within the block."""
     if name not in FAILPOINTS:
         problem = f"there is no failpoint {name!r}; there are: {', '.join(FAILPOINTS)}"
@@ -90,7 +90,7 @@ def crash_at(name: str, *, nth: int = 1, action: Callable[[], object] = die) -> 
 
 
 @contextmanager
-def count_passes() -> Iterator[Counter[str]]:
+def count_passes() -> Generator[Counter[str]]:
     """How often each point is passed within the block."""
     passes: Counter[str] = Counter()
     arm(lambda point: passes.update((point,)))

@@ -142,7 +142,7 @@ class Worker:
             except Empty:
                 if not threading.main_thread().is_alive():
                     # The program has ended and forgot to close us: it waits for this thread to let it go.
-                    self._connection.stop()
+                    self._connection.stop()  # pyright: ignore[reportUnknownMemberType]  # its future is untyped
                     return False
         return self._next is not Stop.STOP
 
