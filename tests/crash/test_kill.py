@@ -16,9 +16,9 @@ from tests.crash.workload import SCENARIOS
 
 PASSES = 1
 """How many passes of each point are tried in a normal run."""
-CALLS = 3
+CALLS = 2
 """How many system calls, for each scenario and way of failing."""
-TURNS = 4
+TURNS = 3
 """How many turns of the event loop, for each scenario."""
 WAYS = (Mode.KILL, Mode.TORN, Mode.EIO, Mode.FULL_ONCE, Mode.FULL_FROM)
 SOAK_SECONDS = 2 * 3600

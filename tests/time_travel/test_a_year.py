@@ -28,7 +28,7 @@ QUICK = Config(
 )
 ANNE = SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm")
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
-ZONES = ["UTC", "America/New_York", "Australia/Lord_Howe"]
+ZONES = ["America/New_York", "Australia/Lord_Howe"]
 DAILY = SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4)
 WEEKLY = SessionResetPolicy(mode=ResetMode.CRON, cron="30 2 * * mon")
 
