@@ -9,10 +9,10 @@ PAGE = ROOT / "docs" / "explanation" / "promises.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
-def tests_in(path: Path) -> set[str]:
+def functions_of(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return {node.name for node in ast.walk(tree) if isinstance(node, functions)}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
 
 
 def test_every_promise_is_held_by_tests_that_exist():
@@ -22,4 +22,4 @@ def test_every_promise_is_held_by_tests_that_exist():
         named = NAMED.findall(row)
         assert named, row
         for file, test in named:
-            assert not test or test in tests_in(ROOT / file), f"{file}::{test}"
+            assert not test or test in functions_of(ROOT / file), f"{file}::{test}"
