@@ -35,15 +35,16 @@ _FOREIGN_ZONES: Final = ("right/", "posix/", "localtime", "posixrules")
 @lru_cache(maxsize=1024)
 def zone_named(name: str) -> ZoneInfo:
     """The zone of that IANA name, or `InvalidPolicyError`."""
-    try:
-        # These exist on some machines only, and mean another thing on each, or count leap seconds.
-        if not name.startswith(_FOREIGN_ZONES):
-            return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        pass
-    raise InvalidPolicyError(
+    unknown = InvalidPolicyError(
         "zone", name, "is not a time zone that this machine knows; write an IANA name such as 'Europe/Berlin'"
     )
+    # These exist on some machines only, and mean another thing on each, or count leap seconds.
+    if name.startswith(_FOREIGN_ZONES):
+        raise unknown
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise unknown from error
 
 
 def first_instant(local: datetime, zone: tzinfo) -> datetime:

@@ -80,9 +80,3 @@ def transitions(session_key: str, limit: int) -> Verb[list[Transition]]:
 def any_session() -> Verb[bool]:
     """Whether there has ever been a session."""
     return bool((yield Statement("any_session")))
-
-
-def count_entries() -> Verb[int]:
-    """How many lanes have a session."""
-    rows = yield Statement("count_entries")
-    return int(rows[0][0])

@@ -121,7 +121,3 @@ WHERE session_key IN (
         UNION SELECT session_key FROM entries WHERE session_key = ?)
   AND updated_at >= ? AND (updated_at, session_key) < (?, ?)
 ORDER BY updated_at DESC, session_key DESC LIMIT ?
-
--- name: count_entries
--- How many lanes have a session.
-SELECT count(*) FROM entries
