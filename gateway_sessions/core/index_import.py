@@ -38,21 +38,28 @@ def plan_import(found: Iterable[SessionEntry], new_ids: Iterator[str], flags: Is
     holders: dict[str, SessionEntry] = {}
     entries: list[SessionEntry] = []
     continuations: list[Continuation] = []
-    for entry in map(lambda one: _owned(one, flags), newest_first):  # noqa: C417 -- keeps the sort apart
+    for one in newest_first:
+        entry = _owned(one, flags)
         holder = holders.setdefault(entry.session_id, entry)
-        if holder is not entry:
-            fresh = next(new_ids)
-            continuations.append(Continuation(entry.session_key, entry.session_id, fresh, holder.session_key))
-            entry = entry.altered(  # noqa: PLW2901 -- the lane's entry, under its new session
-                session_id=fresh,
-                previous_session_id=entry.session_id,
-                opened_by=EndReason.MOVED,
-                state=SessionState.ACTIVE,
-                state_reason=None,
-                state_since=None,
-            )
-        entries.append(entry)
+        if holder is entry:
+            entries.append(entry)
+            continue
+        fresh = next(new_ids)
+        continuations.append(Continuation(entry.session_key, entry.session_id, fresh, holder.session_key))
+        entries.append(_continued(entry, fresh))
     return ImportPlan(tuple(entries), tuple(continuations))
+
+
+def _continued(entry: SessionEntry, session_id: str) -> SessionEntry:
+    """The lane's entry under a new session, which knows where it came from."""
+    return entry.altered(
+        session_id=session_id,
+        previous_session_id=entry.session_id,
+        opened_by=EndReason.MOVED,
+        state=SessionState.ACTIVE,
+        state_reason=None,
+        state_since=None,
+    )
 
 
 def _owned(entry: SessionEntry, flags: Isolation) -> SessionEntry:
