@@ -15,14 +15,24 @@ from typing import Any
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.snapshot import parse, verify
 from tests.crash.stores import SteppedClock, open_store
-from tests.crash.workload import EVERYWHERE, IMPORTED, START, Journal, Scenario, key, source
+from tests.crash.workload import (
+    EVERYWHERE,
+    IMPORTED,
+    NEXT,
+    SHIPPED,
+    START,
+    Journal,
+    Scenario,
+    key,
+    source,
+)
 
 KNOWN_FILES = {
     ".clean_shutdown",
     "quarantine",
     "restart_counts.json",
     "sessions.db",
-    "sessions.db.v1.bak",
+    f"sessions.db.v{SHIPPED}.bak",
     "sessions.json",
     "sessions.json.bak",
     "sessions.lock",
@@ -199,9 +209,9 @@ def _check_schema(connection: sqlite3.Connection, home: Path, scenario: Scenario
     tables = {
         name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'next%'")
     }
-    assert tables == ({"next_a", "next_b"} if version == 2 else set())
-    if scenario.script == "migration" and version == 2:
-        with closing(sqlite3.connect(home / "sessions.db.v1.bak")) as backup:
+    assert tables == ({"next_a", "next_b"} if version == NEXT.version else set())
+    if scenario.script == "migration" and version == NEXT.version:
+        with closing(sqlite3.connect(home / f"sessions.db.v{SHIPPED}.bak")) as backup:
             check_database(backup)
             assert set(entries_of(backup)) == set(map(key, "abc"))
 

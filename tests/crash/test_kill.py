@@ -16,7 +16,7 @@ from tests.crash.workload import SCENARIOS
 
 PASSES = 1
 """How many passes of each point are tried in a normal run."""
-CALLS = 2
+CALLS = 3
 """How many system calls, for each scenario and way of failing."""
 TURNS = 3
 """How many turns of the event loop, for each scenario."""

@@ -36,7 +36,8 @@ BURST: Final = 10
 IMPORTED: Final = 205
 """More than a page of the import, so that it can be cut off between two."""
 EVERYWHERE: Final = "*"
-NEXT: Final = Migration(2, "0002_next", "CREATE TABLE next_a (x);\nCREATE TABLE next_b (x);\n")
+SHIPPED: Final = load_migrations("sqlite")[-1].version
+NEXT: Final = Migration(SHIPPED + 1, "next", "CREATE TABLE next_a (x);\nCREATE TABLE next_b (x);\n")
 
 Facts = dict[str, dict[str, Any] | None]
 

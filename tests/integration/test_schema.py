@@ -18,7 +18,8 @@ from gateway_sessions.testing.crash import crash_at, raising
 from tests.crash.workload import NEXT, key, source
 
 SHIPPED = load_migrations("sqlite")
-AFTER_NEXT = Migration(3, "0003_after_next", "ALTER TABLE next_a ADD COLUMN y;\n")
+VERSION = SHIPPED[-1].version
+AFTER_NEXT = Migration(VERSION + 2, "after_next", "ALTER TABLE next_a ADD COLUMN y;\n")
 
 
 def database(home: Path, migrations: Sequence[Migration] = ()) -> SessionDB:
@@ -81,7 +82,7 @@ async def test_a_newer_database_that_we_can_read_is_used_and_not_taken_back(home
 async def test_a_new_database_takes_all_steps_and_needs_no_copy(tmp_path: Path):
     async with database(tmp_path, (*SHIPPED, NEXT, AFTER_NEXT)):
         pass
-    assert facts(tmp_path)["schema_version"] == 3
+    assert facts(tmp_path)["schema_version"] == AFTER_NEXT.version
     assert {"next_a", "next_b"} <= tables(tmp_path)
     assert not list(tmp_path.glob("*.bak"))
 
@@ -89,9 +90,9 @@ async def test_a_new_database_takes_all_steps_and_needs_no_copy(tmp_path: Path):
 async def test_the_steps_that_are_due_are_taken_after_a_copy_was_kept(home: Path):
     async with database(home, (*SHIPPED, NEXT, AFTER_NEXT)) as db:
         assert await db.read(meta.generation) > 0
-    assert facts(home)["schema_version"] == 3
-    backup = "sessions.db.v1.bak"
-    assert facts(home, backup)["schema_version"] == 1
+    assert facts(home)["schema_version"] == AFTER_NEXT.version
+    backup = f"sessions.db.v{VERSION}.bak"
+    assert facts(home, backup)["schema_version"] == VERSION
     assert "next_a" not in tables(home, backup)
     assert (home / backup).stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(home / backup)) as connection:
@@ -107,15 +108,15 @@ async def test_a_step_that_fails_takes_all_steps_back(home: Path, nth: int):
     with crash_at("during_migration", nth=nth, action=fault), told:
         async with database(home, steps):
             pass
-    assert facts(home)["schema_version"] == 1
+    assert facts(home)["schema_version"] == VERSION
     assert "next_a" not in tables(home)
     async with database(home, steps):
         pass
-    assert facts(home)["schema_version"] == 3
+    assert facts(home)["schema_version"] == AFTER_NEXT.version
 
 
 async def test_a_step_that_is_wrong_is_a_typed_error_and_changes_nothing(home: Path):
-    wrong = Migration(2, "0002_wrong", "CREATE TABLE fine (x);\nCREATE TABLE lanes (x);\n")
+    wrong = Migration(VERSION + 1, "wrong", "CREATE TABLE fine (x);\nCREATE TABLE lanes (x);\n")
     with pytest.raises(StorageError, match="already exists"):
         async with database(home, (*SHIPPED, wrong)):
             pass

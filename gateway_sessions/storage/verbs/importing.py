@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import put
 from gateway_sessions.storage.verbs.meta import remember
+from gateway_sessions.storage.verbs.session_rows import add_row
 from gateway_sessions.storage.verbs.succession import Change, LaneEvent, transition
 
 IMPORTED = "index_imported"
@@ -26,9 +26,7 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]
             yield Statement("mark_moved", (entry.session_key, entry.session_id))
             continue
         if not (yield Statement("session_exists", (entry.session_id,))):
-            parent = entry.previous_session_id
-            started = (entry.session_id, entry.session_key, entry.owner, entry.platform, parent)
-            yield Statement("add_session", (*started, to_micros(entry.created_at)))
+            yield from add_row(entry, entry.created_at, entry.previous_session_id)
         stored = yield from put(change.scheduled(entry.altered(version=max(entry.version, 1))))
         yield transition(change, stored, LaneEvent.IMPORTED)
         written += 1

@@ -16,6 +16,7 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import archive, put
+from gateway_sessions.storage.verbs.session_rows import add_row
 
 
 class Actor(StrEnum):
@@ -68,15 +69,7 @@ def interaction_at(entry: SessionEntry, change: Change) -> datetime:
 
 def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[SessionEntry]:
     """Write a new session and make it the current one of its lane."""
-    started = (
-        entry.session_id,
-        entry.session_key,
-        entry.owner,
-        entry.platform,
-        parent,
-        to_micros(change.now),
-    )
-    yield Statement("add_session", started)
+    yield from add_row(entry, change.now, parent)
     return (yield from put(change.scheduled(entry)))
 
 

@@ -12,8 +12,12 @@ SELECT session_key, owner, ended_at, end_reason, ends, entry FROM sessions WHERE
 
 -- name: add_session
 -- A new incarnation of a conversation.
-INSERT INTO sessions (session_id, session_key, owner, platform, parent_session_id, started_at)
-VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: add_totals
+-- Nothing was said in it yet.
+INSERT INTO totals (session_id, last_active) VALUES (?, ?)
 
 -- name: end_session
 -- The session has ended; keep its record so that it can come back. The first reason stands.

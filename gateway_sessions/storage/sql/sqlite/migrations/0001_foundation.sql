@@ -22,10 +22,12 @@ CREATE INDEX lanes_tried ON lanes (session_key) WHERE attempts > 0;
 -- One incarnation of a conversation; `entry` keeps the record as it was when the session ended.
 CREATE TABLE sessions (
     session_id        TEXT PRIMARY KEY,
-    session_key       TEXT NOT NULL,
+    session_key       TEXT,
     owner             TEXT NOT NULL,
-    platform          TEXT,
+    source            TEXT NOT NULL,
+    user_id           TEXT,
     parent_session_id TEXT,
+    relation          TEXT,
     started_at        INTEGER NOT NULL,
     ended_at          INTEGER,
     end_reason        TEXT,
@@ -33,7 +35,7 @@ CREATE TABLE sessions (
     entry             TEXT
 ) STRICT;
 
-CREATE INDEX sessions_by_lane ON sessions (session_key, started_at);
+CREATE INDEX sessions_by_lane ON sessions (session_key, started_at) WHERE session_key IS NOT NULL;
 CREATE INDEX sessions_by_parent ON sessions (parent_session_id) WHERE parent_session_id IS NOT NULL;
 
 -- The current session of each lane. A session belongs to at most one lane.
