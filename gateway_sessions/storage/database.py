@@ -22,6 +22,7 @@ from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import meta
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ T = TypeVar("T")
 SECRET_BYTES: Final = 32
 
 
-class SessionDB(Resource):
+class SessionDB(VerbRunner, Resource):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
 
     def __init__(

@@ -1,0 +1,26 @@
+"""What the methods of `SessionDB` stand on: a place that runs verbs, knows the time and makes ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from gateway_sessions.ports import Clock, VerbFactory
+
+T = TypeVar("T")
+
+
+class VerbRunner:
+    """Runs verbs on the truth. `SessionDB` is the one there is."""
+
+    _clock: Clock
+    change_ids: Iterator[int]
+    """Rising ids for rows, to be taken inside a writing verb: so they rise in the order of commits."""
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction; when this returns, the outcome is durable."""
+        raise NotImplementedError
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing; it sees everything acknowledged before."""
+        raise NotImplementedError
