@@ -22,6 +22,7 @@ from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.errors import (
     ConfigError,
     ConfigProblem,
+    ControlError,
     ForeignDatabaseError,
     GatewaySessionsError,
     InvalidInputError,
@@ -63,6 +64,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "ConfigProblem",
+    "ControlError",
     "EndReason",
     "Explanation",
     "ForeignDatabaseError",

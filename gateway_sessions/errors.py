@@ -20,7 +20,8 @@
     │   ├── StorageCorruptError
     │   ├── ForeignDatabaseError        the file is somebody else's
     │   ├── SchemaTooNewError           written by a newer version
-    │   └── UnsupportedStorageError     this place cannot hold a store safely
+    │   ├── UnsupportedStorageError     this place cannot hold a store safely
+    │   └── ControlError                the owner of the store could not be asked, or did not answer
     ├── SnapshotError                   sessions.json could not be written
     └── InvalidSnapshotError            sessions.json is not what we wrote
 
@@ -217,6 +218,17 @@ class SchemaTooNewError(StorageError):
 
 class UnsupportedStorageError(StorageError):
     """The place or the database library cannot hold a store safely."""
+
+
+class ControlError(StorageError):
+    """The owner of a store could not be asked, or did not answer.
+
+    `may_have_happened` tells whether the operation can have been carried out: look before asking again.
+    """
+
+    def __init__(self, what: str, problem: str, *, may_have_happened: bool) -> None:
+        self.may_have_happened = may_have_happened
+        super().__init__(what, problem)
 
 
 class SnapshotError(GatewaySessionsError):
