@@ -20,6 +20,7 @@ from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.errors import (
+    AmbiguousSessionError,
     ConfigError,
     ConfigProblem,
     ControlError,
@@ -35,6 +36,8 @@ from gateway_sessions.errors import (
     NothingToUndoError,
     SchemaTooNewError,
     SessionBusyError,
+    SessionCandidate,
+    SessionEndedError,
     SessionNotFoundError,
     SnapshotError,
     StorageCorruptError,
@@ -43,6 +46,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     StoreBusyError,
     StoreStoppedError,
+    TitleTakenError,
     UnidentifiedSourceError,
     UnsupportedStorageError,
 )
@@ -59,6 +63,7 @@ from gateway_sessions.storage.database import SessionDB
 __all__ = [
     "PRESETS",
     "AliasResolver",
+    "AmbiguousSessionError",
     "CachedAliases",
     "Clock",
     "Config",
@@ -88,8 +93,10 @@ __all__ = [
     "SchemaTooNewError",
     "Scope",
     "SessionBusyError",
+    "SessionCandidate",
     "SessionContext",
     "SessionDB",
+    "SessionEndedError",
     "SessionEntry",
     "SessionFinalized",
     "SessionNotFoundError",
@@ -106,6 +113,7 @@ __all__ = [
     "StoreBusyError",
     "StoreStoppedError",
     "SystemClock",
+    "TitleTakenError",
     "UnidentifiedSourceError",
     "UnsupportedStorageError",
     "WhatsAppAliasFiles",

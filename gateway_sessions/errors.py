@@ -6,10 +6,13 @@
     │   │   └── UnidentifiedSourceError no identifier at all
     │   ├── InvalidSessionIdError
     │   ├── InvalidTitleError           empty, or too long
+    │   ├── TitleTakenError             another session of that owner has it
+    │   ├── AmbiguousSessionError       a text that names several sessions
     │   ├── InvalidPolicyError
     │   └── ConfigError                 all problems of a configuration at once
     ├── InvalidTransitionError          a state does not allow an event
     ├── SessionNotFoundError
+    ├── SessionEndedError               a session is over, and cannot be split
     ├── SessionBusyError                a turn of that session is running
     ├── NothingToUndoError
     ├── StorageError
@@ -85,6 +88,38 @@ class InvalidTitleError(InvalidInputError):
         )
 
 
+class TitleTakenError(InvalidInputError):
+    """Another session of the same owner is called that; `holder` is its id, if whoever asked may see it."""
+
+    def __init__(self, title: str, holder: str | None) -> None:
+        self.title = title
+        self.holder = holder
+        by = f"session {holder!r}" if holder is not None else "another session"
+        super().__init__(f"the title {title!r} is taken by {by}; choose another")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCandidate:
+    """A session that somebody may have meant."""
+
+    session_id: str
+    title: str | None
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.session_id} ({self.source}, {self.title or 'no title'})"
+
+
+class AmbiguousSessionError(InvalidInputError):
+    """Several sessions could be meant; the `candidates` tell which."""
+
+    def __init__(self, text: str, candidates: Sequence[SessionCandidate]) -> None:
+        self.text = text
+        self.candidates = tuple(candidates)
+        lines = "".join(f"\n  {one}" for one in self.candidates)
+        super().__init__(f"{text!r} could be any of these sessions; give the whole id:{lines}")
+
+
 class InvalidPolicyError(InvalidInputError):
     """A reset policy that could never be evaluated."""
 
@@ -136,6 +171,15 @@ class SessionNotFoundError(GatewaySessionsError, LookupError):
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         super().__init__(f"there is no session {session_id!r} in this scope")
+
+
+class SessionEndedError(GatewaySessionsError):
+    """The session was ended meanwhile, so it cannot go on in another one."""
+
+    def __init__(self, session_id: str, end_reason: str | None) -> None:
+        self.session_id = session_id
+        self.end_reason = end_reason
+        super().__init__(f"session {session_id!r} has ended ({end_reason}); nothing was changed")
 
 
 class SessionBusyError(GatewaySessionsError):

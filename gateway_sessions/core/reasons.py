@@ -19,6 +19,7 @@ class EndReason(StrEnum):
     SESSION_SWITCH = "session_switch"  # a person went to another session
     RESET_UNDONE = "reset_undone"  # a person went back to the session before
     PRUNED = "pruned"
+    COMPRESSION = "compression"  # a summary of it goes on in a session of its own
 
     @property
     def is_automatic(self) -> bool:
