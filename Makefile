@@ -5,6 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 UV := $(BIN)/uv
+MOST_WORKERS ?= 4
 # The first uv is the locked one, too; without a lock, the newest.
 UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/null),uv)
 
@@ -14,9 +15,12 @@ demo: $(READY)
 	$(BIN)/python examples/time_travel.py
 
 # The pytest plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
+# A file of tests stays with one worker; what measures time has the machine to itself afterwards.
 test: $(READY)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -m "not soak and not alone" \
+		--numprocesses auto --maxprocesses $(MOST_WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/coverage run -m pytest -m "alone and not soak"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

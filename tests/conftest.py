@@ -1,5 +1,6 @@
 """What every test gets, whatever it tests."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,12 @@ MAY_BLOCK = (
     ("zoneinfo/_common.py", "load_data"),
     ("zoneinfo/_common.py", "load_tzdata"),
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the processes that run tests, and no process that a test starts: those die, and are timed."""
+    if not config.getoption("numprocesses", None):
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,8 @@ from tests.crash.heartbeat import call_everything, heartbeat
 from tests.crash.stores import SteppedClock, driven_store
 from tests.crash.workload import START, key, source
 
+pytestmark = pytest.mark.alone
+
 LONGEST_GAP = 0.1
 HOLDER = """
 import sqlite3, sys

@@ -274,6 +274,7 @@ class TestTrouble:
             assert await expired(store, anne) == [True]
         assert watched.told == [anne.session_id]
 
+    @pytest.mark.alone
     async def test_a_pass_over_many_lanes_stays_in_pages_and_lets_others_through(self, watched, fake_clock):
         async with watched.open() as store:
             for start in range(0, 2_000, 500):

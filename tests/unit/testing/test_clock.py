@@ -442,6 +442,7 @@ class TestLimits:
         with pytest.raises(TasksStillBusyError, match="napping"):
             await clock.advance(seconds=1)
 
+    @pytest.mark.alone
     async def test_others_that_wait_for_the_outer_world_are_waited_for_once_and_in_bounds(self, background):
         clock = FakeClock(patience=timedelta(milliseconds=300))
         answer = asyncio.get_running_loop().create_future()
