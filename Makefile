@@ -16,6 +16,8 @@ demo: $(READY)
 
 # The pytest plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
 # A file of tests stays with one worker; what measures time has the machine to itself afterwards.
+# Dozens of processes start from the same sources: compile them once, whatever the environment says.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "not soak and not alone" \
@@ -54,6 +56,6 @@ $(UV):
 
 # `--python`: an activated environment elsewhere must not be taken for ours.
 $(READY): requirements.lock pyproject.toml | $(UV)
-	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
