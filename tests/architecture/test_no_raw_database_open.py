@@ -17,6 +17,7 @@ MAY_OPEN_FILES = {
     "runtime/aliases.py": "the alias file",
     "storage/home.py": "the note of who owns the store, and the table of mounts",
     "storage/queries.py": "the package's own .sql files",
+    "storage/drivers/sqlite_backup.py": "a finished copy of the database, which nobody else knows of yet",
     "storage/atomic_file.py": "small files that are replaced whole: the snapshot, markers, counters",
 }
 
