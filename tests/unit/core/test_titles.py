@@ -1,6 +1,13 @@
 import pytest
 
-from gateway_sessions.core.titles import MAX_TITLE, base_title, clean_title, next_title
+from gateway_sessions.core.titles import (
+    MAX_TITLE,
+    base_title,
+    clean_title,
+    continuing,
+    lineage_range,
+    next_title,
+)
 from gateway_sessions.errors import InvalidInputError, InvalidTitleError
 
 
@@ -119,3 +126,17 @@ class TestLineage:
     def test_a_bad_title_has_no_continuation(self, title):
         with pytest.raises(InvalidTitleError):
             next_title(title, [])
+
+    @pytest.mark.parametrize("base", ["Trip", "x" * 84, "x" * 85, "x" * MAX_TITLE, "x" * 83 + " yyyyyyyy"])
+    def test_all_titles_of_a_lineage_stand_between_its_least_and_its_greatest(self, base):
+        least, greatest = lineage_range(base)
+        taken = [base]
+        for _ in range(12):
+            taken.append(next_title(base, taken))
+        taken.append(next_title(base, [base, base[:84] + " #999999999"]))
+        assert all(least <= one <= greatest for one in taken[1:])
+
+    def test_a_title_is_continued_by_itself_with_a_number(self):
+        titles = ["Trip", "Trip #2", "Trip #3", "Trip #idea", "Trip to Rome #4", "Trip #2 #3"]
+        assert continuing("Trip", titles) == ["Trip #2", "Trip #3"]
+        assert continuing("Trip #2", titles) == ["Trip #2 #3"]

@@ -1,0 +1,85 @@
+"""What to call a session that nobody has named: what its first message says, or what a model proposes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from gateway_sessions.core.titles import one_line
+
+MAX_AUTOMATIC: Final = 80
+MIN_WORDS: Final = 2
+"""A single word tells sessions apart too rarely."""
+MAX_WORDS: Final = 7
+MAX_UNSPACED: Final = 20
+"""How much of a script without spaces says as much as seven words."""
+
+_FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_ADDRESS = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*", re.IGNORECASE)
+_QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
+_SENTENCE_END = re.compile("[.!?:;\u2026]+(?:\\s+|$)|[\u3002\uff01\uff1f\uff1b\uff1a]+|\\n+")
+_CLAUSE_END = re.compile("[\uff0c\u3001,]")
+_ADDRESSED = re.compile(r"^(?:\[[^\]]*\]|@\S+|/\w+)[\s,:]+")
+_POLITE = re.compile(
+    r"^(?:hi|hello|hey|hallo|hola|salut|ok|okay|so|well|thanks|please|bitte|there|"
+    r"(?:can|could|would|will) you|i (?:want|need|would like|have) to|i'd like to|help me(?: to)?)\b[\s,]*",
+    re.IGNORECASE,
+)
+_LABEL = re.compile("^(?:title|topic|subject|titel|titre|标题|標題|タイトル)\\s*[:\uff1a]\\s*", re.IGNORECASE)
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_DASHES: Final = "-\u2013\u2014"
+_WRAPPING: Final = (
+    " \t\"'`*_#-\u00ab\u00bb\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a"
+    "\u3008\u3009\u300a\u300b\u300c\u300d\u300e\u300f"
+)
+
+
+def suggested_title(text: str) -> str | None:
+    """Return what a model proposed as a title, without the label and the quotes that models add."""
+    for line in text.splitlines():
+        bare = _LABEL.sub("", _unwrapped(line))
+        if title := _within(_unwrapped(bare).rstrip(" .\u3002"), MAX_AUTOMATIC):
+            return title
+    return None
+
+
+def plain_title(messages: Iterable[str]) -> str | None:
+    """Return up to seven words of the first sentence that says something; None if all are mere greetings."""
+    for text in messages:
+        shown = _ADDRESS.sub(r"\1", _QUOTED_LINE.sub("", _FENCED.sub("\n", text)))
+        for sentence in _SENTENCE_END.split(shown):
+            if title := _of_sentence(sentence):
+                return title
+    return None
+
+
+def _of_sentence(sentence: str) -> str | None:
+    said = _ADDRESSED.sub("", one_line(sentence))
+    while (rest := _POLITE.sub("", said)) != said:
+        said = rest
+    said = _unwrapped(said)
+    if _UNSPACED.search(said):
+        return _of_clause(said)
+    words = said.split()
+    if len(words) < MIN_WORDS:
+        return None
+    title = _within(" ".join(words[:MAX_WORDS]), MAX_AUTOMATIC).rstrip(f" ,{_DASHES}")
+    return title[:1].upper() + title[1:] if words[0].islower() else title
+
+
+def _of_clause(said: str) -> str | None:
+    start = next((part for part in _CLAUSE_END.split(said) if len(part) >= MIN_WORDS), "")
+    return _within(start, MAX_UNSPACED) or None
+
+
+def _unwrapped(text: str) -> str:
+    return text.strip(_WRAPPING)
+
+
+def _within(text: str, limit: int) -> str:
+    """The text as one line of at most that length, cut between words where it has any."""
+    line = one_line(text)
+    if len(line) <= limit:
+        return line
+    return (line[: limit + 1].rpartition(" ")[0] or line[:limit]).rstrip()
