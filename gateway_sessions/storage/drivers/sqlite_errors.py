@@ -34,6 +34,9 @@ def translate(error: Exception, path: str) -> Exception:
     """Our error for one that came out of SQLite; our own pass through, and so do bugs."""
     if isinstance(error, sqlite3.Error):
         ours: Exception = _storage_error(error, path)
+    elif isinstance(error, UnicodeDecodeError):
+        # Damaged text that SQLite quotes in its message, which Python then cannot read.
+        ours = StorageCorruptError(path, f"{error}; the file was left as it is")
     elif isinstance(error, (UnicodeEncodeError, OverflowError)) and not isinstance(
         error, GatewaySessionsError
     ):

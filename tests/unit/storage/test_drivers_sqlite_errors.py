@@ -41,6 +41,12 @@ def test_each_code_has_its_error(code: int | None, expected: type[StorageError])
     assert "/state/sessions.db" in str(ours)
 
 
+def test_text_that_cannot_be_read_is_damage():
+    with pytest.raises(UnicodeDecodeError) as error:
+        b"\xa0".decode()
+    assert type(translate(error.value, "path")) is StorageCorruptError
+
+
 def test_text_that_cannot_be_stored_is_the_callers_error():
     with pytest.raises(UnicodeEncodeError) as error:
         "\ud800".encode()
