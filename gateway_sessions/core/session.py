@@ -84,6 +84,8 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
     """Not due for a reset before this instant; None: never by policy."""
     policy_fingerprint: str = ""
 
+    entry_id: int = 0
+    """The entry's row in the database, whose number is never given to another one; 0: not stored yet."""
     version: int = 0
     """Raised by every write; a change planned for another version is refused."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=lambda: _NOTHING)

@@ -53,6 +53,7 @@ class StoreContext:
         return Change(
             now=self.clock.now(),
             ids=self.db.change_ids,
+            entry_ids=self.db.entry_ids,
             actor=actor,
             policies=self.policies,
             freshness=self.freshness,

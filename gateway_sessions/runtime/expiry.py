@@ -141,12 +141,12 @@ class Pruner:
     async def sweep(self, max_age: timedelta) -> int:
         """Forget entries older than *max_age*, but none that is suspended, running or has work running."""
         before = self._context.clock.now() - max_age
-        pruned, position = 0, Position()
-        while page := await self._context.db.read(partial(upkeep.stale_page, before, position)):
+        pruned, after = 0, 0
+        while page := await self._context.db.read(partial(upkeep.stale_page, before, after)):
             idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
             gone = await self._context.apply(Actor.WATCHER, _pruning(idle))
             pruned += len(gone)
-            position = Position.after(page[-1].updated_at, page[-1].session_key)
+            after = page[-1].entry_id
         return pruned
 
 

@@ -75,15 +75,15 @@ class IndexRecovery:
         return self.home / FILE_NAME
 
     async def _known_generation(self) -> int | None:
-        """Read the end of the file; all of it only if that tells of another generation than the database."""
+        """Read the end of the file; all of it only if database and file cannot be sure to agree."""
         found = await in_thread(partial(read_bytes_tail, self._path, MAX_TAIL))
         if found is None:
             return None
         tail = read_tail(found[1], found[0])
-        generation = self.context.db.generation
-        if tail is not None and tail.generation == generation:
-            return generation
-        await self._examine(generation)
+        opening = self.context.db.opening
+        if opening.settled and tail is not None and tail.generation == opening.generation:
+            return opening.generation
+        await self._examine(opening.generation)
         return None
 
     async def _examine(self, generation: int) -> None:
@@ -98,11 +98,14 @@ class IndexRecovery:
             kept = await self._set_aside()
             detail = f"{FILE_NAME} shows generation {written.generation}, the database has only {generation}"
             self.incidents.report("database_older_than_snapshot", detail, kept)
+            self.context.db.outdo(written.generation)
 
     async def _take_in(self) -> None:
         """The database is new: what the files hold is all there is."""
         content = await self._content()
         content = await in_thread(partial(with_routing_table, content, self.home, self.zone))
+        if content.meta is not None:
+            self.context.db.outdo(content.meta.generation)
         plan = plan_import(content.entries, self.new_ids, self.flags)
         for start in range(0, len(plan.entries), PAGE):
             page = plan.entries[start : start + PAGE]

@@ -95,7 +95,7 @@ class RestartRecords:
         """Treat every session used within *max_age* as cut off: for callers who do not lease lanes."""
         since = self._context.clock.now() - max_age
         marked: list[SessionEntry] = []
-        after: str | None = ""
+        after: int | None = 0
         while after is not None:
             mark = partial(upkeep.mark_recent, since=since, after=after, limit=self._context.restart_limit)
             page, after = await self._context.apply(Actor.RECOVERY, mark)

@@ -28,6 +28,10 @@ from gateway_sessions.storage.verbs import meta
 T = TypeVar("T")
 
 SECRET_BYTES: Final = 32
+EPOCH_BITS: Final = 32
+"""Room for the entries that one owner can make before its epoch ends."""
+LARGEST_GENERATION: Final = 1 << 62
+"""No more than this is believed of a file: there must be room to count on."""
 
 
 class SessionDB(VerbRunner, Resource):
@@ -44,8 +48,10 @@ class SessionDB(VerbRunner, Resource):
         self._allow_network = allow_network
         self.changed = asyncio.Event()
         """Set whenever a write may have changed what sessions.json shows."""
-        self.opening = meta.Opening(epoch=0, last_change_id=0, install_secret=b"")
+        self.opening = meta.Opening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
         self.change_ids: Iterator[int] = itertools.count()
+        self.entry_ids: Iterator[int] = itertools.count()
+        self._counted_from = 0
 
     @classmethod
     def open(
@@ -92,8 +98,12 @@ class SessionDB(VerbRunner, Resource):
 
     @property
     def generation(self) -> int:
-        """How often the truth behind sessions.json has changed."""
-        return self._driver.generation
+        """Rises with every change of what sessions.json shows, also across restarts."""
+        return self._counted_from + self._driver.changes
+
+    def outdo(self, generation: int) -> None:
+        """Count on above the generation of a file that was found."""
+        self._counted_from = max(self._counted_from, min(generation, LARGEST_GENERATION) + 1)
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         home = self.path.parent
@@ -103,6 +113,9 @@ class SessionDB(VerbRunner, Resource):
         secret = os.urandom(SECRET_BYTES)
         self.opening = await self._driver.write(partial(meta.open_store, secret))
         self.change_ids = itertools.count(first_change_id(self._clock.now(), self.opening.last_change_id))
+        self.entry_ids = itertools.count(self.opening.epoch << EPOCH_BITS)
+        self._counted_from = self.opening.generation + (not self.opening.settled)
+        self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
 
 
 def database_path(url_or_path: str | Path) -> Path:

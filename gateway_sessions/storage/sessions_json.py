@@ -141,8 +141,9 @@ class SessionsJson:
     async def _write(self) -> int:
         """Write one generation, whole; the file is the old or the new one whatever happens."""
         encoder = SnapshotEncoder(self._form.dialect, self._form.zone)
+        generation = self._db.generation  # before the view, which shows at least this
         async with self._db.view() as reader, self._new_file() as file:
-            generation = await reader.read(meta.generation)
+            await self._db.write(partial(meta.remember, meta.GENERATION, generation))
             await in_thread(lambda: file.write(encoder.header()))
             after = ""
             while page := await reader.read(partial(upkeep.key_page, after, PAGE)):

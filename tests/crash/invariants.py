@@ -144,12 +144,10 @@ def check_directory(home: Path, told: Told, scenario: Scenario) -> dict[str, Ent
         check_database(connection)
         _check_schema(connection, home, scenario)
         entries = entries_of(connection)
-        (generation,) = connection.execute(
-            "SELECT coalesce(max(value), 0) FROM meta WHERE name = 'generation'"
-        ).fetchone()
+        facts = dict(connection.execute("SELECT name, value FROM meta"))
         _check_hooks_are_owed(connection, told)
     _check_told(told, entries)
-    _check_files(home, entries, generation, scenario)
+    _check_files(home, entries, facts, scenario)
     if scenario.mode == "sync":
         _check_shown(home, told)
     return entries
@@ -166,6 +164,8 @@ def check_database(connection: sqlite3.Connection) -> None:
             WHERE ended_at IS NOT NULL AND entries.state NOT IN ('expired', 'suspended')""",
         "an expired entry whose session goes on": """SELECT entries.session_key FROM entries
             JOIN sessions USING (session_id) WHERE ended_at IS NULL AND state = 'expired'""",
+        "an entry without clocks, or clocks without an entry": """SELECT entry_id
+            FROM entries FULL JOIN clocks USING (entry_id) WHERE session_key IS NULL OR version IS NULL""",
         "an open session on no lane": """SELECT session_id FROM sessions
             WHERE ended_at IS NULL AND session_id NOT IN (SELECT session_id FROM entries)""",
         "a session on another lane than its entry": """SELECT entries.session_key FROM entries JOIN sessions
@@ -183,7 +183,9 @@ def check_database(connection: sqlite3.Connection) -> None:
 
 
 def entries_of(connection: sqlite3.Connection) -> dict[str, Entry]:
-    rows = connection.execute(f"SELECT {', '.join(FIELDS)} FROM entries")  # noqa: S608 -- fixed names
+    rows = connection.execute("""SELECT session_key, session_id, version, state,
+        coalesce(record ->> 'last_prompt_tokens', 0), coalesce(last_interaction_at, updated_at)
+        FROM entries JOIN clocks USING (entry_id)""")
     return {row[0]: dict(zip(FIELDS, row, strict=True)) for row in rows}
 
 
@@ -216,8 +218,12 @@ def _check_schema(connection: sqlite3.Connection, home: Path, scenario: Scenario
             assert set(entries_of(backup)) == set(map(key, "abc"))
 
 
-def _check_files(home: Path, entries: dict[str, Entry], generation: int, scenario: Scenario) -> None:
-    """sessions.json is a complete generation, and not one that the database does not know."""
+def _check_files(home: Path, entries: dict[str, Entry], facts: dict[str, Any], scenario: Scenario) -> None:
+    """sessions.json is a complete generation, and not one that the database does not know.
+
+    If nothing is said to have changed since that generation, the file shows all there is.
+    """
+    generation, settled = facts.get("generation", 0), facts.get("settled_epoch") == facts.get("epoch")
     for name in ("sessions.json", "sessions.json.bak"):
         path = home / name
         if not path.exists():
@@ -228,7 +234,7 @@ def _check_files(home: Path, entries: dict[str, Entry], generation: int, scenari
             continue  # what the script found there
         meta = verify(raw)
         assert meta.generation <= generation
-        if name == "sessions.json" and meta.generation == generation:
+        if name == "sessions.json" and settled and meta.generation == generation:
             shown = {one.session_key: one for one in parse(raw, UTC).entries}
             assert {lane: one.session_id for lane, one in shown.items()} == {
                 lane: entry["session_id"] for lane, entry in entries.items()

@@ -118,7 +118,7 @@ async def test_a_torn_index_changes_no_session(home: Path, part: float):
 async def test_an_entry_that_no_program_wrote_is_told_and_stops_no_other_lane(home: Path):
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
         connection.execute("UPDATE entries SET state = 'aCtive' WHERE session_key = ?", (key("lane-07"),))
-        connection.execute("UPDATE entries SET origin = '{' WHERE session_key = ?", (key("lane-08"),))
+        connection.execute("UPDATE entries SET record = '{' WHERE session_key = ?", (key("lane-08"),))
         connection.commit()
     async with SessionStore.open(home, CONFIG, clock=SteppedClock(START)) as store:
         for lane in ("lane-07", "lane-08"):

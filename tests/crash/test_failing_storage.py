@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 import pytest
 
 from gateway_sessions import (
+    Config,
     StorageCorruptError,
     StorageError,
     StorageFullError,
     StorageUnavailableError,
 )
+from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.ports import Verb, VerbFactory
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver
 from gateway_sessions.testing.crash import crash_at, raising
@@ -27,6 +29,9 @@ from tests.crash.stores import DrivenStore, SteppedClock, driven_store
 from tests.crash.workload import START, key, source
 
 T = TypeVar("T")
+
+ALONE = Config(timezone="UTC", sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF))
+"""Nothing but the call itself runs statements."""
 
 FAULTS: dict[str, tuple[type[sqlite3.Error], int, type[StorageError]]] = {
     "busy": (sqlite3.OperationalError, sqlite3.SQLITE_BUSY, StorageUnavailableError),
@@ -92,7 +97,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[tuple[DrivenStore, FaultyDrive
         return drivers[0]
 
     clock = SteppedClock(START)
-    async with driven_store(tmp_path, make_driver, clock=clock) as store:
+    async with driven_store(tmp_path, make_driver, ALONE, clock=clock) as store:
         yield store, drivers[0], clock
 
 
@@ -145,15 +150,18 @@ async def many(store: DrivenStore, act: Callable[[str], Any]) -> dict[str, objec
 
 def versions(home: Path) -> dict[str, int]:
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
-        return dict(connection.execute("SELECT session_key, version FROM entries"))
+        return dict(
+            connection.execute("SELECT session_key, version FROM entries JOIN clocks USING (entry_id)")
+        )
 
 
 def sabotage(home: Path, how: str) -> None:
     """Let SQLite itself refuse to write one lane in the middle, and perhaps give up the whole transaction."""
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
         connection.execute(
-            f"""CREATE TRIGGER sabotage BEFORE UPDATE ON entries WHEN NEW.session_key = '{key("lane-30")}'
-            BEGIN SELECT RAISE({how}, 'sabotage'); END"""
+            f"""CREATE TRIGGER sabotage BEFORE UPDATE ON clocks WHEN NEW.entry_id =
+                (SELECT entry_id FROM entries WHERE session_key = '{key("lane-30")}')
+            BEGIN SELECT RAISE({how}, 'sabotage'); END"""  # noqa: S608 -- a fixed name
         )
         connection.commit()
 

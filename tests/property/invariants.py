@@ -11,6 +11,10 @@ from typing import Any
 from gateway_sessions.core.lifecycle import TRANSITIONS, Event
 from gateway_sessions.core.session import SessionState
 
+_ENTRIES = """SELECT *, coalesce(last_interaction_at, updated_at) AS interaction_at,
+    record ->> 'previous_session_id' AS previous_session_id FROM entries JOIN clocks USING (entry_id)"""
+_STRAYS = """SELECT entry_id FROM entries FULL JOIN clocks USING (entry_id)
+    WHERE session_key IS NULL OR version IS NULL"""
 _BORN = {("created", None), ("imported", None)}
 
 
@@ -21,7 +25,8 @@ class Truth:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as raw:
             raw.row_factory = sqlite3.Row
             raw.execute("BEGIN")
-            self.entries = {row["session_key"]: row for row in raw.execute("SELECT * FROM entries")}
+            self.entries = {row["session_key"]: row for row in raw.execute(_ENTRIES)}
+            self.strays = raw.execute(_STRAYS).fetchall()
             self.sessions = {row["session_id"]: row for row in raw.execute("SELECT * FROM sessions")}
             self.lanes = {row["session_key"]: row for row in raw.execute("SELECT * FROM lanes")}
             self.transitions = raw.execute("SELECT * FROM transitions ORDER BY change_id").fetchall()
@@ -30,6 +35,7 @@ class Truth:
 
 def check(truth: Truth) -> None:
     """Check everything that needs no knowledge of what was done."""
+    assert not truth.strays, "an entry without clocks, or clocks without an entry"
     entries_and_sessions_agree(truth)
     every_end_has_a_reason(truth)
     parents_exist(truth)

@@ -525,7 +525,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert entry is not None
         row = truth.entries[key]
         assert (entry.session_id, entry.version) == (row["session_id"], row["version"])
-        assert to_micros(entry.last_interaction_at) == row["last_interaction_at"]
+        assert to_micros(entry.last_interaction_at) == row["interaction_at"]
         found = Live(
             session_id=entry.session_id,
             last=entry.last_interaction_at,

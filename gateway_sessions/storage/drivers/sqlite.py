@@ -81,8 +81,7 @@ class SqliteDriver:
                 lambda raw: prepare(raw, self._path, migrations, synchronous=self._synchronous)
             )
             await in_thread(partial(self._path.chmod, 0o600))
-            self._writer.generation = await self._writer.call(self._stored_generation)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise translate(error, str(self._path)) from error
         readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
         cleanup.callback(self._stop)
@@ -91,9 +90,14 @@ class SqliteDriver:
             tasks.start_soon(worker.run)
 
     @property
-    def generation(self) -> int:
-        """How often the truth behind sessions.json has changed since the database was made."""
-        return self._writer.generation if self._writer is not None else 0
+    def changes(self) -> int:
+        """How often the truth behind sessions.json has changed since the file was opened."""
+        return self._writer.changes if self._writer is not None else 0
+
+    def end_with(self, verb: VerbFactory[None]) -> None:
+        """Run that verb when nothing else will be run any more. Nobody learns whether it could be."""
+        if self._writer is not None:
+            self._writer.last = Request(verb, asyncio.get_running_loop().create_future())
 
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable.
@@ -122,7 +126,7 @@ class SqliteDriver:
         async with AsyncExitStack() as cleanup:
             worker = await self._open(SimpleQueue(), cleanup, read_only=True)
             try:
-                await worker.call(lambda raw: raw.execute("BEGIN"))
+                await worker.call(_begin_to_read)
             except sqlite3.Error as error:
                 raise translate(error, str(self._path)) from error
             yield _View(worker, self)
@@ -154,10 +158,6 @@ class SqliteDriver:
             raise translate(error, str(self._path)) from error
         return worker
 
-    def _stored_generation(self, connection: sqlite3.Connection) -> int:
-        row = connection.execute(self._queries["get_generation"].sql).fetchone()
-        return int(row[0]) if row else 0
-
     def _stop(self) -> None:
         """Let every worker's thread go, so that its connection can be closed."""
         self._serving = False
@@ -169,6 +169,12 @@ class SqliteDriver:
         """Nobody serves the queues any more."""
         refuse_all(self._writes, "database")
         refuse_all(self._reads, "database")
+
+
+def _begin_to_read(connection: sqlite3.Connection) -> None:
+    """Begin a transaction and see what is there at once: by itself it would wait for the first verb."""
+    connection.execute("BEGIN")
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 class _View:

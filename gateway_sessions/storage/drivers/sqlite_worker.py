@@ -91,8 +91,10 @@ class Worker:
         self._raw: BatchConnection | None = None
         self._next: Request[Any] | Stop | None = None
         """Taken from the queue already, but not part of the batch or group that is being made."""
-        self.generation = 0
-        """How often the truth behind sessions.json has changed; kept by the one worker that writes."""
+        self.changes = 0
+        """How many batches have changed what sessions.json shows."""
+        self.last: Request[Any] | None = None
+        """What to run once it is certain that nothing will follow."""
 
     async def connect(self, uri: str, cleanup: AsyncExitStack, *, busy_seconds: float) -> None:
         """Open the connection that this worker serves; *cleanup* closes it."""
@@ -132,6 +134,9 @@ class Worker:
             batch = self._run_batch(connection)
             if batch:
                 self._loop.call_soon_threadsafe(_answer_all, batch)
+        if self._next is Stop.STOP and self.last is not None:
+            self._next = self.last
+            self._run_batch(connection)
         connection.work = None
 
     def _wait(self) -> bool:
@@ -152,11 +157,11 @@ class Worker:
             return batch
         try:
             self._begin_transaction(connection, batch)
-            generation = self._fill(connection, batch)
+            changed = self._fill(connection, batch)
             failpoint("before_commit")
             connection.execute("COMMIT")
             failpoint("after_commit")
-            self.generation = generation
+            self.changes += changed
         except Exception as error:  # noqa: BLE001 -- handed on to everybody who waits for this batch
             failure = translate(error, self._path)
             for request in batch:
@@ -173,10 +178,10 @@ class Worker:
                 batch += group
             raise
 
-    def _fill(self, connection: BatchConnection, batch: list[Request[Any]]) -> int:
+    def _fill(self, connection: BatchConnection, batch: list[Request[Any]]) -> bool:
         """Run the batch, and what waits behind it until it is large or has taken its time.
 
-        Returns how often the truth behind sessions.json will have changed once this is committed.
+        Returns whether this changes what sessions.json shows.
         """
         until = time.monotonic() + MAX_SECONDS
         changed = self._run_group(connection, batch)
@@ -184,10 +189,7 @@ class Worker:
             failpoint("within_batch")
             batch += group
             changed |= self._run_group(connection, group)
-        generation = self.generation + changed
-        if changed:
-            connection.execute(self._queries["set_generation"].sql, (generation,))
-        return generation
+        return changed
 
     def _next_group(self, limit: int) -> list[Request[Any]]:
         """The next request, and those right behind it that are the same statement with other parameters."""

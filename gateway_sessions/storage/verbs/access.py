@@ -185,9 +185,7 @@ def touching(entry: SessionEntry, now: datetime) -> Statement:
 
     This is all that nearly every message does, so it can also be sent by itself.
     """
-    micros = to_micros(now)
-    known = (entry.session_key, entry.version, entry.session_id)
-    return Statement("touch_entry", (entry.version + 1, micros, micros, *known), alone=True)
+    return Statement("touch_entry", (to_micros(now), entry.entry_id, entry.version), alone=True)
 
 
 def _create(request: Request, change: Change, key: str) -> Verb[Outcome]:
@@ -210,6 +208,7 @@ def _replace(
     if (yield Statement("session_exists", (request.new_session_id,))):
         return IdTaken()
     new = _new_entry(request, change, entry.session_key).altered(
+        entry_id=entry.entry_id,
         version=entry.version + 1,
         opened_by=None if told else reason,
         reset_had_activity=entry.had_activity,

@@ -1,10 +1,15 @@
-"""Reading and writing the current record of a lane."""
+"""Reading and writing the current record of a lane.
+
+Its clocks have a table of their own, columns hold what queries ask for, and all else is one record of JSON,
+which msgspec reads and checks in C.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -16,17 +21,61 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 
+
+class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What an entry says besides its columns, by the names of its fields."""
+
+    created_at: datetime
+    origin: SessionSource | None = None
+    display_name: str | None = None
+    chat_type: str = "dm"
+    state_reason: str | None = None
+    opened_by: EndReason | None = None
+    reset_had_activity: bool = False
+    previous_session_id: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    total_tokens: int = 0
+    last_prompt_tokens: int = 0
+    estimated_cost_usd: float = 0.0
+    cost_status: str = "unknown"
+    model_override: dict[str, str] | None = None
+    reset_policy: SessionResetPolicy | None = None
+    zone: str | None = None
+    deferred_boundary: datetime | None = None
+    extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+
+
+class Archive(Record, kw_only=True, omit_defaults=True, gc=False):
+    """A whole entry in one piece, without its place in the tables."""
+
+    session_key: str
+    session_id: str
+    version: int
+    updated_at: datetime
+    last_interaction_at: datetime
+    owner: str
+    platform: str | None = None
+    state: SessionState
+    state_since: datetime | None = None
+    due_at: datetime | None = None
+    policy_fingerprint: str = ""
+
+
 _STATES: Final = {str(state): state for state in SessionState}
-_KEPT: Final = tuple(
-    one.name for one in fields(SessionSource) if one.name not in ("is_bot", "role_authorized", "extra")
-)
+_IN_RECORD: Final = Record.__struct_fields__
+_IN_ARCHIVE: Final = Archive.__struct_fields__
+_READ_RECORD: Final = msgspec.json.Decoder(Record)
+_READ_ARCHIVE: Final = msgspec.json.Decoder(Archive)
 
 
 def load(session_key: str, known: SessionEntry | None = None) -> Verb[SessionEntry | None]:
     """The lane's entry. A *known* copy saves decoding, but only the database says whether it is current."""
     if known is not None:
-        current = yield Statement("entry_version", (session_key,))
-        if current and tuple(current[0]) == (known.version, known.session_id):
+        current = yield Statement("entry_version", (known.entry_id,))
+        if current and current[0][0] == known.version:
             return known
     rows = yield Statement("entry_by_key", (session_key,))
     return decode(rows[0]) if rows else None
@@ -40,123 +89,110 @@ def load_by_session(session_id: str) -> Verb[SessionEntry | None]:
 
 def put(entry: SessionEntry) -> Verb[SessionEntry]:
     """Write the entry whole."""
-    yield Statement("put_entry", encode(entry))
+    columns = (
+        entry.entry_id,
+        entry.session_key,
+        entry.session_id,
+        entry.owner,
+        entry.platform,
+        str(entry.state),
+        _micros(entry.state_since),
+        _micros(entry.due_at),
+        entry.policy_fingerprint,
+    )
+    yield Statement("put_entry", (*columns, _record(entry)))
+    yield Statement("put_clocks", _clocks(entry))
     return entry
 
 
-def encode(entry: SessionEntry) -> tuple[Any, ...]:
-    """The entry as a row, in the order of `put_entry`."""
-    return (
-        entry.session_key,
-        entry.session_id,
-        entry.version,
-        to_micros(entry.created_at),
-        to_micros(entry.updated_at),
-        to_micros(entry.last_interaction_at),
-        _micros(entry.due_at),
-        _micros(entry.deferred_boundary),
-        entry.policy_fingerprint,
-        entry.platform,
-        entry.chat_type,
-        entry.owner,
-        entry.display_name,
-        str(entry.state),
-        entry.state_reason,
-        _micros(entry.state_since),
-        str(entry.opened_by) if entry.opened_by is not None else None,
-        int(entry.reset_had_activity),
-        entry.previous_session_id,
-        entry.input_tokens,
-        entry.output_tokens,
-        entry.cache_read_tokens,
-        entry.cache_write_tokens,
-        entry.total_tokens,
-        entry.last_prompt_tokens,
-        entry.estimated_cost_usd,
-        entry.cost_status,
-        entry.zone,
-        _json(_fields_of(entry.origin) if entry.origin is not None else None),
-        _json(dict(entry.model_override) if entry.model_override else None),
-        _json(entry.reset_policy.to_dict() if entry.reset_policy is not None else None),
-        _json(dict(entry.extra) or None),
-    )
+def put_unqueried(entry: SessionEntry) -> Verb[SessionEntry]:
+    """Write an entry of which nothing has changed that queries ask for, except its clocks."""
+    yield Statement("put_record", (_record(entry), entry.entry_id))
+    yield Statement("put_clocks", _clocks(entry))
+    return entry
+
+
+def remove(entry: SessionEntry) -> Verb[None]:
+    """The lane has no entry any more."""
+    yield Statement("delete_entry", (entry.entry_id,))
+    yield Statement("delete_clocks", (entry.entry_id,))
 
 
 def decode(row: Row) -> SessionEntry:
     """The entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
     try:
-        return _entry(row)
+        return _entry(*row)
     except (KeyError, TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
-        lane = f"lane {row[0]!r}"
+        lane = f"lane {row[1]!r}"
         problem = f"its entry is damaged ({type(error).__name__}: {error}); it was left as it is"
         raise StorageCorruptError(lane, problem) from error
 
 
-def _entry(row: Row) -> SessionEntry:
-    origin, override, policy, extra = (_parsed(text) for text in row[28:32])
+def _entry(*row: Any) -> SessionEntry:
+    entry_id, key, session_id, owner, platform, state, since, due_at, fingerprint, *rest = row
+    record, version, updated_at, last_interaction_at = rest
+    written = from_micros(updated_at)
     return SessionEntry(
-        session_key=row[0],
-        session_id=row[1],
-        version=row[2],
-        created_at=from_micros(row[3]),
-        updated_at=from_micros(row[4]),
-        last_interaction_at=from_micros(row[5]),
-        due_at=_instant(row[6]),
-        deferred_boundary=_instant(row[7]),
-        policy_fingerprint=row[8],
-        platform=row[9],
-        chat_type=row[10],
-        owner=row[11],
-        display_name=row[12],
-        state=_STATES[row[13]],
-        state_reason=row[14],
-        state_since=_instant(row[15]),
-        opened_by=EndReason(row[16]) if row[16] is not None else None,
-        reset_had_activity=bool(row[17]),
-        previous_session_id=row[18],
-        input_tokens=row[19],
-        output_tokens=row[20],
-        cache_read_tokens=row[21],
-        cache_write_tokens=row[22],
-        total_tokens=row[23],
-        last_prompt_tokens=row[24],
-        estimated_cost_usd=row[25],
-        cost_status=row[26],
-        zone=row[27],
-        origin=SessionSource(**origin) if origin is not None else None,
-        model_override=override,
-        reset_policy=SessionResetPolicy.from_dict(policy) if policy is not None else None,
-        extra=extra or {},
+        entry_id=entry_id,
+        session_key=key,
+        session_id=session_id,
+        owner=owner,
+        platform=platform,
+        state=_STATES[state],
+        state_since=None if since is None else from_micros(since),
+        due_at=None if due_at is None else from_micros(due_at),
+        policy_fingerprint=fingerprint,
+        version=version,
+        updated_at=written,
+        last_interaction_at=written if last_interaction_at is None else from_micros(last_interaction_at),
+        **msgspec.structs.asdict(_READ_RECORD.decode(record)),
     )
 
 
 def archive(entry: SessionEntry) -> str:
     """The entry as text, to be kept with its ended session."""
-    return msgspec.json.encode(encode(entry)).decode()
+    return _text(Archive(**_fields_of(entry, _IN_ARCHIVE)))
 
 
 def unarchive(text: str) -> SessionEntry:
-    """The entry as it was when its session ended."""
-    return decode(msgspec.json.decode(text))
+    """The entry as it was when its session ended; its lane may have another place in the tables by now."""
+    try:
+        return SessionEntry(**msgspec.structs.asdict(_READ_ARCHIVE.decode(text)))
+    except msgspec.MsgspecError as error:
+        raise StorageCorruptError(
+            "sessions", f"the record of an ended session is damaged: {error}"
+        ) from error
 
 
-def _fields_of(source: SessionSource) -> dict[str, Any]:
-    """The fields that say something, by name. Those of one message are not kept with the lane."""
-    said = {name: value for name in _KEPT if (value := getattr(source, name)) is not None}
-    return said | ({"extra": dict(source.extra)} if source.extra else {})
+def _clocks(entry: SessionEntry) -> tuple[int, int, int, int | None]:
+    same = entry.last_interaction_at == entry.updated_at
+    interaction = None if same else to_micros(entry.last_interaction_at)
+    return entry.entry_id, entry.version, to_micros(entry.updated_at), interaction
+
+
+def _record(entry: SessionEntry) -> str:
+    return _text(Record(**_fields_of(entry, _IN_RECORD)))
+
+
+def _fields_of(entry: SessionEntry, names: Iterable[str]) -> dict[str, Any]:
+    """Those fields; of the origin without what tells of one message only."""
+    fields = {name: getattr(entry, name) for name in names}
+    return fields | {"origin": entry.origin.lasting if entry.origin is not None else None}
+
+
+def _text(record: Record) -> str:
+    return _JSON.encode(record).decode()
+
+
+def _as_json(value: object) -> object:
+    """Mappings that nobody may write to are objects like any other."""
+    if isinstance(value, MappingProxyType):
+        return dict(cast("MappingProxyType[str, Any]", value))
+    raise TypeError(value)
+
+
+_JSON: Final = msgspec.json.Encoder(enc_hook=_as_json)
 
 
 def _micros(instant: datetime | None) -> int | None:
     return to_micros(instant) if instant is not None else None
-
-
-def _instant(micros: int | None) -> datetime | None:
-    return from_micros(micros) if micros is not None else None
-
-
-def _json(value: object) -> str | None:
-    return msgspec.json.encode(value).decode() if value is not None else None
-
-
-def _parsed(text: str | None) -> Any:
-    return msgspec.json.decode(text) if text is not None else None

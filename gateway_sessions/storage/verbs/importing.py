@@ -19,7 +19,7 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]
     """Write those entries whose lane and session are not known yet; how many that were."""
     written = 0
     for entry in entries:
-        if (yield Statement("entry_version", (entry.session_key,))):
+        if (yield Statement("entry_by_key", (entry.session_key,))):
             continue
         if (yield Statement("entry_by_session", (entry.session_id,))):
             # The import was cut off, and the file has moved the session meanwhile: the lane will be told so.
@@ -27,7 +27,8 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]
             continue
         if not (yield Statement("session_exists", (entry.session_id,))):
             yield from add_row(entry, entry.created_at, entry.previous_session_id)
-        stored = yield from put(change.scheduled(entry.altered(version=max(entry.version, 1))))
+        new = entry.altered(entry_id=next(change.entry_ids), version=max(entry.version, 1))
+        stored = yield from put(change.scheduled(new))
         yield transition(change, stored, LaneEvent.IMPORTED)
         written += 1
     return written

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Event, allows, boundary_to_remember
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import Recovery, plan_recovery
@@ -14,7 +13,7 @@ from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.access import IdTaken
-from gateway_sessions.storage.verbs.entries import load, load_by_session, put, unarchive
+from gateway_sessions.storage.verbs.entries import load, load_by_session, put, put_unqueried, unarchive
 from gateway_sessions.storage.verbs.succession import (
     Change,
     displaced,
@@ -58,10 +57,7 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
     if entry.policy_fingerprint != policy.fingerprint:
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
         return (yield from put(change.scheduled(settled)))
-    clocks = (to_micros(change.now), to_micros(moment))
-    kept = to_micros(boundary) if boundary is not None else None
-    yield Statement("settle_entry", (settled.version, *clocks, tokens, kept, turn.session_key))
-    return settled
+    return (yield from put_unqueried(settled))
 
 
 def reset(
@@ -115,6 +111,7 @@ def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
     yield from end(change, current, EndReason.RESET_UNDONE)
     was = unarchive(rows[0][5])
     back = was.altered(
+        entry_id=current.entry_id,
         session_key=session_key,
         owner=current.owner,
         version=current.version + 1,
@@ -176,6 +173,7 @@ def configure(change: Change, session_key: str, settings: Mapping[str, object]) 
 def _blank(change: Change, old: SessionEntry) -> SessionEntry:
     """The lane's next entry: what belongs to the lane stays, what belonged to the session starts over."""
     return SessionEntry(
+        entry_id=old.entry_id,
         session_key=old.session_key,
         session_id=old.session_id,
         created_at=change.now,

@@ -1,11 +1,21 @@
-"""Facts about the store as a whole."""
+"""Facts about the store as a whole.
+
+The generation counts the changes that sessions.json shows. It is counted in memory, so that a change costs
+nothing more, and written down in two moments: before a file of that generation takes its place, and when no
+change will follow. So the stored one is never behind a file that belongs to this database, and after an
+orderly end it is exact. After any other end counting goes on above it, and the file is written afresh.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from gateway_sessions.ports import Statement, Verb
+
+GENERATION: Final = "generation"
+SETTLED_EPOCH: Final = "settled_epoch"
+"""The last opening that ended with its generation written down."""
 
 
 def get(name: str) -> Verb[Any]:
@@ -27,21 +37,36 @@ class Opening:
     """Leases of earlier epochs belong to processes that are gone."""
     last_change_id: int
     install_secret: bytes
+    generation: int
+    """At least that of any file this database was written to."""
+    settled: bool
+    """Whether nothing has changed since that generation."""
 
 
 def open_store(secret: bytes) -> Verb[Opening]:
     """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
-    epoch = int((yield from get("epoch")) or 0) + 1
-    yield from remember("epoch", epoch)
+    before = int((yield from get("epoch")) or 0)
+    yield from remember("epoch", before + 1)
     kept = yield from get("install_secret")
     if kept is None:
         kept = secret
         yield from remember("install_secret", secret)
     rows = yield Statement("last_change_id")
-    return Opening(epoch=epoch, last_change_id=int(rows[0][0] or 0), install_secret=bytes(kept))
+    return Opening(
+        epoch=before + 1,
+        last_change_id=int(rows[0][0] or 0),
+        install_secret=bytes(kept),
+        generation=(yield from generation()),
+        settled=(yield from get(SETTLED_EPOCH)) == before,
+    )
 
 
 def generation() -> Verb[int]:
-    """How often the truth behind sessions.json has changed."""
-    rows = yield Statement("get_generation")
-    return int(rows[0][0]) if rows else 0
+    """The generation that was written down last."""
+    return int((yield from get(GENERATION)) or 0)
+
+
+def settle(current: int, epoch: int) -> Verb[None]:
+    """Nothing will change any more in this epoch: its last generation is known exactly."""
+    yield from remember(GENERATION, current)
+    yield from remember(SETTLED_EPOCH, epoch)

@@ -43,7 +43,7 @@ def list_entries(
 ) -> Verb[list[SessionEntry]]:
     """Visible entries, the latest written first, behind the one that ended the page before."""
     oldest = to_micros(since) if since is not None else -FAR_FUTURE
-    position = (to_micros(after.updated_at), after.session_key) if after is not None else (FAR_FUTURE, "")
+    position = (to_micros(after.updated_at), after.entry_id) if after is not None else (FAR_FUTURE, 0)
     if scope.sees_everything:
         rows = yield Statement("list_entries", (oldest, *position, limit))
     else:

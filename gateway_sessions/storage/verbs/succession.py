@@ -15,7 +15,7 @@ from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs.entries import archive, put
+from gateway_sessions.storage.verbs.entries import archive, put, remove
 from gateway_sessions.storage.verbs.session_rows import add_row
 
 
@@ -45,6 +45,8 @@ class Change:
     now: datetime
     ids: Iterator[int]
     """Rising ids for the rows of the transition log, made by the program and not by the database."""
+    entry_ids: Iterator[int]
+    """Ids for new entries, of which none was ever used before."""
     actor: Actor
     policies: PolicyBook
     freshness: timedelta | None
@@ -70,6 +72,8 @@ def interaction_at(entry: SessionEntry, change: Change) -> datetime:
 def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[SessionEntry]:
     """Write a new session and make it the current one of its lane."""
     yield from add_row(entry, change.now, parent)
+    if not entry.entry_id:
+        entry = entry.altered(entry_id=next(change.entry_ids))
     return (yield from put(change.scheduled(entry)))
 
 
@@ -108,7 +112,7 @@ def move_to(change: Change, entry: SessionEntry, event: Event, reason: str | Non
 
 def displaced(change: Change, entry: SessionEntry) -> Verb[None]:
     """Take the session away from its lane, because another lane goes on with it."""
-    yield Statement("delete_entry", (entry.session_key,))
+    yield from remove(entry)
     yield Statement("mark_moved", (entry.session_key, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))
     yield transition(change, entry, Event.SWITCHED, came_from=entry.state, reason=EndReason.MOVED)

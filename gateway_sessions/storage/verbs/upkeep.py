@@ -12,7 +12,7 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs.entries import decode, load
+from gateway_sessions.storage.verbs.entries import decode, load, remove
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.succession import Change, LaneEvent, end, move_to, transition
 
@@ -47,9 +47,7 @@ def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[S
     yield from end(change, entry, reason)
     if entry.suspended:
         yield transition(change, entry, Event.FINALISED, came_from=entry.state, reason=reason)
-        yield Statement(
-            "reschedule_entry", (None, entry.policy_fingerprint, entry.session_key, entry.version)
-        )
+        yield Statement("reschedule_entry", (None, entry.policy_fingerprint, entry.entry_id, entry.version))
         return entry
     return (yield from move_to(change, entry, Event.FINALISED, reason))
 
@@ -69,7 +67,7 @@ def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
         due = change.scheduled(entry)
         if (due.due_at, due.policy_fingerprint) != (entry.due_at, entry.policy_fingerprint):
             due_at = to_micros(due.due_at) if due.due_at is not None else None
-            rows.append((due_at, due.policy_fingerprint, entry.session_key, entry.version))
+            rows.append((due_at, due.policy_fingerprint, entry.entry_id, entry.version))
     yield Statement("reschedule_entry", many=rows)
     return len(rows)
 
@@ -80,11 +78,9 @@ def key_page(after: str, limit: int = PAGE) -> Verb[list[SessionEntry]]:
     return [decode(row) for row in rows]
 
 
-def stale_page(before: datetime, after: Position) -> Verb[list[SessionEntry]]:
-    """Entries that nobody has written since *before*."""
-    rows = yield Statement(
-        "entries_not_written_since", (to_micros(before), after.instant, after.session_key, PAGE)
-    )
+def stale_page(before: datetime, after: int) -> Verb[list[SessionEntry]]:
+    """Entries that nobody has written since *before*, behind the one with the id *after*."""
+    rows = yield Statement("entries_not_written_since", (after, to_micros(before), PAGE))
     return [decode(row) for row in rows]
 
 
@@ -96,7 +92,7 @@ def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionE
         if entry is None:
             continue
         yield from end(change, entry, EndReason.PRUNED)
-        yield Statement("delete_entry", (entry.session_key,))
+        yield from remove(entry)
         yield Statement("delete_idle_lane", (entry.session_key,))
         yield transition(change, entry, LaneEvent.PRUNED, came_from=entry.state, reason=EndReason.PRUNED)
         pruned.append(entry)
@@ -104,16 +100,16 @@ def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionE
 
 
 def mark_recent(
-    change: Change, since: datetime, after: str, limit: int
-) -> Verb[tuple[list[SessionEntry], str | None]]:
-    """Treat sessions used lately as cut off; also the key to go on after, or None at the end."""
-    rows = yield Statement("entries_active_since", (to_micros(since), after, PAGE))
+    change: Change, since: datetime, after: int, limit: int
+) -> Verb[tuple[list[SessionEntry], int | None]]:
+    """Treat sessions used lately as cut off; also the id of the entry to go on after, or None at the end."""
+    rows = yield Statement("entries_active_since", (after, to_micros(since), PAGE))
     marked: list[SessionEntry] = []
     for entry in map(decode, rows):
         lanes = yield Statement("get_lane", (entry.session_key,))
         attempts = (lanes[0][1] if lanes else 0) + 1
         marked.append((yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)))
-    return marked, (marked[-1].session_key if len(rows) == PAGE else None)
+    return marked, (marked[-1].entry_id if len(rows) == PAGE else None)
 
 
 def adopt(change: Change, epoch: int, limit: int) -> Verb[list[SessionEntry]]:

@@ -23,6 +23,7 @@ class MemoryDatabase:
 
     def __init__(self) -> None:
         self.change_ids = itertools.count(1)
+        self.entry_ids = itertools.count(1)
         self.failure: StorageError | None = None
         self.reads = 0
         self.writes = 0

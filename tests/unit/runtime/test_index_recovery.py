@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import pytest
 
-from gateway_sessions import GatewaySessionsError
-from tests.unit.runtime.lanes import dm, everything, execute, open_store
+from gateway_sessions import GatewaySessionsError, SessionDB
+from gateway_sessions.config import SnapshotMode
+from gateway_sessions.core.snapshot import verify
+from gateway_sessions.storage.verbs import entries
+from tests.unit.runtime.lanes import dm, everything, execute, open_store, writing
 
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")
 
@@ -21,6 +27,10 @@ def home(tmp_path):
 
 def index(home):
     return home / "sessions.json"
+
+
+def generation(home) -> int:
+    return verify(index(home).read_bytes()).generation
 
 
 async def lanes_in(home, chats: str = "abc"):
@@ -98,6 +108,74 @@ class TestBesideADatabase:
         async with open_store(home) as store:
             await store.flush()
         assert (index(home).stat().st_mtime_ns, index(home).read_bytes()) == before
+
+
+class TestGenerations:
+    """They are counted in memory; what is written down must still tell an old file from a new one."""
+
+    async def test_after_a_crash_the_file_is_only_late_and_written_afresh(self, home, tmp_path):
+        async with open_store(home) as store:
+            await store.get_or_create_session(dm("a"))
+            await store.flush()
+            await store.get_or_create_session(dm("b"))
+            found = shutil.copytree(home, tmp_path / "found")
+        before = generation(found)
+        async with open_store(found) as store:
+            assert store.incidents == ()
+            await store.flush()
+            assert generation(found) > before
+        assert set(json.loads(index(found).read_bytes())) == {A, B, "_meta"}
+
+    async def test_a_copy_of_the_database_in_use_is_older_than_a_file_written_after_it(self, home, tmp_path):
+        async with open_store(home) as store:
+            await store.get_or_create_session(dm("a"))
+            await store.flush()
+            copied = shutil.copytree(home, tmp_path / "copied")
+            await store.get_or_create_session(dm("b"))
+        newer = index(home).read_bytes()
+        index(copied).write_bytes(newer)
+        async with open_store(copied) as store:
+            assert [one.action for one in store.incidents] == ["database_older_than_snapshot"]
+            await store.flush()
+            assert generation(copied) > verify(newer).generation
+        assert list(kept(copied).values()) == [newer]
+
+    async def test_a_change_that_was_shown_in_no_file_is_not_forgotten(self, home):
+        await lanes_in(home, "a")
+        async with open_store(home, writing(SnapshotMode.OFF)) as store:
+            await store.get_or_create_session(dm("b"))
+        assert set(json.loads(index(home).read_bytes())) == {A, "_meta"}
+        async with open_store(home) as store:
+            assert store.incidents == ()
+        assert set(json.loads(index(home).read_bytes())) == {A, B, "_meta"}
+
+    async def test_they_rise_across_restarts_crashes_and_a_lost_database(self, home, tmp_path):
+        seen: list[int] = []
+        for number, how in enumerate(["clean", "crash", "clean", "clean", "lost", "crash", "lost", "clean"]):
+            if how == "lost":
+                lose_the_database(home)
+            async with open_store(home) as store:
+                await store.get_or_create_session(dm(str(number)))
+                await store.flush()
+                seen.append(generation(home))
+                after = shutil.copytree(home, tmp_path / f"crash{number}")
+            home = after if how == "crash" else home
+            seen += [generation(home)] if how != "crash" else []
+        assert seen == sorted(seen)
+        assert len(set(seen)) == 8
+
+    async def test_a_change_in_the_last_moment_makes_the_file_late(self, home):
+        """The database is closed after the file was written; whoever has it may still change something."""
+        await lanes_in(home, "a")
+        before = generation(home)
+        async with SessionDB.open(home / "sessions.db") as db:
+            entry = await db.read(partial(entries.load, A))
+            changing = asyncio.create_task(db.write(partial(entries.put, entry.evolve(entry.updated_at))))
+            await asyncio.sleep(0)
+        await changing
+        async with open_store(home) as store:
+            await store.flush()
+        assert generation(home) > before
 
 
 class TestWithoutADatabase:

@@ -29,10 +29,10 @@ class TestOrder:
         await fill(store, clock, dm("a"), dm("b"), dm("c"), dm("a"))
         assert await keys(store) == ["dm:a", "dm:c", "dm:b"]
 
-    async def test_at_one_instant_the_keys_decide(self, store):
+    async def test_at_one_instant_the_lane_that_is_there_longest_comes_last(self, store):
         for chat in "bca":
             await store.get_or_create_session(dm(chat))
-        assert await keys(store) == ["dm:c", "dm:b", "dm:a"]
+        assert await keys(store) == ["dm:a", "dm:c", "dm:b"]
 
     async def test_only_what_was_written_lately_if_that_is_asked_for(self, store, clock):
         await fill(store, clock, dm("a"), dm("b"), dm("c"))

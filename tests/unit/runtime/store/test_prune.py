@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions import EndReason
+from gateway_sessions.storage.verbs.access import touching
 from tests.unit.runtime.lanes import (
     IDLE,
     dm,
@@ -111,3 +112,17 @@ async def test_nothing_of_the_lane_is_left(store, clock, home):
     assert {here.session_id, there.session_id} == {
         row[0] for row in execute(home, "SELECT session_id FROM sessions")
     }
+
+
+async def test_a_message_for_a_forgotten_lane_touches_no_other_lane(home, clock):
+    async with open_store(home, clock=clock) as store:
+        old = await store.get_or_create_session(dm())
+        pass_time(clock, days=2)
+        await store.prune_old_entries(1)
+    async with open_store(home, clock=clock) as store:
+        new = await store.get_or_create_session(dm())
+        other = await store.get_or_create_session(dm("other"))
+        assert len({old.entry_id, new.entry_id, other.entry_id}) == 3
+        assert await store.db.change(touching(old, clock.now())) == 0
+        assert await store.db.change(touching(new, clock.now())) == 1
+        assert await store.db.change(touching(new, clock.now())) == 0

@@ -38,45 +38,31 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_lane ON sessions (session_key, started_at) WHERE session_key IS NOT NULL;
 CREATE INDEX sessions_by_parent ON sessions (parent_session_id) WHERE parent_session_id IS NOT NULL;
 
--- The current session of each lane. A session belongs to at most one lane.
+-- The current session of each lane. A session belongs to at most one lane. `record` holds what no query asks for.
 CREATE TABLE entries (
-    session_key         TEXT NOT NULL UNIQUE,
-    session_id          TEXT NOT NULL UNIQUE,
-    version             INTEGER NOT NULL,
-    created_at          INTEGER NOT NULL,
-    updated_at          INTEGER NOT NULL,
-    last_interaction_at INTEGER NOT NULL,
-    due_at              INTEGER,
-    deferred_boundary   INTEGER,
-    policy_fingerprint  TEXT NOT NULL,
-    platform            TEXT,
-    chat_type           TEXT NOT NULL,
-    owner               TEXT NOT NULL,
-    display_name        TEXT,
-    state               TEXT NOT NULL,
-    state_reason        TEXT,
-    state_since         INTEGER,
-    opened_by           TEXT,
-    reset_had_activity  INTEGER NOT NULL,
-    previous_session_id TEXT,
-    input_tokens        INTEGER NOT NULL,
-    output_tokens       INTEGER NOT NULL,
-    cache_read_tokens   INTEGER NOT NULL,
-    cache_write_tokens  INTEGER NOT NULL,
-    total_tokens        INTEGER NOT NULL,
-    last_prompt_tokens  INTEGER NOT NULL,
-    estimated_cost_usd  REAL NOT NULL,
-    cost_status         TEXT NOT NULL,
-    zone                TEXT,
-    origin              TEXT,
-    model_override      TEXT,
-    reset_policy        TEXT,
-    extra               TEXT
+    entry_id           INTEGER PRIMARY KEY,
+    session_key        TEXT NOT NULL UNIQUE,
+    session_id         TEXT NOT NULL UNIQUE,
+    owner              TEXT NOT NULL,
+    platform           TEXT,
+    state              TEXT NOT NULL,
+    state_since        INTEGER,
+    due_at             INTEGER,
+    policy_fingerprint TEXT NOT NULL,
+    record             TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX entries_due ON entries (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX entries_recent ON entries (updated_at);
 CREATE INDEX entries_by_owner ON entries (owner);
+
+-- All that nearly every message changes of an entry. The rows are small and without an index of their own, so that
+-- many lanes share a page and a batch of messages writes few of them. Without a last interaction, it is `updated_at`.
+CREATE TABLE clocks (
+    entry_id            INTEGER PRIMARY KEY,
+    version             INTEGER NOT NULL,
+    updated_at          INTEGER NOT NULL,
+    last_interaction_at INTEGER
+) STRICT;
 
 CREATE TABLE transitions (
     change_id   INTEGER PRIMARY KEY,
