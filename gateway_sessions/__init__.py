@@ -6,6 +6,15 @@ from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config, parse_config
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
 from gateway_sessions.core.keys import Isolation, build_session_key, is_shared_multi_user_session
+from gateway_sessions.core.messages import (
+    AnchoredView,
+    Hidden,
+    Message,
+    MessageWindow,
+    Rewind,
+    Role,
+    UserTurn,
+)
 from gateway_sessions.core.policies import (
     PRESETS,
     Require,
@@ -18,6 +27,7 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, SessionState
+from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.errors import (
     AmbiguousSessionError,
@@ -39,6 +49,7 @@ from gateway_sessions.errors import (
     SessionCandidate,
     SessionEndedError,
     SessionNotFoundError,
+    SessionOnLaneError,
     SnapshotError,
     StorageCorruptError,
     StorageError,
@@ -64,6 +75,7 @@ __all__ = [
     "PRESETS",
     "AliasResolver",
     "AmbiguousSessionError",
+    "AnchoredView",
     "CachedAliases",
     "Clock",
     "Config",
@@ -74,6 +86,7 @@ __all__ = [
     "Explanation",
     "ForeignDatabaseError",
     "GatewaySessionsError",
+    "Hidden",
     "HomeChannel",
     "Hook",
     "Incident",
@@ -85,11 +98,16 @@ __all__ = [
     "InvalidTitleError",
     "InvalidTransitionError",
     "Isolation",
+    "Message",
+    "MessageWindow",
     "NothingToUndoError",
     "Platform",
+    "Relation",
     "Require",
     "ResetMode",
     "ResumeReason",
+    "Rewind",
+    "Role",
     "SchemaTooNewError",
     "Scope",
     "SessionBusyError",
@@ -100,6 +118,8 @@ __all__ = [
     "SessionEntry",
     "SessionFinalized",
     "SessionNotFoundError",
+    "SessionOnLaneError",
+    "SessionRecord",
     "SessionResetPolicy",
     "SessionSource",
     "SessionState",
@@ -116,6 +136,7 @@ __all__ = [
     "TitleTakenError",
     "UnidentifiedSourceError",
     "UnsupportedStorageError",
+    "UserTurn",
     "WhatsAppAliasFiles",
     "build_session_context",
     "build_session_context_prompt",

@@ -14,6 +14,7 @@
     ├── SessionNotFoundError
     ├── SessionEndedError               a session is over, and cannot be split
     ├── SessionBusyError                a turn of that session is running
+    ├── SessionOnLaneError              a lane has that session now: its lane must be asked
     ├── NothingToUndoError
     ├── StorageError
     │   ├── StoreBusyError              another process owns the store
@@ -180,6 +181,18 @@ class SessionEndedError(GatewaySessionsError):
         self.session_id = session_id
         self.end_reason = end_reason
         super().__init__(f"session {session_id!r} has ended ({end_reason}); nothing was changed")
+
+
+class SessionOnLaneError(GatewaySessionsError):
+    """A lane has the session now, so it cannot be ended or reopened behind the lane's back."""
+
+    def __init__(self, session_key: str, session_id: str) -> None:
+        self.session_key = session_key
+        self.session_id = session_id
+        super().__init__(
+            f"session {session_id!r} is the current one of lane {session_key!r}; "
+            "reset, switch or prune the lane instead"
+        )
 
 
 class SessionBusyError(GatewaySessionsError):

@@ -11,6 +11,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 RESOLUTION: Final = timedelta(microseconds=1)
 LONGEST: Final = timedelta(days=36_525)
 """A century: longer is a mistake, and would leave the calendar when added to a date."""
+LARGEST_SECONDS: Final = 10_000_000_000
+"""The year 2286: a number of seconds above it is one of milliseconds."""
 
 
 def to_micros(instant: datetime) -> int:
@@ -47,3 +49,36 @@ def first_change_id(now: datetime, last: int) -> int:
     63 bits hold microseconds with room for two thousand ids in each of them.
     """
     return max(last + 1, to_micros(now) << 11)
+
+
+def instant_of(name: str, given: object) -> datetime | None:
+    """The instant that a caller says: a datetime, seconds or milliseconds since the epoch, or ISO text.
+
+    None stays None; anything else is an `InvalidInputError` about *name*.
+    """
+    if given is None:
+        return None
+    try:
+        match given:
+            case datetime():
+                return as_utc(given)
+            case bool():
+                pass
+            case int() | float():
+                seconds = given / 1000 if abs(given) > LARGEST_SECONDS else given
+                return EPOCH + timedelta(microseconds=round(seconds * 1_000_000))
+            case str():
+                return _instant_in(given)
+            case _:
+                pass
+    except (OverflowError, ValueError):
+        pass
+    problem = f"{name} must be a datetime, seconds since 1970, or a date and time in ISO form"
+    raise InvalidInputError(problem)
+
+
+def _instant_in(text: str) -> datetime | None:
+    try:
+        return as_utc(datetime.fromisoformat(text))
+    except ValueError:
+        return instant_of("text", float(text))

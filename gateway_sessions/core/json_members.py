@@ -37,7 +37,7 @@ def members_of(raw: bytes) -> Iterator[Member] | None:
 
 def decode_text(raw: bytes) -> Any:
     """The JSON value; `InvalidInputError` for what is none, nested too deep, or names a member twice."""
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _depth(raw) > MAX_DEPTH:
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and nesting(raw) > MAX_DEPTH:
         raise unusable("value", f"is nested more than {MAX_DEPTH} deep")
     try:
         return _DECODER.decode(raw.decode())
@@ -98,7 +98,8 @@ def _value_end(raw: bytes, at: int) -> int | None:
     return None
 
 
-def _depth(raw: bytes) -> int:
+def nesting(raw: bytes) -> int:
+    """How deep arrays and objects stand in each other."""
     depth = deepest = at = 0
     while bracket := _NEXT_BRACKET.match(raw, at):
         at = bracket.end()

@@ -22,7 +22,8 @@ from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.verb_runner import VerbRunner
+from gateway_sessions.storage.methods.session_rows import SessionRowMethods
+from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.verbs import meta
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ LARGEST_GENERATION: Final = 1 << 62
 """No more than this is believed of a file: there must be room to count on."""
 
 
-class SessionDB(VerbRunner, Resource):
+class SessionDB(SessionRowMethods, TranscriptMethods, Resource):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
 
     def __init__(

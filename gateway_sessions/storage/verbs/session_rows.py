@@ -2,24 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.ports import Statement, Verb
+import msgspec
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.keys import encode_part
+from gateway_sessions.core.messages import NO_EXTRA
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry, check_reason, check_session_id
+from gateway_sessions.core.session_record import Relation, SessionRecord
+from gateway_sessions.core.storable import Intake, check_word
+from gateway_sessions.errors import (
+    InvalidInputError,
+    SessionNotFoundError,
+    SessionOnLaneError,
+    StorageCorruptError,
+)
+from gateway_sessions.ports import Row, Statement, Verb
 
 UNKNOWN_SOURCE: Final = "unknown"
+LONGEST_DESCENT: Final = 10_000
+_MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
+_RELATIONS: Final = {str(relation): relation for relation in Relation}
+_read_json = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Relation(StrEnum):
-    """How a session came from its parent."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """What is known of a session that somebody makes by hand."""
 
-    SUCCESSION = "succession"  # a reset or a move took the parent's place
-    CONTINUATION = "continuation"  # the parent was compressed, and goes on here
-    BRANCH = "branch"  # a copy of the parent up to some message
-    DELEGATE = "delegate"  # the work of a sub-agent
+    session_id: str
+    source: str
+    started_at: datetime
+    user_id: str | None = None
+    session_key: str | None = None
+    parent_session_id: str | None = None
+    relation: Relation | None = None
+    model: str | None = None
+    model_config: Mapping[str, Any] | None = None
+    system_prompt: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=lambda: NO_EXTRA)
+
+    @property
+    def owner(self) -> str:
+        """Whose it is if it has no lane: the person's, as far as one is known."""
+        base = f"main:{encode_part(self.source)}"
+        return f"{base}:user:{encode_part(self.user_id)}" if self.user_id else f"{base}:local"
+
+    @property
+    def descent(self) -> tuple[str | None, str | None]:
+        """Its parent, and how it came from it."""
+        if self.parent_session_id is None:
+            return None, None
+        marked = [
+            kind for marker, kind in _MARKERS.items() if self.model_config and marker in self.model_config
+        ]
+        relation = self.relation or next(iter(marked), Relation.SUCCESSION)
+        return self.parent_session_id, str(relation)
+
+    def settings(self) -> tuple[str | None, ...]:
+        """Its model, the settings of that, its prompt and what else is known, as they can be stored."""
+        intake = Intake()
+        return (
+            intake.text("model", self.model),
+            intake.json("model_config", dict(self.model_config) if self.model_config else None),
+            intake.text("system_prompt", self.system_prompt),
+            intake.json("extra", dict(self.extra) or None),
+        )
 
 
 def add_row(
@@ -31,3 +84,166 @@ def add_row(
     came = (parent, str(relation)) if parent is not None else (None, None)
     yield Statement("add_session", (entry.session_id, entry.session_key, *who, *came, micros))
     yield Statement("add_totals", (entry.session_id, micros))
+
+
+def create(new: NewSession) -> Verb[str]:
+    """A session made by hand; one that is there already learns only what it did not know."""
+    check_session_id(new.session_id)
+    source = check_word("source", new.source)
+    user = None if new.user_id is None else check_word("user_id", new.user_id)
+    key = None if new.session_key is None else check_word("session_key", new.session_key, 4096)
+    settings = new.settings()
+    there = bool((yield Statement("session_exists", (new.session_id,))))
+    parent, relation = yield from _descent(new, there=there)
+    if there:
+        yield Statement("fill_session_row", (key, relation, parent, *settings, new.session_id))
+        return new.session_id
+    owners = (yield Statement("owner_of_lane", (key,))) if key else ()
+    owner = owners[0][0] if owners else new.owner
+    started = to_micros(new.started_at)
+    who = (new.session_id, key, owner, source, user)
+    yield Statement("add_session_row", (*who, parent, relation, started, *settings))
+    yield Statement("add_totals", (new.session_id, started))
+    return new.session_id
+
+
+def get(session_id: str) -> Verb[SessionRecord | None]:
+    """All that is known of a session."""
+    rows = yield Statement("session_record", (session_id,))
+    return decode_record(rows[0]) if rows else None
+
+
+def end_row(session_id: str, reason: str, now: datetime) -> Verb[bool]:
+    """End a session that is on no lane; False if it has ended already, and that reason stands."""
+    check_reason(reason)
+    yield from _is_on_no_lane(session_id)
+    changed = yield Statement("end_session_row", (to_micros(now), reason, session_id))
+    return bool(changed[0][0])
+
+
+def reopen_row(session_id: str) -> Verb[bool]:
+    """Let a session that is on no lane go on; False if it has not ended."""
+    yield from _is_on_no_lane(session_id)
+    changed = yield Statement("reopen_session_row", (session_id,))
+    return bool(changed[0][0])
+
+
+def change(statement: str, session_id: str, *values: object) -> Verb[None]:
+    """Set columns of a session's row; `SessionNotFoundError` if there is none."""
+    changed = yield Statement(statement, (*values, session_id), alone=True)
+    if not changed[0][0]:
+        raise SessionNotFoundError(session_id)
+
+
+def count_messages(session_id: str, *, include_hidden: bool) -> Verb[int]:
+    """How many messages are part of the conversation, or are stored at all."""
+    rows = yield Statement("stored_messages_of_session", (session_id,))
+    if not rows:
+        raise SessionNotFoundError(session_id)
+    return int(rows[0][1 if include_hidden else 0])
+
+
+def count(scope: Scope, *, source: str | None, min_message_count: int, include_archived: bool) -> Verb[int]:
+    """How many sessions are visible."""
+    wanted = (source, source, min_message_count, include_archived)
+    if scope.sees_everything:
+        rows = yield Statement("count_sessions", wanted)
+    else:
+        owners = msgspec.json.encode(sorted(scope.owners)).decode()
+        rows = yield Statement("count_sessions_of_owners", (owners, scope.session_key, *wanted))
+    return int(rows[0][0])
+
+
+def decode_record(row: Row) -> SessionRecord:
+    """The record in a row of the columns that `session_record` asks for."""
+    try:
+        return _record(*row)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        what = f"session {row[0]!r}"
+        problem = f"its row is damaged ({type(error).__name__}: {error}); it was left as it is"
+        raise StorageCorruptError(what, problem) from error
+
+
+def _record(*row: Any) -> SessionRecord:
+    session_id, source, owner, started_at, last_active, key, user, parent, relation, ended_at, *rest = row
+    (
+        reason,
+        title,
+        title_by,
+        model,
+        model_config,
+        prompt,
+        provider,
+        url,
+        mode,
+        pinned,
+        archived,
+        extra,
+        *sums,
+    ) = rest
+    return SessionRecord(
+        session_id,
+        source,
+        owner,
+        from_micros(started_at),
+        from_micros(last_active),
+        key,
+        user,
+        parent,
+        None if relation is None else _RELATIONS[relation],
+        None if ended_at is None else from_micros(ended_at),
+        reason,
+        title,
+        title_by,
+        model,
+        NO_EXTRA if model_config is None else _read_json(model_config),
+        prompt,
+        provider,
+        url,
+        mode,
+        pinned != 0,
+        archived != 0,
+        NO_EXTRA if extra is None else _read_json(extra),
+        *sums,
+    )
+
+
+def _descent(new: NewSession, *, there: bool) -> Verb[tuple[str | None, str | None]]:
+    """The parent and the relation to store, once it is certain that they leave a tree."""
+    parent, relation = new.descent
+    if parent is None:
+        return None, None
+    yield from _is_no_descendant(parent, new.session_id)
+    if relation == Relation.CONTINUATION:
+        taken = yield Statement("continuation_of_session", (parent,))
+        if taken and taken[0][0] != new.session_id:
+            problem = f"session {parent!r} goes on in {taken[0][0]!r} already"
+            raise InvalidInputError(problem)
+    if there:
+        rows = yield Statement("parent_of_session", (new.session_id,))
+        if rows[0][0] is not None:
+            return None, None
+    return parent, relation
+
+
+def _is_no_descendant(parent: str, session_id: str) -> Verb[None]:
+    """The parent exists, and does not itself come from the session."""
+    current: str | None = parent
+    for _ in range(LONGEST_DESCENT):
+        if current == session_id:
+            problem = f"session {session_id!r} cannot come from its own descendant {parent!r}"
+            raise InvalidInputError(problem)
+        rows = yield Statement("parent_of_session", (current,))
+        if not rows and current == parent:
+            raise SessionNotFoundError(parent)
+        current = rows[0][0] if rows else None
+        if current is None:
+            return
+
+
+def _is_on_no_lane(session_id: str) -> Verb[None]:
+    if not (yield Statement("session_exists", (session_id,))):
+        raise SessionNotFoundError(session_id)
+    lanes = yield Statement("lane_of_session", (session_id,))
+    if lanes:
+        raise SessionOnLaneError(lanes[0][0], session_id)

@@ -1,0 +1,104 @@
+"""What may be stored: text that every database can hold, and values that JSON can.
+
+Halves of surrogate pairs and NUL become U+FFFD; what cannot be stored truly is refused, never bent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from gateway_sessions.core.json_members import MAX_DEPTH, nesting
+from gateway_sessions.errors import InvalidInputError
+
+MAX_TEXT_BYTES: Final = 16 << 20
+MAX_WORD: Final = 256
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_REPLACEMENT: Final = "\ufffd"
+
+
+class Intake:
+    """Takes in what is about to be stored, and keeps count of it."""
+
+    __slots__ = ("replaced", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        """Bytes taken in so far."""
+        self.replaced = False
+        """Whether any character had to be replaced."""
+
+    def text(self, name: str, value: object) -> str | None:
+        """The text as it can be stored; `InvalidInputError` for what is none, or is too long."""
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise _refused(name, f"must be text, not {type(value).__name__}")
+        text = str(value)
+        if "\x00" in text:
+            text = self._replace(text)
+        if text.isascii():
+            return self._counted(name, text, len(text))
+        try:
+            return self._counted(name, text, len(text.encode()))
+        except UnicodeEncodeError:
+            text = self._replace(text)
+            return self._counted(name, text, len(text.encode()))
+
+    def json(self, name: str, value: object) -> str | None:
+        """The value as JSON; `InvalidInputError` for what JSON cannot say, or for what is nested too deep."""
+        if value is None:
+            return None
+        text = self.text(name, _dumped(name, value))
+        assert text is not None  # noqa: S101 -- JSON is text
+        if text.count("{") + text.count("[") > MAX_DEPTH and nesting(text.encode()) > MAX_DEPTH:
+            raise _refused(name, f"is nested more than {MAX_DEPTH} deep")
+        if "\\u0000" in text and (clean := _without_nul(value)) != value:
+            self.replaced = True
+            text = self.text(name, _dumped(name, clean))
+        return text
+
+    def _replace(self, text: str) -> str:
+        self.replaced = True
+        return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+    def _counted(self, name: str, text: str, size: int) -> str:
+        if size > MAX_TEXT_BYTES:
+            raise _refused(name, f"has {size} bytes; {MAX_TEXT_BYTES} are allowed")
+        self.size += size
+        return text
+
+
+def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
+    """Return a name that a program gave, or `InvalidInputError` unless it is one short line."""
+    if not isinstance(value, str) or not 0 < len(value) <= limit or _CONTROL.search(value):
+        raise _refused(name, f"must be one line of 1 to {limit} characters")
+    return str(value)
+
+
+def _dumped(name: str, value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise _refused(name, f"is nested more than {MAX_DEPTH} deep") from None
+    except (TypeError, ValueError) as error:
+        raise _refused(name, f"cannot be said in JSON: {error}") from error
+
+
+def _without_nul(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("\x00", _REPLACEMENT)
+        case dict():
+            return {_without_nul(key): _without_nul(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]  # whatever a caller gave
+        case list() | tuple():
+            return [_without_nul(one) for one in value]  # pyright: ignore[reportUnknownVariableType]  # the same
+        case _:
+            return value
+
+
+def _refused(name: str, problem: str) -> InvalidInputError:
+    return InvalidInputError(f"{name} {problem}")

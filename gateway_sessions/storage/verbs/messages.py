@@ -1,0 +1,92 @@
+"""Messages of a session: adding them, with what they add up to, and reading them page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from gateway_sessions.core.messages import Message
+from gateway_sessions.errors import SessionNotFoundError
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.message_codec import Stored, decode_all, encode
+
+EVERYTHING: Final = 1 << 62
+"""More rows, and a later place, than any session has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of messages that were added."""
+
+    message_ids: list[int]
+    replaced: int
+    """How many of them held characters that no database can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Which messages of a session are asked for."""
+
+    after_seq: int | None = None
+    before_seq: int | None = None
+    limit: int | None = None
+    include_hidden: bool = False
+
+    @property
+    def params(self) -> tuple[int, int, bool, int]:
+        """For the statements that read messages."""
+        return (
+            self.after_seq or 0,
+            EVERYTHING if self.before_seq is None else self.before_seq,
+            self.include_hidden,
+            EVERYTHING if self.limit is None else self.limit,
+        )
+
+
+def append(session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]) -> Verb[Appended]:
+    """Add messages behind the last one, all or none; `SessionNotFoundError` if there is no such session."""
+    stored = [encode(message, now) for message in messages]
+    if not stored:
+        yield from must_exist(session_id)
+        return Appended([], 0)
+    yield from _advance(session_id, stored)
+    message_ids = [next(ids) for _ in stored]
+    last = len(stored) - 1
+    rows = [
+        (message_id, session_id, session_id, last - at, *one.columns)
+        for at, (message_id, one) in enumerate(zip(message_ids, stored, strict=True))
+    ]
+    yield Statement("add_message", many=rows) if last else Statement("add_message", rows[0])
+    return Appended(message_ids, sum(one.replaced for one in stored))
+
+
+def page(session_id: str, asked: Page) -> Verb[list[Message]]:
+    """Messages in their order: the first behind `after_seq`, or without it the last before `before_seq`."""
+    backwards = asked.before_seq is not None and asked.after_seq is None
+    rows = yield Statement("messages_before" if backwards else "messages_after", (session_id, *asked.params))
+    if not rows:
+        yield from must_exist(session_id)
+    return decode_all(reversed(rows) if backwards else rows)
+
+
+def must_exist(session_id: str) -> Verb[None]:
+    """Raise `SessionNotFoundError` if there is no such session."""
+    if not (yield Statement("session_exists", (session_id,))):
+        raise SessionNotFoundError(session_id)
+
+
+def _advance(session_id: str, stored: Sequence[Stored]) -> Verb[None]:
+    active = [one for one in stored if one.active]
+    brought = (
+        len(stored),
+        len(active),
+        sum(one.calls for one in active),
+        sum(one.size for one in stored),
+        next((one.preview for one in active if one.preview is not None), None),
+        max(one.sent_at for one in stored),
+    )
+    changed = yield Statement("advance_totals", (*brought, session_id))
+    if not changed[0][0]:
+        raise SessionNotFoundError(session_id)

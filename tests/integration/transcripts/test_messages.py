@@ -1,0 +1,161 @@
+"""What was said is stored in order, comes back as it was given, and adds up."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gateway_sessions import Hidden, InvalidInputError, Message, SessionDB, SessionNotFoundError
+from gateway_sessions.testing import FakeClock
+
+CALLS = [{"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}]
+
+
+async def texts(db: SessionDB, session: str, **options: Any) -> list[Any]:
+    return [one.content for one in await db.get_messages(session, **options)]
+
+
+async def test_a_message_comes_back_with_everything_that_was_said_of_it(db: SessionDB, session: str):
+    message_id = await db.append_message(
+        session,
+        "assistant",
+        "Here is the answer",
+        tool_calls=CALLS,
+        token_count=150,
+        finish_reason="stop",
+        reasoning="Let me think",
+        reasoning_content="",
+        reasoning_details=[{"type": "thinking", "signature": "x"}],
+        codex_reasoning_items=[{"a": 1}],
+        codex_message_items=[{"b": None}],
+        api_content=[{"type": "text", "text": "more"}],
+        platform_message_id="77",
+        effect_disposition="none",
+        extra={"name": "bot"},
+        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert await db.get_messages(session) == [
+        Message(
+            "assistant",
+            "Here is the answer",
+            message_id=message_id,
+            session_id=session,
+            seq=1,
+            sent_at=datetime(2026, 1, 1, tzinfo=UTC),
+            tool_calls=CALLS,
+            token_count=150,
+            finish_reason="stop",
+            reasoning="Let me think",
+            reasoning_content="",
+            reasoning_details=[{"type": "thinking", "signature": "x"}],
+            codex_reasoning_items=[{"a": 1}],
+            codex_message_items=[{"b": None}],
+            api_content=[{"type": "text", "text": "more"}],
+            platform_message_id="77",
+            effect_disposition="none",
+            extra={"name": "bot"},
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        "",
+        "text",
+        '{"looks": "like JSON"}',
+        [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:…"}}],
+        {"type": "text", "text": "one part"},
+        [],
+        {},
+        ["plain", 1, 2.5, True, None, 12345678901234567890123],
+    ],
+)
+async def test_any_content_comes_back_as_it_was_given(db: SessionDB, session: str, content: Any):
+    await db.append_message(session, "user", content)
+    assert await texts(db, session) == [content]
+
+
+async def test_members_that_nobody_knows_are_given_back(db: SessionDB, session: str):
+    await db.append_messages(
+        session, [{"role": "user", "content": "hi", "message_id": 5, "timestamp": 1.5, "weather": ["sun"]}]
+    )
+    (message,) = await db.get_messages(session)
+    assert message.extra == {"weather": ["sun"]}
+    assert message.platform_message_id == "5"
+    assert message.sent_at == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+
+
+async def test_without_a_time_a_message_was_sent_now(db: SessionDB, session: str, fake_clock: FakeClock):
+    await db.append_message(session, "user", "hi")
+    assert (await db.get_messages(session))[0].sent_at == fake_clock.now()
+
+
+async def test_places_have_no_gaps_and_ids_rise_however_many_write_at_once(db: SessionDB, session: str):
+    ids = await asyncio.gather(*[db.append_message(session, "user", str(n)) for n in range(50)])
+    await db.append_messages(session, [Message("user", str(n)) for n in range(5)])
+    messages = await db.get_messages(session)
+    assert [one.seq for one in messages] == list(range(1, 56))
+    assert sorted(ids) == [one.message_id for one in messages[:50]]
+    assert sorted({one.message_id for one in messages}) == [one.message_id for one in messages]
+
+
+async def test_many_messages_are_stored_all_or_none(db: SessionDB, session: str):
+    with pytest.raises(InvalidInputError, match="NaN|Out of range"):
+        await db.append_messages(session, [Message("user", "a"), Message("user", [math.nan])])
+    assert await texts(db, session) == []
+    assert await db.append_messages(session, []) == []
+
+
+async def test_a_session_that_is_not_there_is_an_error_and_no_empty_answer(db: SessionDB):
+    for call in (
+        db.append_message("gone", "user", "x"),
+        db.append_messages("gone", []),
+        db.get_messages("gone"),
+        db.message_count("gone"),
+        db.end_session("gone", "x"),
+        db.reopen_session("gone"),
+        db.update_system_prompt("gone", "x"),
+    ):
+        with pytest.raises(SessionNotFoundError):
+            await call
+
+
+async def test_messages_are_read_page_by_page(db: SessionDB, session: str):
+    await db.append_messages(session, [Message("user", str(n)) for n in range(1, 8)])
+    assert await texts(db, session, limit=3) == ["1", "2", "3"]
+    assert await texts(db, session, after_seq=3, limit=3) == ["4", "5", "6"]
+    assert await texts(db, session, after_seq=6, limit=3) == ["7"]
+    assert await texts(db, session, after_seq=7) == []
+    assert await texts(db, session, before_seq=8, limit=2) == ["6", "7"]
+    assert await texts(db, session, before_seq=3) == ["1", "2"]
+    assert await texts(db, session, after_seq=2, before_seq=6, limit=2) == ["3", "4"]
+
+
+async def test_hidden_messages_are_shown_only_to_those_who_ask(db: SessionDB, session: str):
+    await db.append_messages(
+        session, [Message("user", "a", hidden_because=Hidden.COMPACTED), Message("user", "b")]
+    )
+    assert await texts(db, session) == ["b"]
+    assert await texts(db, session, include_hidden=True) == ["a", "b"]
+    assert await db.message_count(session) == 1
+    assert await db.message_count(session, include_hidden=True) == 2
+
+
+async def test_what_messages_add_up_to_is_known(db: SessionDB, session: str, fake_clock: FakeClock):
+    later = fake_clock.now() + timedelta(hours=1)
+    await db.append_message(session, "assistant", "ä", tool_calls=[*CALLS, *CALLS], timestamp=later)
+    await db.append_message(session, "tool", "ok", tool_call_id="call_1")
+    await db.append_message(session, "user", " first\nwords " + "x" * 60)
+    await db.append_message(session, "user", "second")
+    record = await db.get_session(session)
+    assert record is not None
+    assert (record.last_seq, record.message_count, record.tool_call_count) == (4, 4, 2)
+    assert record.preview == "first words " + "x" * 48 + "..."
+    assert record.last_active == later
+    assert record.text_bytes > 80
