@@ -1,0 +1,1 @@
+"""Sessions as files: JSON Lines that can be taken in again, Markdown and HTML for people."""

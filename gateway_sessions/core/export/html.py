@@ -1,0 +1,160 @@
+"""Sessions as one HTML file that needs nothing else: no script, no picture, no address is ever loaded.
+
+Every text is escaped, and a policy in the head forbids what an oversight could let in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Final
+
+from gateway_sessions.core.export.html_style import STYLE
+from gateway_sessions.core.export.wording import (
+    MAX_GLIMPSE,
+    ROLES,
+    Exported,
+    Kind,
+    Piece,
+    calls,
+    facts,
+    line,
+    machine_moment,
+    marks,
+    moment,
+    name_of,
+    pieces,
+    speaker,
+    thoughts,
+)
+
+MAX_CONTENTS: Final = 500
+"""Sessions in the table of contents; more would be no help to find anything."""
+
+_HEAD: Final = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="robots" content="noindex">
+"""
+_CODE_BLOCK = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^\1[`~]*[ \t]*$\n?|\Z)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+class Html:
+    """Writes sessions as sections of one page."""
+
+    def __init__(self) -> None:
+        self._contents: list[str] = []
+        self._count = 0
+
+    def begin_file(self) -> bytes:
+        """The head of the page; the browser's title is that of the first session."""
+        return _HEAD.encode()
+
+    def begin_session(self, session: Exported) -> bytes:
+        """A heading, and what is known of the session."""
+        name = escape(name_of(session))
+        head = (
+            f"<title>{name}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n" if not self._count else ""
+        )
+        self._count += 1
+        began = session.get("started_at")
+        if self._count <= MAX_CONTENTS:
+            self._contents.append(f'<li><a href="#s{self._count}">{name}</a>{_time(began)}</li>')
+        rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in facts(session))
+        prompt = session.get("system_prompt")
+        asked = _folded("System prompt", _text(prompt)) if isinstance(prompt, str) and prompt else ""
+        title = f"<h1>{name}</h1>\n<dl>{rows}</dl>\n{asked}"
+        return f'{head}<section id="s{self._count}">\n<header>\n{title}</header>\n'.encode()
+
+    def messages(self, page: Sequence[Exported]) -> bytes:
+        """Some of its messages."""
+        return "".join(map(_message, page)).encode()
+
+    def end_session(self) -> bytes:
+        """The end of its section."""
+        return b"</section>\n"
+
+    def end_file(self) -> bytes:
+        """The table of contents, which the sheet shows on top, and the end of the page."""
+        if not self._count:
+            return b"<title>No sessions</title></head><body><p>No sessions.</p></body></html>\n"
+        contents = ""
+        if self._count > 1:
+            more = self._count - len(self._contents)
+            last = f"<li>and {more} more</li>" if more else ""
+            listed = "\n".join([*self._contents, last])
+            contents = f"<nav><h2>{self._count} sessions</h2><ol>\n{listed}</ol></nav>\n"
+        return f"{contents}</body>\n</html>\n".encode()
+
+
+def _message(message: Exported) -> str:
+    role = str(message.get("role"))
+    hidden = message.get("hidden_because")
+    classes = [role if role in ROLES else "other"]
+    if hidden:
+        classes += ["hidden", "compacted"] if hidden == "compacted" else ["hidden"]
+    noted = "".join(f'<span class="mark">{escape(mark)}</span>' for mark in marks(message))
+    head = f"<header><b>{escape(speaker(message))}</b>{noted}{_time(message.get('timestamp'))}</header>"
+    body = "\n".join(_blocks(message))
+    return f'<article class="{" ".join(classes)}">\n{head}\n{body}\n</article>\n'
+
+
+def _blocks(message: Exported) -> Iterator[str]:
+    if reasoning := thoughts(message):
+        yield _folded("Reasoning", _text(reasoning))
+    for piece in pieces(message.get("content")):
+        yield _result(piece) if message.get("role") in ("tool", "session_meta") else _piece(piece)
+    for call in calls(message.get("tool_calls")):
+        summary = f"Calls <b>{escape(call.name)}</b> {escape(call.glimpse)}"
+        yield f"<details><summary>{summary}</summary><pre>{escape(call.arguments)}</pre></details>"
+    for number, version in enumerate(message.get("versions") or (), 1):
+        before = "\n".join(_piece(piece) for piece in pieces(version.get("content")))
+        yield _folded(f"Version {number}, until {moment(version.get('replaced_at'))}", before)
+
+
+def _piece(piece: Piece) -> str:
+    if piece.kind is Kind.MEDIA:
+        return f'<div class="media">[{escape(piece.text)}]</div>'
+    if piece.kind is Kind.DATA:
+        return f"<pre>{escape(piece.text)}</pre>"
+    return _text(piece.text)
+
+
+def _result(piece: Piece) -> str:
+    """What a tool answered: long, and rarely what a reader looks for."""
+    glimpse = escape(line(piece.text, MAX_GLIMPSE))
+    return f"<details><summary>{glimpse}</summary><pre>{escape(piece.text)}</pre></details>"
+
+
+def _text(text: str) -> str:
+    """Text with its blocks of code set apart; no other markup is followed."""
+    made: list[str] = []
+    at = 0
+    for block in _CODE_BLOCK.finditer(text):
+        made += [_prose(text[at : block.start()]), f"<pre>{escape(block[2].rstrip())}</pre>"]
+        at = block.end()
+    return "".join(filter(None, [*made, _prose(text[at:])]))
+
+
+def _prose(text: str) -> str:
+    shown = text.strip("\n")
+    if not shown.strip():
+        return ""
+    marked = _CODE.sub(r"<code>\1</code>", escape(shown))
+    return f'<div class="text" dir="auto">{marked}</div>'
+
+
+def _folded(title: str, inner: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{inner}</details>"
+
+
+def _time(seconds: object) -> str:
+    stamp = machine_moment(seconds)
+    return f'<time datetime="{stamp}">{escape(moment(seconds))}</time>' if stamp else ""

@@ -1,0 +1,245 @@
+"""What the pages for people say: who spoke, when, and what stands in a message that is not plain text.
+
+An exported session is a dict as `SessionDB.export_session` gives it. Everything in it was written by
+strangers or by a model, so nothing here trusts a type.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, cast
+
+from gateway_sessions.core.instants import EPOCH
+from gateway_sessions.core.untrusted import shortened
+
+Exported = Mapping[str, Any]
+
+ROLES: Final[Mapping[str, str]] = {
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool",
+    "system": "System",
+    "session_meta": "Setting",
+}
+HIDDEN: Final[Mapping[str, str]] = {
+    "rewound": "taken back",
+    "compacted": "compacted into a summary",
+    "retracted": "deleted on its platform",
+}
+RELATIONS: Final[Mapping[str, str]] = {
+    "succession": "after",
+    "continuation": "continues",
+    "branch": "branched from",
+    "delegate": "on behalf of",
+}
+MAX_GLIMPSE: Final = 80
+
+_TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text"})
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_END = re.compile("\r\n?")
+
+
+class Kind(StrEnum):
+    """What a piece of a message is."""
+
+    TEXT = "text"
+    DATA = "data"  # JSON, shown as it is
+    MEDIA = "media"  # a picture, a recording, a file: named, not shown
+
+
+class Piece(NamedTuple):
+    """A piece of a message's content."""
+
+    kind: Kind
+    text: str
+
+
+class Call(NamedTuple):
+    """A call of a tool, as far as it can be understood."""
+
+    name: str
+    arguments: str
+    glimpse: str
+    """The arguments on one short line."""
+
+
+def pieces(content: object) -> Iterator[Piece]:
+    """The content piece by piece; nothing for a message that has none."""
+    if isinstance(content, str):
+        if content:
+            yield Piece(Kind.TEXT, clean(content))
+    elif isinstance(content, list):
+        for part in cast("list[object]", content):
+            yield _piece(part)
+    elif content is not None:
+        yield Piece(Kind.DATA, pretty(content))
+
+
+def calls(tool_calls: object) -> Iterator[Call]:
+    """The calls in a message, in the form of any provider."""
+    for one in cast("list[object]", tool_calls) if isinstance(tool_calls, list) else ():
+        call = cast("dict[str, Any]", one) if isinstance(one, dict) else {"arguments": one}
+        inner = call.get("function")
+        if isinstance(inner, dict):
+            call = cast("dict[str, Any]", inner)
+        given = next((call[name] for name in ("arguments", "input", "args") if name in call), None)
+        arguments = _decoded(given)
+        shown = "" if arguments is None else pretty(arguments)
+        yield Call(line(call.get("name") or "tool"), shown, _glimpse(arguments))
+
+
+def name_of(session: Exported) -> str:
+    """What to call the session: its title, what it began with, or its id."""
+    return next((line(text) for key in ("title", "preview", "id") if (text := session.get(key))), "session")
+
+
+def speaker(message: Exported) -> str:
+    """Who said it."""
+    role = str(message.get("role") or "?")
+    said = ROLES.get(role) or line(role)
+    tool = message.get("tool_name")
+    return f"{said} {line(tool)}" if role == "tool" and tool else said
+
+
+def marks(message: Exported) -> list[str]:
+    """What has to be known of a message besides what it says."""
+    found: list[str] = []
+    if hidden := message.get("hidden_because"):
+        found.append(HIDDEN.get(str(hidden), line(hidden)))
+    if message.get("observed"):
+        found.append("overheard")
+    if (edited_at := message.get("edited_at")) is not None:
+        found.append(f"edited {moment(edited_at)}")
+    if disposition := message.get("effect_disposition"):
+        found.append(f"effect: {line(disposition)}")
+    if message.get("finish_reason") in ("length", "interrupted", "content_filter"):
+        found.append(f"ended: {line(message['finish_reason'])}")
+    return found
+
+
+def thoughts(message: Exported) -> str:
+    """What the model wrote for itself."""
+    return next(
+        (
+            clean(text)
+            for key in ("reasoning", "reasoning_content")
+            if isinstance(text := message.get(key), str)
+        ),
+        "",
+    )
+
+
+def facts(session: Exported) -> Iterator[tuple[str, str]]:
+    """What stands above a session: a name and a value each."""
+    yield "Session", line(session.get("id") or "?")
+    yield "Source", line(session.get("source") or "?")
+    if user := session.get("user_id"):
+        yield "User", line(user)
+    yield "Began", moment(session.get("started_at"))
+    if (ended_at := session.get("ended_at")) is not None:
+        reason = session.get("end_reason")
+        yield "Ended", moment(ended_at) + (f" ({line(reason)})" if reason else "")
+    if parent := session.get("parent_session_id"):
+        relation = RELATIONS.get(str(session.get("relation")), "after")
+        yield relation.capitalize(), line(parent)
+    if model := session.get("model"):
+        yield "Model", line(model)
+    yield from _sums(session)
+
+
+def moment(seconds: object) -> str:
+    """The time in UTC, for people."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return "unknown"
+    try:
+        return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError):
+        return "unknown"
+
+
+def machine_moment(seconds: object) -> str:
+    """The same for programs; empty if it is none."""
+    text = moment(seconds)
+    return "" if text == "unknown" else text.removesuffix(" UTC").replace(" ", "T") + "Z"
+
+
+def line(value: object, limit: int = 200) -> str:
+    """Anything on one line of bounded length."""
+    return shortened(" ".join(clean(str(value)).split()), limit)
+
+
+def clean(text: str) -> str:
+    """The text with one kind of line end and without what no page can show."""
+    return _UNPRINTABLE.sub("\ufffd", _LINE_END.sub("\n", text))
+
+
+def pretty(value: object) -> str:
+    """JSON for people."""
+    if isinstance(value, str):
+        return clean(value)
+    return clean(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def _piece(part: object) -> Piece:
+    if isinstance(part, str):
+        return Piece(Kind.TEXT, clean(part))
+    if not isinstance(part, dict):
+        return Piece(Kind.DATA, pretty(part))
+    members = cast("dict[str, Any]", part)
+    kind = str(members.get("type") or "")
+    text = members.get("text")
+    if isinstance(text, str) and (kind in _TEXT_TYPES or not kind):
+        return Piece(Kind.TEXT, clean(text))
+    if kind and kind not in ("tool_use", "tool_result"):
+        return Piece(Kind.MEDIA, _media(kind, members))
+    return Piece(Kind.DATA, pretty(members))
+
+
+def _media(kind: str, members: dict[str, Any]) -> str:
+    """What it is and where it lies; the bytes themselves are nothing to read."""
+    inner = cast("object", members.get(kind))
+    place = (
+        cast("dict[str, object]", inner) if isinstance(inner, dict) else cast("dict[str, object]", members)
+    )
+    names = ("url", "file_id", "path", "name", "filename")
+    where = next((place[name] for name in names if place.get(name)), None)
+    where = inner if where is None and isinstance(inner, str) else where
+    shown = "" if where is None or str(where).startswith("data:") else f": {line(where, 300)}"
+    return f"{line(kind).removesuffix('_url').removeprefix('input_')}{shown}"
+
+
+def _sums(session: Exported) -> Iterator[tuple[str, str]]:
+    if count := session.get("message_count"):
+        called = session.get("tool_call_count")
+        plural = "" if called == 1 else "s"
+        yield "Messages", f"{count}" + (f", {called} tool call{plural}" if called else "")
+    read, written = session.get("input_tokens") or 0, session.get("output_tokens") or 0
+    if read or written:
+        yield "Tokens", f"{read:,} in, {written:,} out"
+    cost = session.get("actual_cost_usd")
+    cost = session.get("estimated_cost_usd") if cost is None else cost
+    if isinstance(cost, int | float) and cost:
+        yield "Cost", f"${cost:.4f}"
+
+
+def _glimpse(arguments: object) -> str:
+    """A call's arguments without the signs of JSON."""
+    if isinstance(arguments, dict):
+        members = cast("dict[str, object]", arguments).items()
+        return line(
+            ", ".join(f"{name}: {line(pretty(value), MAX_GLIMPSE)}" for name, value in members), MAX_GLIMPSE
+        )
+    return "" if arguments is None else line(pretty(arguments), MAX_GLIMPSE)
+
+
+def _decoded(arguments: object) -> object:
+    if isinstance(arguments, str):
+        try:
+            return json.loads(arguments)
+        except (ValueError, RecursionError):
+            return arguments
+    return arguments

@@ -1,0 +1,26 @@
+"""Sessions as lines of JSON, and the formats by name."""
+
+import json
+
+import pytest
+
+from gateway_sessions import InvalidInputError
+from gateway_sessions.core.export.jsonl import JsonLines
+from gateway_sessions.core.export.rendering import rendered
+from tests.unit.core.export.exported import MESSAGES, SESSION
+
+
+def test_each_session_is_one_line_with_its_messages():
+    lines = rendered([SESSION, {"id": "empty", "messages": []}], "jsonl").splitlines()
+    assert [json.loads(line) for line in lines] == [SESSION, {"id": "empty", "messages": []}]
+
+
+def test_messages_may_come_in_pages_of_any_size():
+    one = JsonLines()
+    parts = [one.begin_session({"id": "s"}), one.messages([]), *(one.messages([each]) for each in MESSAGES)]
+    assert json.loads(b"".join([*parts, one.messages([]), one.end_session()]))["messages"] == MESSAGES
+
+
+def test_a_format_nobody_knows_is_refused_with_those_there_are():
+    with pytest.raises(InvalidInputError, match="jsonl, markdown, html"):
+        rendered([], "pdf")
