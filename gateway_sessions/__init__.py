@@ -4,6 +4,20 @@ import logging
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config, parse_config
+from gateway_sessions.core.budgets import (
+    Allowed,
+    BudgetLimit,
+    BudgetOf,
+    BudgetPlan,
+    Budgets,
+    BudgetUnit,
+    BudgetUse,
+    Spent,
+    Stop,
+    UnknownPrices,
+    Warn,
+    plan_budget,
+)
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
 from gateway_sessions.core.keys import Isolation, build_session_key, is_shared_multi_user_session
 from gateway_sessions.core.messages import (
@@ -29,6 +43,7 @@ from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.source import Platform, SessionSource
+from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, UsageSum
 from gateway_sessions.errors import (
     AmbiguousSessionError,
     ConfigError,
@@ -74,14 +89,22 @@ from gateway_sessions.storage.database import SessionDB
 __all__ = [
     "PRESETS",
     "AliasResolver",
+    "Allowed",
     "AmbiguousSessionError",
     "AnchoredView",
+    "BudgetLimit",
+    "BudgetOf",
+    "BudgetPlan",
+    "BudgetUnit",
+    "BudgetUse",
+    "Budgets",
     "CachedAliases",
     "Clock",
     "Config",
     "ConfigError",
     "ConfigProblem",
     "ControlError",
+    "CostStatus",
     "EndReason",
     "Explanation",
     "ForeignDatabaseError",
@@ -100,6 +123,7 @@ __all__ = [
     "Isolation",
     "Message",
     "MessageWindow",
+    "ModelUsage",
     "NothingToUndoError",
     "Platform",
     "Relation",
@@ -124,8 +148,11 @@ __all__ = [
     "SessionSource",
     "SessionState",
     "SessionStore",
+    "SessionUsage",
     "SnapshotError",
+    "Spent",
     "StartReport",
+    "Stop",
     "StorageCorruptError",
     "StorageError",
     "StorageFullError",
@@ -135,8 +162,11 @@ __all__ = [
     "SystemClock",
     "TitleTakenError",
     "UnidentifiedSourceError",
+    "UnknownPrices",
     "UnsupportedStorageError",
+    "UsageSum",
     "UserTurn",
+    "Warn",
     "WhatsAppAliasFiles",
     "build_session_context",
     "build_session_context_prompt",
@@ -145,6 +175,7 @@ __all__ = [
     "load_config",
     "next_reset",
     "parse_config",
+    "plan_budget",
     "reset_due",
 ]
 

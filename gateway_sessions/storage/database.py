@@ -24,6 +24,7 @@ from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
 from gateway_sessions.storage.methods.transcripts import TranscriptMethods
+from gateway_sessions.storage.methods.usage import UsageMethods
 from gateway_sessions.storage.verbs import meta
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ LARGEST_GENERATION: Final = 1 << 62
 """No more than this is believed of a file: there must be room to count on."""
 
 
-class SessionDB(SessionRowMethods, TranscriptMethods, Resource):
+class SessionDB(SessionRowMethods, TranscriptMethods, UsageMethods, Resource):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
 
     def __init__(

@@ -1,0 +1,73 @@
+"""The methods of a database that count what models are used for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Unpack
+
+from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.budgets import Spent, day_around
+from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.session import check_session_id
+from gateway_sessions.core.usage import (
+    SessionUsage,
+    UsageFacts,
+    check_cost,
+    check_event_id,
+    check_word,
+    usage_of,
+)
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.verb_runner import VerbRunner
+from gateway_sessions.storage.verbs import usage
+
+
+class UsageMethods(VerbRunner):
+    """What models are used for, and what that costs."""
+
+    async def record_usage(
+        self,
+        session_id: str,
+        event_id: str,
+        *,
+        at: datetime | float | str | None = None,
+        **facts: Unpack[UsageFacts],
+    ) -> bool:
+        """Count one use of a model; False, and nothing is changed, if that event was counted already.
+
+        The id of an event is the caller's and names it over the whole store. A price that is not known is
+        None: it may become known later, see `amend_usage`.
+        """
+        now = self._clock.now()
+        event = usage_of(event_id, instant_of("at", at) or now, **facts)
+        return await self.write(partial(usage.record, check_session_id(session_id), event, now))
+
+    async def amend_usage(
+        self,
+        event_id: str,
+        actual_cost_usd: float,
+        *,
+        cost_source: str | None = None,
+        pricing_version: str | None = None,
+    ) -> bool:
+        """Note what an event really cost, once; False if that was known already."""
+        cost = check_cost("actual_cost_usd", actual_cost_usd)
+        if cost is None:
+            problem = "actual_cost_usd must be a number: it can only become known"
+            raise InvalidInputError(problem)
+        source = (
+            check_word("cost_source", cost_source),
+            check_word("pricing_version", pricing_version),
+        )
+        verb = partial(usage.amend, check_event_id(event_id), cost, source, self._clock.now())
+        return await self.write(verb)
+
+    async def usage_of_session(self, session_id: str) -> SessionUsage:
+        """What a session has used, by model and task."""
+        return await self.read(partial(usage.usage_of_session, check_session_id(session_id)))
+
+    async def spent(self, session_id: str, *, zone: str = "UTC") -> Spent:
+        """What the budgets of a session's next turn have to allow for; the day is that of *zone*, now."""
+        day = day_around(self._clock.now(), zone_named(zone))
+        return await self.read(partial(usage.spent, check_session_id(session_id), day))

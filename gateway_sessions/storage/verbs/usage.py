@@ -1,0 +1,148 @@
+"""Counting what models were used for: an event counts once, and every counter is the sum of its events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gateway_sessions.core.budgets import Spent
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.usage import (
+    COUNTS,
+    TURN,
+    CostStatus,
+    ModelUsage,
+    SessionUsage,
+    Usage,
+    UsageSum,
+    cost_nanos,
+    counted,
+    from_nanos,
+    ranked,
+    sum_of,
+    to_nanos,
+    worse,
+)
+from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.entries import archive, load_by_session, put_unqueried, unarchive
+
+
+def record(session_id: str, usage: Usage, now: datetime) -> Verb[bool]:
+    """Count the event, on the session and on the entry that has it; False if it was counted already."""
+    known = yield Statement("usage_event", (usage.event_id,))
+    if known and known[0][0] != session_id:
+        problem = f"event_id {usage.event_id!r} was counted for another session, {known[0][0]}"
+        raise InvalidInputError(problem)
+    if known:
+        return False
+    used = yield Statement("get_used", (session_id,))
+    if not used:
+        raise SessionNotFoundError(session_id)
+    words = (usage.model, usage.provider, usage.base_url, usage.billing_mode)
+    counts = tuple(getattr(usage, name) for name in COUNTS)
+    costs = (usage.estimated_cost_usd, usage.actual_cost_usd, str(usage.cost_status))
+    source = (usage.cost_source, usage.pricing_version)
+    row = (usage.event_id, session_id, to_micros(usage.at), usage.task, *words, *counts, *costs, *source)
+    yield Statement("add_usage", row)
+    if usage.task == TURN:
+        *before, model, provider = used[0]
+        yield from _note_route(session_id, usage, model, provider)
+        after = _costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
+        status = usage.cost_status if before[2] is None else worse(before[2], usage.cost_status)
+        yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
+        yield from _count_in_entry(session_id, sum_of(usage), status, now)
+    return True
+
+
+def amend(
+    event_id: str, actual_cost_usd: float, source: tuple[str | None, str | None], now: datetime
+) -> Verb[bool]:
+    """Note what an event really cost; False if that was known already."""
+    known = yield Statement("usage_event", (event_id,))
+    if not known:
+        problem = f"event_id {event_id!r} was never counted, or its session is gone"
+        raise InvalidInputError(problem)
+    session_id, task, estimated, actual, status = known[0]
+    if actual is not None:
+        return False
+    yield Statement("price_usage", (actual_cost_usd, *source, event_id))
+    if task == TURN:
+        used = yield Statement("get_used", (session_id,))
+        statuses = yield Statement("statuses_of_turns", (session_id,))
+        settled = worse(*(row[0] for row in statuses))
+        costs = (*_costs(used[0], None, actual_cost_usd), str(settled))
+        yield Statement("add_used", (*(0 for _ in COUNTS), *costs, *source, session_id))
+        nanos = to_nanos(actual_cost_usd) - cost_nanos(status, estimated, actual)
+        yield from _count_in_entry(session_id, UsageSum(cost_nanos=nanos), settled, now)
+    return True
+
+
+def usage_of_session(session_id: str) -> Verb[SessionUsage]:
+    """What the session has used, by model and task."""
+    if not (yield Statement("session_exists", (session_id,))):
+        raise SessionNotFoundError(session_id)
+    rows = yield Statement("usage_of_session", (session_id,))
+    parts = [
+        ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
+        for model, provider, task, *sums in rows
+    ]
+    return SessionUsage(session_id=session_id, parts=ranked(parts))
+
+
+def spent(session_id: str, day: tuple[datetime, datetime]) -> Verb[Spent]:
+    """What the session has used, and on that day its owner and everybody."""
+    owners = yield Statement("owner_of_session", (session_id,))
+    if not owners:
+        raise SessionNotFoundError(session_id)
+    began, ends = map(to_micros, day)
+    session = yield Statement("spent_by_session", (session_id,))
+    person = yield Statement("spent_by_owner", (owners[0][0], began, ends))
+    everybody = yield Statement("spent_by_all", (began, ends))
+    return Spent(
+        session=used_in(session[0]),
+        person=used_in(person[0]),
+        day=used_in(everybody[0]),
+        day_began=day[0],
+        day_ends=day[1],
+    )
+
+
+def used_in(columns: Row) -> UsageSum:
+    """The sum in the columns of a row, in the order of its fields; of no events they are empty."""
+    return UsageSum(**dict(zip(UsageSum.__struct_fields__, (one or 0 for one in columns), strict=True)))
+
+
+def _note_route(session_id: str, usage: Usage, model: str | None, provider: str | None) -> Verb[None]:
+    """Write on the session what the first event tells; its row is large, so not again and again."""
+    if model is None and usage.model is not None:
+        yield Statement("set_model", (usage.model, session_id))
+    if provider is None and usage.provider is not None:
+        route = (usage.provider, usage.base_url, usage.billing_mode)
+        yield Statement("set_route", (*route, session_id))
+
+
+def _costs(before: Row, estimated: float | None, actual: float | None) -> tuple[float | None, ...]:
+    """Both sums of costs with one more event; None as long as no price is known."""
+    return tuple(
+        old if more is None else from_nanos(to_nanos(old) + to_nanos(more))
+        for old, more in zip(before[:2], (estimated, actual), strict=True)
+    )
+
+
+def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Verb[None]:
+    """Show the use on the entry that has the session, or keep it with the record of an ended one."""
+    entry = yield from load_by_session(session_id)
+    if entry is not None:
+        yield from put_unqueried(_counted(entry, more, status).evolve(now))
+        return
+    rows = yield Statement("get_session", (session_id,))
+    if rows[0][5] is not None:
+        text = archive(_counted(unarchive(rows[0][5]), more, status))
+        yield Statement("keep_entry", (text, session_id))
+
+
+def _counted(entry: SessionEntry, more: UsageSum, status: CostStatus) -> SessionEntry:
+    """What an imported entry has used before its first event stays as unknown as it was."""
+    known = status if more.events == 0 or entry.total_tokens == 0 else worse(entry.cost_status, status)
+    return counted(entry, more, known)
