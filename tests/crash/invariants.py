@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -267,13 +267,3 @@ def _check_hooks_were_called(home: Path, told: Told) -> None:
         ends = dict(connection.execute("SELECT session_id, ends FROM sessions WHERE ends > 0"))
     assert owed == (0,)
     assert {session: len(calls) for session, calls in told.hooks.items()} == ends
-
-
-def sampled(numbers: Iterable[int], count: int) -> list[int]:
-    """A few of the numbers: the first, the last, and some between them."""
-    every = list(numbers)
-    if len(every) <= count:
-        return every
-    if count == 1:
-        return [every[len(every) // 2]]
-    return sorted({every[round(n * (len(every) - 1) / (count - 1))] for n in range(count)})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 
@@ -11,15 +13,14 @@ from gateway_sessions.testing.crash import FAILPOINTS
 from tests.architecture.sources import dotted_name, modules
 from tests.crash.conftest import Forge
 from tests.crash.forge import Job, Mode, Outcome
-from tests.crash.invariants import sampled
 from tests.crash.workload import SCENARIOS
 
-PASSES = 1
-"""How many passes of each point are tried in a normal run."""
-CALLS = 3
-"""How many system calls, for each scenario and way of failing."""
+CALLS = 2
+"""How many system calls are tried in a normal run, for each scenario and way of failing."""
 TURNS = 3
 """How many turns of the event loop, for each scenario."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Its multiples keep away from each other, modulo 1, as well as those of any number."""
 WAYS = (Mode.KILL, Mode.TORN, Mode.EIO, Mode.FULL_ONCE, Mode.FULL_FROM)
 SOAK_SECONDS = 2 * 3600
 
@@ -40,29 +41,34 @@ def check(outcomes: Sequence[Outcome]) -> None:
     assert not broken, f"{len(broken)} of {len(outcomes)}:\n" + "\n".join(broken[:5])
 
 
-def at_points(whole: list[Outcome], most: int) -> list[Job]:
-    return [
-        Job(outcome.job.scenario, point=point, nth=nth)
-        for outcome in whole
-        for point, passes in sorted(outcome.passes.items())
-        for nth in sampled(range(1, passes + 1), most)
-    ]
+def at_some_points(whole: list[Outcome]) -> list[Job]:
+    """Each point once in each script that passes it; the modes of a script take turns."""
+    modes: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    for outcome in whole:
+        for point in outcome.passes:
+            modes[SCENARIOS[outcome.job.scenario].script, point].append(outcome)
+    chosen = [(key[1], modes[key][n % len(modes[key])]) for n, key in enumerate(sorted(modes))]
+    return [Job(one.job.scenario, point=point, nth=(one.passes[point] + 1) // 2) for point, one in chosen]
 
 
-def at_calls(whole: list[Outcome], most: int) -> list[Job]:
+def spread(last: int, count: int, number: int) -> list[int]:
+    """*count* places from 1 to *last*, far from each other; elsewhere for each *number*."""
+    return sorted({1 + int((step + number * GOLDEN % 1) * last / count) for step in range(count)})
+
+
+def at_some_calls(whole: list[Outcome]) -> list[Job]:
     return [
         Job(outcome.job.scenario, call=call, mode=way)
-        for outcome in whole
-        for shift, way in enumerate(WAYS)
-        for call in sampled(range(1 + shift, outcome.calls + 1), most)
+        for number, (outcome, way) in enumerate(product(whole, WAYS))
+        for call in spread(outcome.calls, CALLS, number)
     ]
 
 
-def at_turns(whole: list[Outcome], most: int) -> list[Job]:
+def at_some_turns(whole: list[Outcome]) -> list[Job]:
     return [
         Job(outcome.job.scenario, turn=turn)
-        for outcome in whole
-        for turn in sampled(range(1, outcome.turns), most)
+        for number, outcome in enumerate(whole)
+        for turn in spread(outcome.turns - 1, TURNS, number)
     ]
 
 
@@ -83,20 +89,20 @@ def test_every_failpoint_of_the_package_is_listed():
 
 
 def test_a_kill_at_any_failpoint_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
-    outcomes = forge.run(at_points(whole, PASSES))
+    outcomes = forge.run(at_some_points(whole))
     check(outcomes)
     assert {outcome.job.point for outcome in outcomes if outcome.died} == set(FAILPOINTS)
 
 
 def test_a_kill_in_any_turn_of_the_event_loop_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
-    outcomes = forge.run(at_turns(whole, TURNS))
+    outcomes = forge.run(at_some_turns(whole))
     check(outcomes)
     assert any(outcome.died for outcome in outcomes)
 
 
 @pytest.mark.usefixtures("faulty_system")
 def test_a_failing_system_call_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):
-    outcomes = forge.run(at_calls(whole, CALLS))
+    outcomes = forge.run(at_some_calls(whole))
     check(outcomes)
     assert any(outcome.died for outcome in outcomes)
     assert any(outcome.failures for outcome in outcomes)
@@ -107,7 +113,13 @@ def test_a_failing_system_call_loses_nothing_acknowledged(forge: Forge, whole: l
 def test_a_kill_at_every_pass_of_every_failpoint_loses_nothing_acknowledged(
     forge: Forge, whole: list[Outcome]
 ):
-    check(forge.run(at_points(whole, 1_000_000)))
+    jobs = [
+        Job(outcome.job.scenario, point=point, nth=nth)
+        for outcome in whole
+        for point, passes in outcome.passes.items()
+        for nth in range(1, passes + 1)
+    ]
+    check(forge.run(jobs))
 
 
 @pytest.mark.soak
@@ -115,7 +127,8 @@ def test_a_kill_at_every_pass_of_every_failpoint_loses_nothing_acknowledged(
 def test_a_kill_in_every_turn_of_the_event_loop_loses_nothing_acknowledged(
     forge: Forge, whole: list[Outcome]
 ):
-    check(forge.run(at_turns(whole, 1_000_000)))
+    jobs = [Job(outcome.job.scenario, turn=turn) for outcome in whole for turn in range(1, outcome.turns)]
+    check(forge.run(jobs))
 
 
 @pytest.mark.soak
@@ -124,4 +137,9 @@ def test_a_kill_in_every_turn_of_the_event_loop_loses_nothing_acknowledged(
 def test_each_system_call_can_fail_in_each_way_and_nothing_acknowledged_is_lost(
     forge: Forge, whole: list[Outcome]
 ):
-    check(forge.run(at_calls(whole, 1_000_000)))
+    jobs = [
+        Job(outcome.job.scenario, call=call, mode=way)
+        for outcome, way in product(whole, WAYS)
+        for call in range(1, outcome.calls + 1)
+    ]
+    check(forge.run(jobs))
