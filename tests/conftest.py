@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import is_hypothesis_test, settings
 
 # Functions that may block the loop although our code calls them, each with its reason. Keep it short.
 MAY_BLOCK = (
@@ -13,11 +14,28 @@ MAY_BLOCK = (
     ("zoneinfo/_common.py", "load_tzdata"),
 )
 
+# No deadline: how long an example takes says more about the machine than about the package.
+settings.register_profile("sample", settings(), max_examples=60, deadline=None)
+settings.register_profile("soak", settings(), max_examples=3000, deadline=None, derandomize=False)
+SOAK_SECONDS = 1800
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure the processes that run tests, and no process that a test starts: those die, and are timed."""
+    """Settle how much is tried, and which processes are measured."""
+    settings.load_profile("soak" if config.getoption("markexpr") == "soak" else "sample")
+    # Measure the processes that run tests, and none that a test starts: those are killed, and timed.
     if not config.getoption("numprocesses", None):
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a soak try every property with many more examples."""
+    if settings.get_current_profile_name() == "soak":
+        for item in items:
+            if is_hypothesis_test(getattr(item, "obj", None)) and not item.get_closest_marker("soak"):
+                item.add_marker(pytest.mark.soak)
+                item.add_marker(pytest.mark.timeout(SOAK_SECONDS))
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from gateway_sessions.config import Config, parse_config
@@ -94,7 +94,6 @@ def test_any_value_is_a_configuration_or_a_config_error(values: Any) -> None:
         assert_tells(found, lines=0)
 
 
-@settings(deadline=None)
 @given(shaped_like(KEYS))
 def test_any_values_under_the_right_keys_are_a_configuration_or_a_config_error(values: Any) -> None:
     found = read_mapping(values)
@@ -105,7 +104,6 @@ def test_any_values_under_the_right_keys_are_a_configuration_or_a_config_error(v
         assert resolved.policy == found.get_reset_policy("telegram", "dm")
 
 
-@settings(deadline=None)
 @given(shaped_like(KEYS))
 def test_a_file_says_what_a_mapping_says(values: Any) -> None:
     try:
@@ -154,7 +152,6 @@ SYNTAX = [
 FRAGMENTS = st.sampled_from([*KEYWORDS, *SYNTAX, "\t", "---", "%YAML 1.1", "<<"])
 
 
-@settings(deadline=None)
 @example("a: \x00", {})
 @example("\ufeffcache: {}", {})
 @example('"\\ud800": 1', {})
@@ -176,7 +173,6 @@ VARIABLES = [
 ]
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(VARIABLES) | ANY_TEXT.map("GATEWAY_SESSIONS__{}".format), ANY_TEXT | WORDS, max_size=4

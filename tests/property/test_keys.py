@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.entry_codec import check_stored_key
@@ -71,7 +71,6 @@ def pairs(draw: st.DrawFn) -> tuple[SessionSource, SessionSource]:
     return one, other
 
 
-@settings(max_examples=500, deadline=None)
 @given(pair=pairs(), isolation=flags)
 @example(
     pair=(
@@ -94,7 +93,6 @@ def test_two_sources_have_one_identity_exactly_if_they_are_in_one_conversation(p
     assert same_conversation(one, other, isolation) == same
 
 
-@settings(max_examples=300, deadline=None)
 @given(pair=pairs(), isolation=flags)
 def test_one_conversation_has_one_plain_key_and_one_owner(pair, isolation):
     one, other = pair
@@ -104,7 +102,6 @@ def test_one_conversation_has_one_plain_key_and_one_owner(pair, isolation):
             assert owner_of(one, isolation) == owner_of(other, isolation)
 
 
-@settings(max_examples=300, deadline=None)
 @given(pair=pairs(), isolation=flags)
 def test_nobody_s_plain_key_is_somebody_s_identity(pair, isolation):
     one, other = pair
@@ -112,14 +109,12 @@ def test_nobody_s_plain_key_is_somebody_s_identity(pair, isolation):
         assert session_key(other, isolation) != identity(one, isolation)
 
 
-@settings(max_examples=300, deadline=None)
 @given(one=sources, isolation=flags)
 def test_every_key_can_stand_in_sessions_json(one, isolation):
     for key in (session_key(one, isolation), identity(one, isolation)):
         assert check_stored_key(key) == key
 
 
-@settings(max_examples=300, deadline=None)
 @given(pair=pairs(), isolation=flags)
 def test_nobody_sees_a_private_session_of_somebody_else(pair, isolation):
     asking, asked = pair
@@ -128,7 +123,6 @@ def test_nobody_sees_a_private_session_of_somebody_else(pair, isolation):
         assert (asking.platform, asking.participant_id) == (asked.platform, asked.participant_id)
 
 
-@settings(max_examples=300, deadline=None)
 @given(pair=pairs(), isolation=flags)
 def test_nobody_sees_the_sessions_of_a_room_they_are_not_in(pair, isolation):
     asking, asked = pair

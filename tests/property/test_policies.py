@@ -10,7 +10,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.boundaries import first_instant, next_cron_boundary, next_daily_boundary
@@ -107,7 +107,6 @@ def hermes_reason(policy: SessionResetPolicy, updated_at: datetime, now: datetim
     return None
 
 
-@settings(max_examples=200, deadline=None)
 @given(policy=hermes_policies, last=instants, lag=lags)
 @example(policy=SessionResetPolicy(mode=ResetMode.IDLE), last=utc("2026-06-10"), lag=DAY)
 @example(policy=SessionResetPolicy(mode=ResetMode.IDLE), last=utc("2026-06-10"), lag=DAY + TICK)
@@ -119,7 +118,6 @@ def test_in_utc_the_rule_is_that_of_hermes(policy, last, lag):
     assert (due.reason if due else None) == hermes_reason(policy, last, last + lag)
 
 
-@settings(max_examples=200, deadline=None)
 @given(policy=policies, at=clocks, lag=lags, zone=zones)
 def test_a_reset_is_due_exactly_from_the_instant_that_next_reset_gives(policy, at, lag, zone):
     coming = next_reset(policy, at, zone)
@@ -132,13 +130,11 @@ def test_a_reset_is_due_exactly_from_the_instant_that_next_reset_gives(policy, a
         assert due is None or (coming is not None and due.at == coming.at)
 
 
-@settings(max_examples=200, deadline=None)
 @given(policy=policies, last=instants, back=st.timedeltas(timedelta(0), timedelta(days=900)), zone=zones)
 def test_nothing_is_due_at_or_before_the_last_interaction(policy, last, back, zone):
     assert reset_due(policy, At(last), last - back, zone) is None
 
 
-@settings(max_examples=200, deadline=None)
 @given(policy=policies, last=instants, later=st.timedeltas(timedelta(0), timedelta(days=9)), zone=zones)
 def test_an_interaction_never_makes_a_reset_come_sooner(policy, last, later, zone):
     """Stored instants are lower bounds because of this."""
@@ -147,7 +143,6 @@ def test_an_interaction_never_makes_a_reset_come_sooner(policy, last, later, zon
     assert first is None or second is None or first.at <= second.at
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     policy=policies,
     last=instants,
@@ -171,7 +166,6 @@ def test_a_boundary_that_has_passed_is_not_lost_by_messages_that_are_kept(policy
         assert at.deferred_boundary == (boundary if boundary <= at.last_interaction_at else None)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     policy=policies, at=clocks, lag=lags, zone=zones, grace=st.integers(0, 5000), hours=st.integers(-1, 90)
 )
@@ -198,7 +192,6 @@ def test_fingerprints_are_equal_exactly_when_policies_are(one, other):
     assert SessionResetPolicy.from_dict(one.to_dict()) == one
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     local=instants.map(lambda instant: instant.replace(tzinfo=None)),
     step=st.timedeltas(timedelta(0), DAY),
@@ -220,7 +213,6 @@ moves = st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     minutes=minutes_named,
     hours=hours_named,

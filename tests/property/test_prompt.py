@@ -5,7 +5,7 @@ import re
 import unicodedata
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.context import HomeChannel, build_session_context, build_session_context_prompt
@@ -47,7 +47,6 @@ def prompt_of(source, homes, *, shared=False, **options):
     return build_session_context_prompt(context, **options)
 
 
-@settings(deadline=None)
 @given(
     platform=PLATFORMS,
     chat_type=CHAT_TYPES,
@@ -100,7 +99,6 @@ def canaries(draw):
     return source, home
 
 
-@settings(deadline=None)
 @given(canaries(), st.booleans())
 def test_no_id_of_a_redacted_source_is_anywhere_in_the_prompt(found, shared):
     source, home = found
@@ -116,7 +114,6 @@ def test_no_id_of_a_redacted_source_is_anywhere_in_the_prompt(found, shared):
             assert raw not in unescaped
 
 
-@settings(deadline=None)
 @given(canaries())
 def test_redaction_never_changes_the_lines_of_the_prompt(found):
     source, home = found
@@ -125,7 +122,6 @@ def test_redaction_never_changes_the_lines_of_the_prompt(found):
     assert len(redacted.splitlines()) == len(plain.splitlines()) + 1
 
 
-@settings(deadline=None)
 @given(ANYTHING)
 def test_an_inert_value_is_one_bounded_line_of_json(text):
     shown = inert(text)
@@ -134,7 +130,6 @@ def test_an_inert_value_is_one_bounded_line_of_json(text):
     assert inert(json.loads(shown)) == shown
 
 
-@settings(deadline=None)
 @given(ANYTHING, ANYTHING)
 def test_nobody_can_write_a_line_in_the_name_of_another(name, text):
     first, *rest = attributed(name, text).split("\n")
@@ -145,7 +140,6 @@ def test_nobody_can_write_a_line_in_the_name_of_another(name, text):
         assert not re.match(r"\s*\[[^\]]*\] ", line)
 
 
-@settings(deadline=None)
 @given(ANYTHING | st.text(max_size=MAX_TITLE + 5))
 def test_a_clean_title_is_clean_already(text):
     try:
@@ -165,7 +159,6 @@ TITLES = st.one_of(
 ).map(lambda title: title[:MAX_TITLE].strip())
 
 
-@settings(deadline=None)
 @given(TITLES, st.sets(TITLES, max_size=8))
 def test_the_next_title_is_free_clean_and_of_the_same_lineage(title, taken):
     following = next_title(title, taken)

@@ -559,7 +559,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 HEALTH = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 StoreMachine.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=HEALTH
+    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=HEALTH
 )
 TestStore = pytest.mark.timeout(600)(StoreMachine.TestCase)
 

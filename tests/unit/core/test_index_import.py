@@ -6,7 +6,7 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.index_import import Continuation, plan_import
@@ -141,7 +141,6 @@ class TestOwners:
         assert lanes["a"].owner.startswith("lane:")
 
 
-@settings(max_examples=100)
 @given(
     found=st.lists(
         st.tuples(st.sampled_from("abcdef"), st.sampled_from(["s1", "s2", "s3"]), st.integers(0, 3)),

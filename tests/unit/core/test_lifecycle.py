@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -298,7 +298,6 @@ windows = st.sampled_from([None, HOUR, 5 * MINUTE])
 
 
 class TestDueInstant:
-    @settings(max_examples=300, deadline=None)
     @given(one=entries, policy=modes, freshness=windows, later=st.timedeltas(timedelta(0), timedelta(days=4)))
     def test_no_session_ends_by_itself_before_its_instant(self, one, policy, freshness, later):
         stored = scheduled(one, policy, freshness)
@@ -308,7 +307,6 @@ class TestDueInstant:
             assert stored.due_at is not None
             assert stored.due_at <= now
 
-    @settings(max_examples=300, deadline=None)
     @given(one=entries, policy=modes, later=st.timedeltas(timedelta(0), timedelta(days=3)))
     def test_an_interaction_never_brings_the_instant_before_the_stored_one(self, one, policy, later):
         """Touches do not rewrite it, so it has to stay a lower bound."""
@@ -322,7 +320,6 @@ class TestDueInstant:
         due = due_instant(moved, resolved(policy), FRESHNESS)
         assert due is None or (stored.due_at is not None and stored.due_at <= due)
 
-    @settings(max_examples=200, deadline=None)
     @given(one=entries, policy=modes, freshness=windows)
     def test_at_its_instant_an_active_session_without_grace_ends(self, one, policy, freshness):
         stored = scheduled(one, policy, freshness)
@@ -462,7 +459,6 @@ class TestBoundaries:
         stored = scheduled(entry(NOON, deferred_boundary=FOUR), NEVER)
         assert plan_access(stored, rules(NEVER, NOON + MINUTE)) == Keep(None)
 
-    @settings(max_examples=100, deadline=None)
     @given(
         steps=st.lists(
             st.tuples(

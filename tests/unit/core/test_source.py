@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.source import MAX_IDENTIFIER, MAX_NAME, Platform, SessionSource
@@ -232,7 +232,6 @@ sources = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(one=sources)
 def test_a_source_that_was_accepted_is_read_back_as_it_was(one):
     read = SessionSource.from_dict(one.to_dict())
