@@ -60,7 +60,7 @@ async def flip_bits(home: Path, name: str, times: int) -> list[dict[str, str] | 
 
 
 @pytest.mark.parametrize(
-    "times", [40, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
+    "times", [20, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
 )
 async def test_a_flipped_bit_in_the_index_changes_no_session(home: Path, times: int):
     before = await sessions(home)
@@ -68,7 +68,7 @@ async def test_a_flipped_bit_in_the_index_changes_no_session(home: Path, times: 
 
 
 @pytest.mark.parametrize(
-    "times", [40, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
+    "times", [20, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
 )
 async def test_a_flipped_bit_in_the_database_is_never_an_error_that_nobody_expects(home: Path, times: int):
     outcomes = await flip_bits(home, "sessions.db", times)

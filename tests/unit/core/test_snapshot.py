@@ -237,9 +237,10 @@ def test_a_truncated_file_is_never_taken_for_a_whole_one():
             assert content.entries == ENTRIES[: len(content.entries)]
 
 
-def test_a_truncated_file_of_hermes_shows_that_it_is_not_whole():
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=[pytest.mark.soak, pytest.mark.timeout(120)])])
+def test_a_truncated_file_of_hermes_shows_that_it_is_not_whole(step: int):
     raw = hermes_file("marked").rstrip()
-    for length in range(1, len(raw), 7):
+    for length in range(1, len(raw), step):
         if content := read_or_refuse(raw[:length]):
             assert content.damaged
 
