@@ -78,10 +78,12 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import AliasResolver, Clock
 from gateway_sessions.runtime.aliases import CachedAliases, WhatsAppAliasFiles
+from gateway_sessions.runtime.control import Control, OwnerStatus
 from gateway_sessions.runtime.explain import Explanation
 from gateway_sessions.runtime.hooks import Hook, SessionFinalized
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.restart import StartReport
+from gateway_sessions.runtime.seat import Seat, connect
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
@@ -103,6 +105,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "ConfigProblem",
+    "Control",
     "ControlError",
     "CostStatus",
     "EndReason",
@@ -125,6 +128,7 @@ __all__ = [
     "MessageWindow",
     "ModelUsage",
     "NothingToUndoError",
+    "OwnerStatus",
     "Platform",
     "Relation",
     "Require",
@@ -134,6 +138,7 @@ __all__ = [
     "Role",
     "SchemaTooNewError",
     "Scope",
+    "Seat",
     "SessionBusyError",
     "SessionCandidate",
     "SessionContext",
@@ -171,6 +176,7 @@ __all__ = [
     "build_session_context",
     "build_session_context_prompt",
     "build_session_key",
+    "connect",
     "is_shared_multi_user_session",
     "load_config",
     "next_reset",

@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 _LENGTH: Final = struct.Struct(">I")
 _NOTHING: Final = msgspec.Raw(b"{}")
+_NULL: Final = msgspec.Raw(b"null")
 
 
 class Greeting(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +63,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of a request: a result, unless there is a failure."""
 
-    result: msgspec.Raw | None = None
+    result: msgspec.Raw = _NULL
     failure: Failure | None = None
 
 
@@ -115,7 +116,8 @@ def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind, dec_hook=_revived)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = f"not a {kind.__name__ if isinstance(kind, type) else kind} as expected: {error}"
+        name = getattr(kind, "__name__", str(kind))
+        problem = f"not a {name} as expected: {error}"
         raise InvalidInputError(problem) from error
 
 
@@ -152,7 +154,9 @@ def _plain(value: object) -> object:
 
 
 def _revived(kind: type[Any], value: Any) -> Any:
-    if kind is tzinfo:
+    if kind is object:
+        return value
+    if issubclass(kind, tzinfo):
         return zone_named(value)
     problem = f"{kind.__name__} does not travel"
     raise TypeError(problem)

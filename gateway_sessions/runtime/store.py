@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -34,6 +35,7 @@ from gateway_sessions.errors import InvalidInputError, SnapshotError, StorageErr
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
 from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.control import Control
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
@@ -63,6 +65,7 @@ class SessionStore(Resource):
         self._clock = clock
         self._options = options
         self._opened: Parts | None = None
+        self._control: Control | None = None
         self._cache: LRUCache[str, SessionEntry] = LRUCache(config.cache.entries)
         self._isolation = Isolation(
             group_sessions_per_user=config.group_sessions_per_user,
@@ -83,6 +86,7 @@ class SessionStore(Resource):
     ) -> SessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
+        It is told so: its `drain_requested` is set, and it decides itself when it ends.
         *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
         """
         options = StoreOptions(
@@ -106,6 +110,19 @@ class SessionStore(Resource):
     def watcher(self) -> ExpiryWatcher:
         """The duty that ends sessions nobody writes to."""
         return self._parts.watcher
+
+    @property
+    def control(self) -> Control:
+        """Where other programs ask this one to act."""
+        if self._control is None:
+            self._check_running()
+        assert self._control is not None  # noqa: S101 -- running means opened
+        return self._control
+
+    @property
+    def drain_requested(self) -> asyncio.Event:
+        """Set when another process would like to take over; this one ends when it sees fit."""
+        return self.control.drain_requested
 
     @property
     def started(self) -> StartReport:
@@ -305,8 +322,11 @@ class SessionStore(Resource):
             cache=self._cache,
         )
         self._opened = await assembly.run(tasks, cleanup)
+        self._control = Control(self.home, self._opened.context.db, self._clock, self)
+        await self._control.start(tasks, cleanup)
 
     async def _finish(self) -> None:
+        await self.control.finish()
         if self._parts.snapshot is not None:
             # A file that cannot be written has been reported, and the database has everything.
             with suppress(SnapshotError):

@@ -20,6 +20,7 @@ from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
+from gateway_sessions.storage.drivers.sqlite_reader import SqliteReader
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
@@ -72,6 +73,12 @@ class SessionDB(SessionRowMethods, TranscriptMethods, UsageMethods, Resource):
         )
         return cls(path, driver, clock or SystemClock(), wait=wait, allow_network=allow_network)
 
+    @classmethod
+    def open_reader(cls, url_or_path: str | Path, *, clock: Clock | None = None) -> SessionDB:
+        """The same database, which another process may own, for reading only: whatever writes is refused."""
+        path = database_path(url_or_path)
+        return _ReadingDB(path, SqliteReader(path), clock or SystemClock(), wait=0, allow_network=True)
+
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable."""
         self._check_running()
@@ -118,6 +125,13 @@ class SessionDB(SessionRowMethods, TranscriptMethods, UsageMethods, Resource):
         self.entry_ids = itertools.count(self.opening.epoch << EPOCH_BITS)
         self._counted_from = self.opening.generation + (not self.opening.settled)
         self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
+
+
+class _ReadingDB(SessionDB):
+    """Owns nothing, and leaves everything as it is."""
+
+    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        await self._driver.start(tasks, cleanup)
 
 
 def database_path(url_or_path: str | Path) -> Path:

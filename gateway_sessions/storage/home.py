@@ -18,6 +18,7 @@ from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, Uns
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.atomic_file import sweep_temporaries, write_atomically
+from gateway_sessions.storage.control_client import ask_to_drain
 from gateway_sessions.storage.in_thread import in_thread
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ LOCK_FILE: Final = "sessions.lock"
 OWNER_FILE: Final = "sessions.owner.json"
 MOUNTS: Final = Path("/proc/self/mountinfo")
 POLL_SECONDS: Final = 0.05
+ASK_SECONDS: Final = 2.0
+"""How long an owner may take to hear that somebody waits for it."""
 MOUNT_POINT: Final = 4
 """The place of the mount point in a line of mountinfo."""
 
@@ -92,14 +95,16 @@ def network_filesystem(path: Path, mountinfo: str) -> str | None:
 async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerator[None]:
     """Own the home until the end of the block. Another owner is waited for up to *wait* seconds.
 
+    It is told that somebody waits, and decides itself when it ends.
     The lock belongs to an open file: it ends with this process, however that ends, and nobody can steal it.
     """
     lock = await in_thread(partial(_lock_of, home))
-    waited = 0.0
+    waited, asked = 0.0, False
     try:
         while not await in_thread(partial(_try_to_own, lock, home, clock)):
             if waited >= wait:
                 raise StoreBusyError(str(home), await in_thread(partial(describe_owner, home)))
+            asked = asked or await ask_to_drain(home, seconds=min(wait, ASK_SECONDS))
             await clock.sleep(POLL_SECONDS)
             waited += POLL_SECONDS
         yield

@@ -38,7 +38,7 @@ def prepare(
     connection: sqlite3.Connection, path: Path, known: Sequence[Migration], *, synchronous: str
 ) -> None:
     """Claim the file or check that it is ours, set it up, and take the migrations that are due."""
-    found = _inspect(connection, path)
+    found = inspect(connection, path)
     due = plan_migrations(str(path), found, known)
     _configure(connection, path, synchronous)
     if found is not None and due:
@@ -57,7 +57,8 @@ def statements(script: str) -> Iterator[str]:
             pending = ""
 
 
-def _inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
+def inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
+    """The version of the file's schema; None if it is empty; `ForeignDatabaseError` if it is not ours."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application_id == APPLICATION_ID:

@@ -1,0 +1,113 @@
+"""A seat at somebody else's store: read it directly, and act through whoever owns it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.config import Config
+from gateway_sessions.core.control_frames import encode
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.errors import InvalidInputError, StoreBusyError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.control import Control, OwnerStatus
+from gateway_sessions.runtime.opening import DATABASE_FILE
+from gateway_sessions.runtime.operations import Operation, operation, part_that_offers
+from gateway_sessions.runtime.store import PAGE, SessionStore
+from gateway_sessions.storage.control_client import connected
+from gateway_sessions.storage.database import SessionDB, database_path
+from gateway_sessions.storage.verbs import entries, reading
+
+SECONDS: Final = 30.0
+OPENING_SECONDS: Final = 5.0
+"""How long a store may be owned by somebody who cannot be asked, because it is just opening or closing it."""
+RETRY_SECONDS: Final = 0.1
+
+HOLDERS: Final[dict[str, Any]] = {"control": Control, "store": SessionStore, "db": SessionDB}
+"""The classes of the parts that carry operations out."""
+
+
+class Seat:
+    """What a command line or a dashboard works with. Made by `connect`."""
+
+    def __init__(self, home: Path, config: Config, clock: Clock, db: SessionDB) -> None:
+        self.home = home
+        self.db = db
+        """The database, for reading only."""
+        self._config = config
+        self._clock = clock
+
+    async def get_session(self, session_key: str) -> SessionEntry | None:
+        """The lane's entry as it is, read directly."""
+        return await self.db.read(partial(entries.load, session_key))
+
+    async def list_sessions(
+        self, *, scope: Scope, limit: int = PAGE, after: SessionEntry | None = None
+    ) -> list[SessionEntry]:
+        """What *scope* may see, the latest written first, read directly."""
+        if limit < 1:
+            problem = f"limit = {limit} must be 1 or more"
+            raise InvalidInputError(problem)
+        return await self.db.read(partial(reading.list_entries, scope, None, after, limit))
+
+    async def owner(self) -> OwnerStatus | None:
+        """How the process is that has the store open; None if there is none that can be asked."""
+        asked = operation(Control, "status")
+        async with connected(self.home) as owner:
+            if owner is None:
+                return None
+            status: OwnerStatus = await owner.ask("status", {}, asked.returns, seconds=SECONDS)
+            return status
+
+    async def do(self, name: str, /, *, seconds: float = SECONDS, **parameters: Any) -> Any:
+        """Carry out an operation by its name: through the owner, or, if there is none, as the owner.
+
+        The result is what the method of that name returns, and so are its errors.
+        """
+        part = part_that_offers(name)
+        asked = operation(HOLDERS[part], name)
+        arguments = asked.checked(encode(parameters))
+        until = anyio.current_time() + min(seconds, OPENING_SECONDS)
+        while True:
+            async with connected(self.home) as owner:
+                if owner is not None:
+                    return await owner.ask(name, parameters, asked.returns, seconds=seconds)
+            try:
+                return await self._as_owner(part, asked, arguments)
+            except StoreBusyError:
+                if anyio.current_time() > until:
+                    raise
+                await anyio.sleep(RETRY_SECONDS)
+
+    async def _as_owner(self, part: str, asked: Operation, arguments: dict[str, Any]) -> Any:
+        async with SessionStore.open(self.home, self._config, clock=self._clock) as store:
+            parts: dict[str, Any] = {"control": store.control, "store": store, "db": store.db}
+            return await getattr(parts[part], asked.name)(**arguments)
+
+
+@asynccontextmanager
+async def connect(
+    home: str | Path, config: Config | None = None, *, clock: Clock | None = None
+) -> AsyncGenerator[Seat]:
+    """A seat at the store in *home*, whoever owns it: enter it with `async with`.
+
+    *config* has to be the one that the store is opened with: where there is no owner, it is opened with it.
+    """
+    where = _absolute(home)
+    settings = config or Config()
+    url = settings.sessiondb.url
+    database = database_path(url) if url is not None else where / DATABASE_FILE
+    time = clock or SystemClock()
+    async with SessionDB.open_reader(database, clock=time) as db:
+        yield Seat(where, settings, time, db)
+
+
+def _absolute(home: str | Path) -> Path:
+    return Path(home).expanduser().absolute()

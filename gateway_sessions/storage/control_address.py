@@ -1,0 +1,96 @@
+"""Where the owner of a home listens: in it, or, if its path is too long for a socket, where a note says.
+
+The system bounds the path of a socket to about a hundred bytes. A longer home has its socket in a directory
+of this user's own, below the one the system gives to running programs, and a note in the home with its path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import stat
+import struct
+import sys
+from pathlib import Path
+from typing import Final
+
+from platformdirs import user_runtime_path
+
+from gateway_sessions.errors import UnsupportedStorageError
+from gateway_sessions.storage.atomic_file import read_all, write_atomically
+
+SOCKET_FILE: Final = "sessions.sock"
+NOTE_FILE: Final = "sessions.sock.path"
+LONGEST_PATH: Final = 103
+"""In bytes; macOS has room for a few less than Linux."""
+HAS_SOCKETS: Final = hasattr(socket, "AF_UNIX") and sys.platform != "win32"
+
+_LINUX: Final = struct.Struct("3i")
+_BSD: Final = struct.Struct("2I")
+
+
+def prepare_address(home: Path) -> Path:
+    """A path at which a socket for *home* can be bound; what an earlier owner left there is taken away."""
+    if not HAS_SOCKETS:
+        raise UnsupportedStorageError(str(home), "cannot have a control socket on this platform")
+    near = home / SOCKET_FILE
+    place = near
+    if len(os.fsencode(near)) > LONGEST_PATH:
+        place = _far_from(home)
+        write_atomically(home / NOTE_FILE, os.fsencode(place))
+    else:
+        (home / NOTE_FILE).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(place.lstat().st_mode):
+            raise UnsupportedStorageError(str(place), "is in the way of the control socket; remove it")
+        place.unlink()
+    return place
+
+
+def find_address(home: Path) -> Path | None:
+    """Where the owner of *home* listens, if it does."""
+    if not HAS_SOCKETS:
+        return None
+    note = read_all(home / NOTE_FILE)
+    place = home / SOCKET_FILE if note is None else Path(os.fsdecode(note))
+    return place if place.is_socket() else None
+
+
+def forget_address(home: Path, place: Path) -> None:
+    """Nobody listens there any more."""
+    with contextlib.suppress(OSError):
+        place.unlink(missing_ok=True)
+        (home / NOTE_FILE).unlink(missing_ok=True)
+
+
+def may_talk(connection: socket.socket) -> bool:
+    """Whether the program at the other end runs as this user, or as root."""
+    return _peer(connection) in {0, os.geteuid()}
+
+
+def _peer(connection: socket.socket) -> int:
+    """The user of the other end. Where the system does not tell, the modes of the files alone must do."""
+    if hasattr(socket, "SO_PEERCRED"):
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _LINUX.size)
+        return int(_LINUX.unpack(told)[1])
+    if sys.platform == "darwin":  # pragma: no cover -- the option of another system
+        level, option = 0, 1
+        return int(_BSD.unpack_from(connection.getsockopt(level, option, 128))[1])
+    return os.geteuid()  # pragma: no cover -- systems without either
+
+
+def _far_from(home: Path) -> Path:
+    """A socket of a short path that belongs to *home* and to this user only."""
+    directory = user_runtime_path("gateway-sessions")
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = directory.lstat()
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
+    place = directory / f"{name}.sock"
+    if not private or len(os.fsencode(place)) > LONGEST_PATH:
+        raise UnsupportedStorageError(
+            str(directory), "is no private directory with a short path, so there is no control socket"
+        )
+    return place

@@ -1,0 +1,60 @@
+"""A SQLite file that another process may own: read, and nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import NoReturn
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions.errors import StorageError, StorageUnavailableError
+from gateway_sessions.ports import Statement, VerbFactory
+from gateway_sessions.storage.drivers.sqlite import ENGINE, READERS, SqliteDriver, T
+from gateway_sessions.storage.drivers.sqlite_errors import translate
+from gateway_sessions.storage.drivers.sqlite_schema import check_library, inspect
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.migrations import plan_migrations
+from gateway_sessions.storage.queries import load_migrations, load_queries
+
+
+class SqliteReader(SqliteDriver):
+    """Runs reading verbs. It takes no lock that the owner would wait for, and never checkpoints."""
+
+    async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Open the file as it is and begin to serve; *cleanup* closes everything again."""
+        check_library()
+        cleanup.callback(self._refuse_waiting)
+        self._queries = await in_thread(partial(load_queries, ENGINE))
+        await in_thread(partial(load_migrations, ENGINE))
+        readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
+        try:
+            await readers[0].call(self._check)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise translate(error, str(self._path)) from error
+        cleanup.callback(self._stop)
+        self._serving = True
+        for worker in readers:
+            tasks.start_soon(worker.run)
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Nothing can be written here."""
+        self._refuse()
+
+    async def change(self, statement: Statement) -> int:
+        """Nothing can be changed here."""
+        self._refuse()
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Make sure that this program understands what it is about to read."""
+        path = str(self._path)
+        found = inspect(connection, self._path)
+        if found is None:
+            raise StorageUnavailableError(path, "is empty; its owner has not made the store yet")
+        if plan_migrations(path, found, load_migrations(ENGINE)):
+            problem = "was written by an older version; open the store once to bring it up to date"
+            raise StorageUnavailableError(path, problem)
+
+    def _refuse(self) -> NoReturn:
+        raise StorageError(str(self._path), "was opened for reading; ask its owner to change something")
