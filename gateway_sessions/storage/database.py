@@ -23,7 +23,10 @@ from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
 from gateway_sessions.storage.drivers.sqlite_reader import SqliteReader
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.methods.lineage import LineageMethods
+from gateway_sessions.storage.methods.listing import ListingMethods
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
+from gateway_sessions.storage.methods.titles import TitleMethods
 from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.methods.usage import UsageMethods
 from gateway_sessions.storage.verbs import meta
@@ -37,7 +40,9 @@ LARGEST_GENERATION: Final = 1 << 62
 """No more than this is believed of a file: there must be room to count on."""
 
 
-class SessionDB(SessionRowMethods, TranscriptMethods, UsageMethods, Resource):
+class SessionDB(
+    SessionRowMethods, TranscriptMethods, LineageMethods, TitleMethods, ListingMethods, UsageMethods, Resource
+):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
 
     def __init__(

@@ -87,10 +87,6 @@ class SessionRowMethods(VerbRunner):
         """Keep a session whatever retention says, or do so no longer."""
         await self._change("set_session_pinned", session_id, int(pinned))
 
-    async def set_session_archived(self, session_id: str, *, archived: bool = True) -> None:
-        """Leave a session out of lists, or do so no longer."""
-        await self._change("set_session_archived", session_id, int(archived))
-
     async def message_count(self, session_id: str, *, include_hidden: bool = False) -> int:
         """How many messages are part of the conversation, or with *include_hidden* are stored at all."""
         return await self.read(

@@ -12,6 +12,7 @@ from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs import titles
 from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.entries import load, load_by_session, put, put_unqueried, unarchive
 from gateway_sessions.storage.verbs.succession import (
@@ -209,6 +210,7 @@ def _take_over(change: Change, old: SessionEntry, was: SessionEntry, target_id: 
 def _reopen(
     change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
 ) -> Verb[SessionEntry]:
+    yield from titles.make_room(entry.session_id, entry.owner)
     yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))
     written = yield from put(change.scheduled(entry))

@@ -23,6 +23,7 @@ class Actor(StrEnum):
     """Who made a change, for the transition log."""
 
     PERSON = "person"
+    AGENT = "agent"
     POLICY = "policy"
     WATCHER = "watcher"
     RECOVERY = "recovery"
@@ -36,6 +37,7 @@ class LaneEvent(StrEnum):
     CREATED = "created"
     IMPORTED = "imported"
     PRUNED = "pruned"
+    COMPRESSED = "compressed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

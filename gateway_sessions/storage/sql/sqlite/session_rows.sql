@@ -59,10 +59,6 @@ UPDATE sessions SET model = ?, model_config = coalesce(?, model_config) WHERE se
 -- Whether it is kept whatever retention says.
 UPDATE sessions SET pinned = ? WHERE session_id = ?
 
--- name: set_session_archived
--- Whether lists leave it out.
-UPDATE sessions SET archived = ? WHERE session_id = ?
-
 -- name: stored_messages_of_session
 -- How many messages are part of the conversation, and how many are stored.
 SELECT message_count, last_seq FROM totals WHERE session_id = ?

@@ -13,9 +13,12 @@ ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN extra TEXT;
 
-CREATE UNIQUE INDEX sessions_by_title ON sessions (owner, title) WHERE title IS NOT NULL;
+CREATE UNIQUE INDEX sessions_by_title ON sessions (title, owner) WHERE title IS NOT NULL;
 CREATE UNIQUE INDEX sessions_continuation ON sessions (parent_session_id) WHERE relation = 'continuation';
 CREATE INDEX sessions_by_owner ON sessions (owner);
+CREATE INDEX sessions_by_source ON sessions (source);
+CREATE INDEX sessions_by_start ON sessions (started_at, session_id);
+CREATE INDEX sessions_archived ON sessions (archived) WHERE archived = 1;
 
 -- What a session's messages and its use add up to: written with every message, so it has rows of its own.
 CREATE TABLE totals (

@@ -1,0 +1,193 @@
+"""Lists of sessions, page by page: each conversation once, as the session that goes on today."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session_record import Relation
+from gateway_sessions.core.session_summary import SessionSummary
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import lineage
+from gateway_sessions.storage.verbs.titles import in_scope
+
+BEFORE_ALL: Final = (1 << 62, "")
+FEW: Final = 5_000
+"""So many sessions are sorted faster than all others are walked past."""
+RELATION: Final = 10
+END_REASON: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which sessions are asked for."""
+
+    scope: Scope
+    source: str | None = None
+    exclude_sources: tuple[str, ...] = ()
+    archived: bool | None = False
+    min_message_count: int = 0
+    text: str | None = None
+    """To be found in the title, the preview, the id or the source."""
+    every_session: bool = False
+    """Whether each session of a line stands for itself."""
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """The parameters that choose by what the whole line has in common."""
+        archived = None if self.archived is None else int(self.archived)
+        excluded = msgspec.json.encode(self.exclude_sources).decode()
+        return (self.source, self.source, excluded, archived, archived, *in_scope(self.scope))
+
+    @property
+    def continued(self) -> tuple[Any, ...]:
+        """The parameters that choose by what goes on elsewhere."""
+        return (int(self.every_session), *in_scope(self.scope))
+
+    @property
+    def says(self) -> tuple[Any, ...]:
+        """The parameters that choose by what is shown of a session."""
+        return (self.min_message_count, int(self.text is not None), *_patterns(self.text or ""))
+
+
+def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
+    """Conversations, the latest active first, behind the one that ended the page before."""
+    drivers = yield from _few(wanted)
+    name = "list_recent" if drivers is None else "list_recent_of_few"
+    found: list[SessionSummary] = []
+    position = (to_micros(after.last_active), after.session_id) if after is not None else BEFORE_ALL
+    while len(found) < limit:
+        chosen = (*(drivers or ()), *position, *wanted.kind, *wanted.continued, *wanted.says)
+        room = limit - len(found)
+        rows = yield Statement(name, (*chosen, room))
+        for row in rows:
+            shown = yield from _at_root(row, wanted)
+            if shown is not None:
+                found.append(shown)
+            position = (row[4], row[0])
+        if len(rows) < room:
+            break
+    return found
+
+
+def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
+    """Conversations, the latest begun first, behind the one that ended the page before."""
+    found: list[SessionSummary] = []
+    position = (to_micros(after.started_at), after.lineage_root) if after is not None else BEFORE_ALL
+    while len(found) < limit:
+        chosen = (*position, *wanted.kind, *wanted.continued, *wanted.says)
+        room = limit - len(found)
+        rows = yield Statement("list_begun", (*chosen, room))
+        for row in rows:
+            shown = yield from _at_tip(row, wanted)
+            if shown is not None:
+                found.append(shown)
+            position = (row[5], row[0])
+        if len(rows) < room:
+            break
+    return found
+
+
+def by_id(text: str, scope: Scope, limit: int) -> Verb[list[SessionSummary]]:
+    """Sessions whose id is the text, begins with it, or holds it, in this order."""
+    wanted = text.strip()
+    if not wanted:
+        return []
+    middle, beginning = f"%{_escaped(wanted)}%", f"{_escaped(wanted)}%"
+    rows = yield Statement("list_by_id", (middle, *in_scope(scope), wanted, beginning, limit))
+    found: list[SessionSummary] = []
+    for row in rows:
+        shown = yield from _at_root(row, Wanted(scope=scope))
+        found.append(shown or _summary(row))
+    return found
+
+
+def _few(wanted: Wanted) -> Verb[tuple[Any, ...] | None]:
+    """By what the few sessions are found that come into question; None if there are many."""
+    _, owners, session_key = in_scope(wanted.scope)
+    if not wanted.scope.sees_everything:
+        rows = yield Statement("few_of_owners", (owners, session_key, FEW))
+        if rows[0][0] < FEW:
+            return owners, session_key, None, 0
+    if wanted.archived:
+        rows = yield Statement("few_archived", (FEW,))
+        if rows[0][0] < FEW:
+            return "[]", None, None, 1
+    if wanted.source is not None:
+        rows = yield Statement("few_of_source", (wanted.source, FEW))
+        if rows[0][0] < FEW:
+            return "[]", None, wanted.source, 0
+    return None
+
+
+def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
+    """The session in the place of the one that its conversation began with; None if that is a sub-agent's."""
+    if row[RELATION] != Relation.CONTINUATION:
+        return _summary(row)
+    line = yield from lineage.line(row[0])
+    before = line[: [link.session_id for link in line].index(row[0])]
+    if any(link.relation == Relation.DELEGATE for link in before):
+        return None
+    root = None
+    for link in [] if wanted.every_session else reversed(before):
+        if not link.visible(wanted.scope):
+            break
+        root = link
+    return _summary(row, root)
+
+
+def _at_tip(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
+    """The session that a conversation goes on in today, if it says what is looked for."""
+    if wanted.every_session:
+        return (yield from _at_root(row, wanted))
+    if row[END_REASON] != EndReason.COMPRESSION:
+        return _summary(row)
+    tip = yield from lineage.visible_tip(row[0], wanted.scope)
+    rows = yield Statement("list_one", (tip, *wanted.says))
+    return _summary(rows[0], lineage.Link(row[0], started_at=row[5])) if rows else None
+
+
+def _summary(row: Row, root: lineage.Link | None = None) -> SessionSummary:
+    session_id, source, title, preview, last_active, started_at, owner, key, user, parent, relation, *rest = (
+        row
+    )
+    ended_at, end_reason, model, pinned, archived, *counters = rest
+    return SessionSummary(
+        session_id,
+        source,
+        title,
+        preview,
+        from_micros(last_active),
+        from_micros(started_at if root is None else root.started_at),
+        session_id if root is None else root.session_id,
+        owner,
+        key,
+        user,
+        parent,
+        None if relation is None else Relation(relation),
+        None if ended_at is None else from_micros(ended_at),
+        end_reason,
+        model,
+        bool(pinned),
+        bool(archived),
+        *counters,
+    )
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    """What the id, the source, the title and the preview are compared with.
+
+    A database knows upper and lower case of Latin letters at best, so other letters are tried in both.
+    """
+    plain = f"%{_escaped(text)}%"
+    cases = tuple(f"%{_escaped(one)}%" for one in (text.lower(), text.upper(), text.title()))
+    return (plain, plain, *cases, *cases)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")
