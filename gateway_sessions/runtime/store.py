@@ -326,7 +326,8 @@ class SessionStore(Resource):
         await self._control.start(tasks, cleanup)
 
     async def _finish(self) -> None:
-        await self.control.finish()
+        if self._control is not None:
+            await self._control.finish()
         if self._parts.snapshot is not None:
             # A file that cannot be written has been reported, and the database has everything.
             with suppress(SnapshotError):
