@@ -207,11 +207,11 @@ class SessionBusyError(GatewaySessionsError):
 
 
 class NothingToUndoError(GatewaySessionsError):
-    """The lane has no earlier session that a reset took away, or it lives elsewhere now."""
+    """A lane has no earlier session that a reset took away, or a session no turns that were taken back."""
 
-    def __init__(self, session_key: str, why: str) -> None:
-        self.session_key = session_key
-        super().__init__(f"no reset of lane {session_key!r} can be undone: {why}")
+    def __init__(self, where: str, why: str) -> None:
+        self.where = where
+        super().__init__(f"nothing can be undone in {where!r}: {why}")
 
 
 class StorageError(GatewaySessionsError):

@@ -16,12 +16,14 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 import msgspec
 
 from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.untrusted import shortened
 from gateway_sessions.errors import InvalidInputError
 
 Content: TypeAlias = str | list[Any] | dict[str, Any] | None
 
 NO_EXTRA: Final[Mapping[str, Any]] = MappingProxyType({})
 MAX_PREVIEW: Final = 60
+MAX_BRIEF: Final = 80
 PREVIEW_READS: Final = 1000
 """No more characters than this of a text are looked at for its preview."""
 
@@ -114,6 +116,15 @@ class AnchoredView:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageVersion:
+    """A message as it was before it was edited."""
+
+    version: int
+    content: Content
+    replaced_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class UserTurn:
     """Something a person said, briefly."""
 
@@ -195,10 +206,17 @@ def text_of(content: Content) -> str:
 
 def preview_of(text: str) -> str | None:
     """One line that says how a text begins; None if nothing can be seen of it."""
-    line = " ".join(text[:PREVIEW_READS].splitlines()).strip()
-    if len(line) > MAX_PREVIEW:
-        return line[:MAX_PREVIEW] + "..."
-    return line or None
+    line = _first_line(text)
+    return line[:MAX_PREVIEW] + "..." if len(line) > MAX_PREVIEW else line or None
+
+
+def brief(text: str) -> str:
+    """One line of at most 80 characters that says how a text begins."""
+    return shortened(_first_line(text), MAX_BRIEF)
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text[:PREVIEW_READS].splitlines()).strip()
 
 
 def _texts(content: object) -> Iterator[str]:
@@ -207,8 +225,8 @@ def _texts(content: object) -> Iterator[str]:
             yield content
         case {"text": str(text)}:
             yield text
-        case {"content": inner}:
-            yield from _texts(cast("object", inner))
+        case dict():
+            yield from _texts(cast("dict[str, object]", content).get("content"))
         case list() | tuple():
             for part in cast("Iterable[object]", content):
                 yield from _texts(part)

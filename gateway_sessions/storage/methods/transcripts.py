@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
 
 from gateway_sessions.core.instants import instant_of
-from gateway_sessions.core.messages import Content, Message, MessageMembers, message_of
+from gateway_sessions.core.messages import (
+    AnchoredView,
+    Content,
+    Message,
+    MessageMembers,
+    MessageVersion,
+    MessageWindow,
+    Rewind,
+    Role,
+    UserTurn,
+    message_of,
+)
 from gateway_sessions.storage.verb_runner import VerbRunner
+from gateway_sessions.storage.verbs import looking, rewinding, rewriting
 from gateway_sessions.storage.verbs import messages as verbs
+from gateway_sessions.storage.verbs.looking import Anchor
 from gateway_sessions.storage.verbs.messages import Page
 
 _log = logging.getLogger(__name__)
@@ -58,6 +71,115 @@ class TranscriptMethods(VerbRunner):
         """
         asked = Page(after_seq=after_seq, before_seq=before_seq, limit=limit, include_hidden=include_hidden)
         return await self.read(partial(verbs.page, session_id, asked))
+
+    async def get_messages_around(
+        self, session_id: str, message_id: int, window: int = 5, *, include_hidden: bool = False
+    ) -> MessageWindow:
+        """A message and up to *window* others on each side; nothing if it is not there.
+
+        Compacted messages are shown, those taken back or retracted only with *include_hidden*.
+        """
+        anchor = Anchor(
+            session_id=session_id, message_id=message_id, window=window, include_hidden=include_hidden
+        )
+        return await self.read(partial(looking.around, anchor))
+
+    async def get_anchored_view(
+        self,
+        session_id: str,
+        message_id: int,
+        window: int = 5,
+        bookend: int = 3,
+        *,
+        keep_roles: Collection[str] | None = (Role.USER, Role.ASSISTANT),
+        include_hidden: bool = False,
+    ) -> AnchoredView:
+        """The window around a message, and the first and last *bookend* texts outside it.
+
+        Of other roles than *keep_roles*, only the message itself is shown; None keeps all.
+        """
+        anchor = Anchor(
+            session_id=session_id,
+            message_id=message_id,
+            window=window,
+            bookend=bookend,
+            keep_roles=None if keep_roles is None else tuple(map(str, keep_roles)),
+            include_hidden=include_hidden,
+        )
+        return await self.read(partial(looking.anchored, anchor))
+
+    async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
+        """Whether a message with that id of its platform was ever stored in the session."""
+        return await self.read(partial(looking.has_platform_message, session_id, platform_message_id))
+
+    async def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[UserTurn]:
+        """What people said to the agent, the latest first."""
+        return await self.read(partial(looking.recent_user_turns, session_id, limit))
+
+    async def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
+        """Take back the last *n* turns, or as many as there are; None if there is none.
+
+        What is taken back is hidden, and comes back with `restore_rewound`.
+        """
+        return await self.write(partial(rewinding.rewind, session_id, n, self.change_ids))
+
+    async def rewind_to_message(self, session_id: str, message_id: int) -> Rewind:
+        """Take back a message that a person said, and all that came after it."""
+        return await self.write(partial(rewinding.rewind_to, session_id, message_id, self.change_ids))
+
+    async def restore_rewound(self, session_id: str) -> int:
+        """Bring back exactly what the last rewind took; how many messages.
+
+        `NothingToUndoError` once the conversation has gone on since.
+        """
+        return await self.write(partial(rewinding.restore, session_id, self.change_ids))
+
+    async def replace_messages(
+        self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
+    ) -> list[int]:
+        """Put messages in the place of the conversation, all or none; returns their ids.
+
+        What is hidden stays: the originals behind a summary, and what was taken back.
+        """
+        given = [message_of(one) for one in messages]
+        verb = partial(rewriting.replace, session_id, given, self._clock.now(), self.change_ids)
+        appended = await self.write(verb)
+        self._tell_of_replacements(session_id, appended.replaced)
+        return appended.message_ids
+
+    async def archive_and_compact(
+        self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
+    ) -> int:
+        """Let messages, a summary, stand for the conversation so far; how many they stand for.
+
+        The originals are still found by a search, and never sent to a model.
+        """
+        given = [message_of(one) for one in messages]
+        verb = partial(rewriting.compact, session_id, given, self._clock.now(), self.change_ids)
+        hidden, appended = await self.write(verb)
+        self._tell_of_replacements(session_id, appended.replaced)
+        return hidden
+
+    async def clear_messages(self, session_id: str) -> int:
+        """Delete all messages of a session, hidden ones too; how many there were."""
+        return await self.write(partial(rewriting.clear, session_id, self.change_ids))
+
+    async def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
+        """Let a message say what it says on its platform now, and keep what it said; whether that is new."""
+        now = self._clock.now()
+        verb = partial(rewriting.edit, session_id, platform_message_id, content, now, self.change_ids)
+        changed, replaced = await self.write(verb)
+        self._tell_of_replacements(session_id, int(replaced))
+        return changed
+
+    async def retract_message(self, session_id: str, platform_message_id: str) -> bool:
+        """Hide what was deleted on its platform; False if nothing of that name is to be seen."""
+        verb = partial(rewriting.retract, session_id, platform_message_id, self.change_ids)
+        return await self.write(verb)
+
+    async def get_message_versions(self, session_id: str, message_id: int) -> list[MessageVersion]:
+        """What a message said before it was edited, the first version first."""
+        return await self.read(partial(rewriting.versions, session_id, message_id))
 
     def _tell_of_replacements(self, session_id: str, messages: int) -> None:
         if messages:

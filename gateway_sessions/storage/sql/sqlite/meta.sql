@@ -7,5 +7,9 @@ SELECT value FROM meta WHERE name = ?
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: last_change_id
--- The largest id given to a transition so far.
-SELECT max(change_id) FROM transitions
+-- The largest id given to anything so far.
+SELECT max(id) FROM (
+    SELECT max(change_id) AS id FROM transitions
+    UNION ALL SELECT max(message_id) FROM messages
+    UNION ALL SELECT max(change_id) FROM index_changes
+) AS ids

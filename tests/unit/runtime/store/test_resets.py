@@ -89,7 +89,7 @@ class TestUndo:
         entry = await store.get_or_create_session(dm())
         with pytest.raises(NothingToUndoError) as caught:
             await store.undo_reset(entry.session_key)
-        assert caught.value.session_key == entry.session_key
+        assert caught.value.where == entry.session_key
         assert await stored(store, entry.session_key) == entry
 
     async def test_the_session_comes_back_with_its_record(self, store, clock, home):

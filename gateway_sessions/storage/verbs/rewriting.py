@@ -1,0 +1,104 @@
+"""Putting other messages in the place of the conversation, and following what happens on platforms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.messages import Content, Hidden, Message, MessageVersion
+from gateway_sessions.core.storable import Intake
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.message_codec import content_columns
+from gateway_sessions.storage.verbs.messages import Appended, append, must_exist
+from gateway_sessions.storage.verbs.rewinding import adjust, hide_from, note_changes
+
+
+def replace(
+    session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
+) -> Verb[Appended]:
+    """Put *messages* in the place of the conversation; what is hidden stays, in the places before them."""
+    yield from _delete(session_id, ids, hidden_too=False)
+    return (yield from append(session_id, messages, now, ids))
+
+
+def clear(session_id: str, ids: Iterator[int]) -> Verb[int]:
+    """Delete every message, hidden ones too; how many there were."""
+    return (yield from _delete(session_id, ids, hidden_too=True))
+
+
+def compact(
+    session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
+) -> Verb[tuple[int, Appended]]:
+    """Let *messages*, a summary, stand for the conversation, which stays stored; how many were hidden."""
+    hidden = yield from hide_from(session_id, 0, Hidden.COMPACTED, ids)
+    yield from adjust(session_id, messages=-len(hidden), calls=-sum(row[1] for row in hidden))
+    return len(hidden), (yield from append(session_id, messages, now, ids))
+
+
+def edit(
+    session_id: str, platform_message_id: str, content: Content, now: datetime, ids: Iterator[int]
+) -> Verb[tuple[bool, bool]]:
+    """Let a message say something else and keep what it said.
+
+    Whether that changed anything, and whether characters had to be replaced.
+    """
+    rows = yield Statement("latest_platform_message", (session_id, platform_message_id))
+    if not rows:
+        yield from must_exist(session_id)
+        return False, False
+    message_id, was = rows[0][0], rows[0][2:4]
+    intake = Intake()
+    becomes = content_columns(intake, content)
+    if tuple(was) == becomes:
+        return False, False
+    yield Statement("keep_message_version", (to_micros(now), message_id))
+    yield Statement("edit_message", (*becomes, to_micros(now), message_id))
+    yield from note_changes((message_id,), ids)
+    size = sum(len(text.encode()) for text in rows[0][2:5] if text is not None)
+    yield from adjust(session_id, size=intake.size - size)
+    return True, intake.replaced
+
+
+def retract(session_id: str, platform_message_id: str, ids: Iterator[int]) -> Verb[bool]:
+    """Hide what was deleted on its platform; False if there is no such message, or it is hidden for that."""
+    rows = yield Statement("platform_messages_to_retract", (session_id, platform_message_id))
+    if not rows:
+        yield from must_exist(session_id)
+        return False
+    change_id = next(ids)
+    yield Statement("retract_message", many=[(change_id, row[0]) for row in rows])
+    yield from note_changes((row[0] for row in rows), ids)
+    active = [row for row in rows if row[2]]
+    yield from adjust(session_id, messages=-len(active), calls=-sum(row[1] for row in active))
+    return True
+
+
+def versions(session_id: str, message_id: int) -> Verb[list[MessageVersion]]:
+    """What a message said before it was edited, the first version first."""
+    rows = yield Statement("message_versions", (session_id, message_id))
+    return [
+        MessageVersion(number, text if parts is None else msgspec.json.decode(parts), from_micros(at))
+        for number, text, parts, at in rows
+    ]
+
+
+def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Verb[int]:
+    """Delete messages and let those that are left close the ranks; how many were deleted."""
+    rows = yield Statement("stored_messages", (session_id,))
+    if not rows:
+        yield from must_exist(session_id)
+        return 0
+    gone = [(row[0],) for row in rows if hidden_too or not row[2]]
+    left = [row for row in rows if row[2] and not hidden_too]
+    yield Statement("delete_message", many=gone)
+    yield Statement("delete_message_versions", many=gone)
+    yield from note_changes((one[0] for one in gone), ids)
+    # In ascending order each moves to a place that is free by then.
+    moved = [(at, row[0]) for at, row in enumerate(left, start=1) if row[1] != at]
+    yield Statement("move_message", many=moved)
+    size = yield Statement("bytes_of_messages", (session_id,))
+    yield Statement("reset_totals", (len(left), size[0][0], session_id))
+    return len(gone)
