@@ -21,7 +21,7 @@ from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
 from gateway_sessions.storage.drivers.sqlite_reader import SqliteReader
-from gateway_sessions.storage.home import owned, prepare_home
+from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.methods.lineage import LineageMethods
 from gateway_sessions.storage.methods.listing import ListingMethods
@@ -123,6 +123,7 @@ class SessionDB(
         home = self.path.parent
         await in_thread(partial(prepare_home, home, allow_network=self._allow_network))
         await cleanup.enter_async_context(owned(home, self._clock, wait=self._wait))
+        await in_thread(partial(refuse_unfinished_repair, self.path))
         await self._driver.start(tasks, cleanup)
         secret = os.urandom(SECRET_BYTES)
         self.opening = await self._driver.write(partial(meta.open_store, secret))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LOCK_FILE: Final = "sessions.lock"
 OWNER_FILE: Final = "sessions.owner.json"
 MOUNTS: Final = Path("/proc/self/mountinfo")
+REBUILT_SUFFIX: Final = ".rebuilt"
+"""Of a database that waits to take the place of a damaged one."""
 POLL_SECONDS: Final = 0.05
 ASK_SECONDS: Final = 2.0
 """How long an owner may take to hear that somebody waits for it."""
@@ -112,6 +114,15 @@ async def owned(home: Path, clock: Clock, *, wait: float = 0.0) -> AsyncGenerato
         # A cancellation may arrive while the thread takes the lock: look at the lock, not at how far we came.
         if lock.is_locked:
             await in_thread(partial(_release, lock, home))
+
+
+def refuse_unfinished_repair(database: Path) -> None:
+    """A database that was about to be replaced may be damaged or gone; neither may be taken for the truth."""
+    rebuilt = database.with_name(f"{database.name}{REBUILT_SUFFIX}")
+    if rebuilt.exists():
+        raise StorageUnavailableError(
+            str(database), "its repair was cut off; run the repair again to finish it"
+        )
 
 
 def describe_owner(home: Path) -> str:

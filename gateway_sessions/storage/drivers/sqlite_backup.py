@@ -38,7 +38,7 @@ def back_up(database: Path, folder: Path, taken_at: datetime) -> Path:
         unfinished.chmod(0o600)
         if (problem := problem_of(unfinished)) is not None:
             raise StorageCorruptError(str(database), f"its copy could not be read back ({problem})")
-        _make_durable(unfinished)
+        make_durable(unfinished)
         unfinished.replace(target)
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
@@ -77,7 +77,8 @@ def problem_of(path: Path) -> str | None:
     return None if verdict == "ok" else str(verdict)
 
 
-def _make_durable(path: Path) -> None:
+def make_durable(path: Path) -> None:
+    """Return when a finished file would survive a power cut."""
     for one in (path, path.parent):
         descriptor = os.open(one, os.O_RDONLY)
         try:

@@ -1,0 +1,195 @@
+"""Looking a store over, and mending one that is damaged: what was found, what was done, what is lost.
+
+Nothing damaged is thrown away. The new database is complete and durable before the old one moves to the
+quarantine, and a repair that is cut off is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.errors import ForeignDatabaseError, StorageError, StorageUnavailableError
+from gateway_sessions.ports import Clock
+from gateway_sessions.storage.atomic_file import set_aside
+from gateway_sessions.storage.drivers.sqlite_backup import backups_in, problem_of, read_only
+from gateway_sessions.storage.drivers.sqlite_errors import translate
+from gateway_sessions.storage.drivers.sqlite_rebuild import RebuiltTable, rebuild
+from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare
+from gateway_sessions.storage.drivers.sqlite_worker import drive
+from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.queries import load_migrations, load_queries
+from gateway_sessions.storage.verbs import consistency
+
+DATABASE: Final = "sessions.db"
+BACKUPS: Final = "backups"
+QUARANTINE: Final = "quarantine"
+REBUILT: Final = f"{DATABASE}{REBUILT_SUFFIX}"
+"""Whole and durable as soon as it has this name; it waits to take the place of the damaged database."""
+UNFINISHED: Final = "sessions.db.rebuilding"
+MOST_PROBLEMS: Final = 20
+_ENGINE: Final = "sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What is wrong with a store, in words; `damaged` tells that its file is, and not only what it says."""
+
+    found: tuple[str, ...] = ()
+    damaged: bool = False
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing was found."""
+        return not self.found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """What was found, what was done about it, and what could not be saved."""
+
+    found: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    quarantine: tuple[Path, ...] = ()
+    """Where the damaged files are now."""
+
+
+async def check_store(home: str | Path) -> CheckReport:
+    """Read all of a store's database and say what is wrong; it may be in use meanwhile."""
+    return await in_thread(partial(_check, _directory(home) / DATABASE))
+
+
+async def repair_store(home: str | Path, *, clock: Clock | None = None, wait: float = 0.0) -> RepairReport:
+    """Mend what `check_store` finds. The store must not be in use; `StoreBusyError` if it is."""
+    path, time = _directory(home), clock or SystemClock()
+    if not await in_thread(path.is_dir):
+        raise StorageUnavailableError(str(path), "there is no such directory")
+    async with owned(path, time, wait=wait):
+        return await in_thread(partial(_repair, path, f"{time.now():%Y%m%dT%H%M%SZ}"))
+
+
+def _directory(home: str | Path) -> Path:
+    return Path(home).expanduser().absolute()
+
+
+def _check(database: Path) -> CheckReport:
+    if not database.exists():
+        raise StorageUnavailableError(str(database), "there is no database here")
+    problems = _damage(database)
+    if problems:
+        return CheckReport(found=tuple(problems), damaged=True)
+    try:
+        with closing(read_only(database)) as connection:
+            found = drive(connection, load_queries(_ENGINE), consistency.findings())
+    except sqlite3.Error as error:
+        raise translate(error, str(database)) from error
+    return CheckReport(found=tuple(map(str, found)))
+
+
+def _repair(home: Path, stamp: str) -> RepairReport:
+    database, rebuilt = home / DATABASE, home / REBUILT
+    if rebuilt.exists():
+        kept = _swap(home, stamp)
+        rest = _mend_content(database)
+        done = ("a repair that was cut off has been finished", *rest.done)
+        return RepairReport(found=rest.found, done=done, lost=rest.lost, quarantine=kept)
+    report = _check(database)
+    if not report.damaged:
+        return _mend_content(database) if report.found else RepairReport()
+    backup = next((one for one in backups_in(home / BACKUPS) if problem_of(one) is None), None)
+    tables = _rebuild(home, backup)
+    kept = _swap(home, stamp)
+    rest = _mend_content(database)
+    return RepairReport(
+        found=(*report.found, *rest.found),
+        done=(*_told(tables, backup), *rest.done),
+        lost=(*_losses(tables), *rest.lost),
+        quarantine=kept,
+    )
+
+
+def _damage(database: Path) -> list[str]:
+    """What SQLite says of the file itself."""
+    try:
+        with closing(read_only(database)) as connection:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            if application_id not in (0, APPLICATION_ID):
+                raise ForeignDatabaseError(str(database), f"application id {application_id}")
+            rows = connection.execute(f"PRAGMA integrity_check({MOST_PROBLEMS})").fetchall()
+            known = connection.execute("SELECT count(*) FROM meta WHERE name = 'schema_version'").fetchone()
+    except UnicodeDecodeError:
+        return ["the file is damaged where it describes itself"]
+    except sqlite3.Error as error:
+        translated = translate(error, str(database))
+        if isinstance(translated, StorageUnavailableError):
+            raise translated from error
+        return [str(error)]
+    told = [str(row[0]) for row in rows if row[0] != "ok"]
+    return told or ([] if known[0] else ["the file does not know its own version"])
+
+
+def _rebuild(home: Path, backup: Path | None) -> list[RebuiltTable]:
+    unfinished = home / UNFINISHED
+    try:
+        tables = rebuild(home / DATABASE, unfinished, backup, load_migrations(_ENGINE))
+    except sqlite3.Error as error:
+        raise StorageError(
+            str(home / DATABASE), f"could not be rebuilt ({error}); it was left as it is"
+        ) from error
+    unfinished.replace(home / REBUILT)
+    return tables
+
+
+def _swap(home: Path, stamp: str) -> tuple[Path, ...]:
+    """Move the damaged files away, the log first: it must never meet the new database."""
+    damaged = [home / f"{DATABASE}{suffix}" for suffix in ("-wal", "-shm", "")]
+    kept = tuple(set_aside(one, home / QUARANTINE, stamp) for one in damaged if one.exists())
+    (home / REBUILT).replace(home / DATABASE)
+    return kept
+
+
+def _mend_content(database: Path) -> RepairReport:
+    """Make the tables agree, in one transaction."""
+    queries = load_queries(_ENGINE)
+    try:
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            prepare(connection, database, load_migrations(_ENGINE), synchronous="FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            wrong = drive(connection, queries, consistency.mend())
+            left = drive(connection, queries, consistency.findings())
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise translate(error, str(database)) from error
+    remaining = {one.what for one in left}
+    return RepairReport(
+        found=tuple(map(str, wrong)),
+        done=tuple(f"mended: {one}" for one in wrong if one.what not in remaining),
+        lost=tuple(map(str, left)),
+    )
+
+
+def _told(tables: list[RebuiltTable], backup: Path | None) -> list[str]:
+    done = [f"{one.name}: {one.salvaged} rows read from the damaged file" for one in tables if one.salvaged]
+    if backup is not None:
+        done += [
+            f"{one.name}: {one.from_backup} rows from {backup.name}" for one in tables if one.from_backup
+        ]
+    return done
+
+
+def _losses(tables: list[RebuiltTable]) -> list[str]:
+    losses: list[str] = []
+    for one in tables:
+        gone = one.unreadable + one.unusable - one.from_backup
+        if gone > 0:
+            losses.append(f"{one.name}: {gone} rows could not be read")
+        elif not one.complete and not one.from_backup:
+            losses.append(f"{one.name}: rows may be missing; nobody knows how many there were")
+    return losses

@@ -1,0 +1,68 @@
+"""Whether the tables agree with each other, and how they are made to again.
+
+A program that keeps its promises never leaves them otherwise. A damaged file does, once what was left of it
+has been read. Nothing is thrown away for being alone: a message without its session gets one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from gateway_sessions.ports import Rows, Statement, Verb
+
+_ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
+_TOLD: Final = {
+    "entries_without_session": "lanes whose session has no row",
+    "messages_without_session": "sessions without a row, of which there are messages",
+    "usage_without_session": "sessions without a row, of which there are bills",
+    "sessions_without_totals": "sessions without counts",
+    "totals_without_session": "counts of sessions that are gone",
+    "wrong_totals": "sessions whose counts are not those of their messages",
+    "gaps_in_sessions": "sessions in which messages are missing",
+    "entries_without_clock": "lanes of which nobody knows when they were used",
+    "clocks_without_entry": "clocks of lanes that are gone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of thing that is wrong, how often, and an example."""
+
+    what: str
+    count: int
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.what}, such as {self.example}"
+
+
+def findings() -> Verb[list[Finding]]:
+    """All that the tables disagree about."""
+    found: list[Finding] = []
+    for name, what in _TOLD.items():
+        rows = yield Statement(name)
+        if rows:
+            found.append(Finding(what, len(rows), str(rows[0][0])))
+    return found
+
+
+def mend() -> Verb[list[Finding]]:
+    """Make the tables agree; returns what was wrong. Missing messages stay missing."""
+    wrong = yield from findings()
+    for name in _ORPHANS:
+        rows = yield Statement(name)
+        yield from _change("restore_session_row", rows)
+    yield from _change("add_totals", (yield Statement("sessions_without_totals")))
+    yield from _change("delete_totals", (yield Statement("totals_without_session")))
+    for session_id, *_ in (yield Statement("wrong_totals")):
+        size = yield Statement("bytes_of_messages", (session_id,))
+        yield Statement("recount_totals", (size[0][0], session_id))
+    yield from _change("restore_clock", (yield Statement("entries_without_clock")))
+    yield from _change("delete_clock", (yield Statement("clocks_without_entry")))
+    return wrong
+
+
+def _change(name: str, rows: Rows) -> Verb[None]:
+    if rows:
+        yield Statement(name, many=[tuple(row) for row in rows])
