@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-import pytest_asyncio
 
 from gateway_sessions import (
     AmbiguousSessionError,
@@ -17,27 +15,9 @@ from gateway_sessions import (
     SessionNotFoundError,
     TitleTakenError,
 )
-from gateway_sessions.testing import FakeClock
-from tests.unit.storage.talks import ALICE, BOB, EVERYTHING, execute, opened, split, talk, wipe
+from tests.unit.storage.sessions.talks import ALICE, BOB, EVERYTHING, execute, split, talk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture(scope="module")
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory, clock: FakeClock) -> AsyncIterator[SessionDB]:
-    async with opened(tmp_path_factory.mktemp("titles"), clock) as database:
-        yield database
-
-
-@pytest.fixture
-def db(shared: SessionDB) -> SessionDB:
-    wipe(shared)
-    return shared
 
 
 def titled_by(db: SessionDB, session_id: str) -> object:
