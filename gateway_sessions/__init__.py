@@ -19,6 +19,14 @@ from gateway_sessions.core.budgets import (
     plan_budget,
 )
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
+from gateway_sessions.core.insights import (
+    Activity,
+    Insights,
+    PlatformUse,
+    ToolUse,
+    TopSession,
+    TopSessions,
+)
 from gateway_sessions.core.keys import Isolation, build_session_key, is_shared_multi_user_session
 from gateway_sessions.core.messages import (
     AnchoredView,
@@ -91,6 +99,7 @@ from gateway_sessions.storage.database import SessionDB
 
 __all__ = [
     "PRESETS",
+    "Activity",
     "AliasResolver",
     "Allowed",
     "AmbiguousSessionError",
@@ -117,6 +126,7 @@ __all__ = [
     "HomeChannel",
     "Hook",
     "Incident",
+    "Insights",
     "InvalidInputError",
     "InvalidPolicyError",
     "InvalidSessionIdError",
@@ -132,6 +142,7 @@ __all__ = [
     "NothingToUndoError",
     "OwnerStatus",
     "Platform",
+    "PlatformUse",
     "Relation",
     "Require",
     "ResetMode",
@@ -168,6 +179,9 @@ __all__ = [
     "StoreStoppedError",
     "SystemClock",
     "TitleTakenError",
+    "ToolUse",
+    "TopSession",
+    "TopSessions",
     "UnidentifiedSourceError",
     "UnknownPrices",
     "UnsupportedStorageError",

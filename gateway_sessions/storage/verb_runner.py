@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from gateway_sessions.ports import Clock, VerbFactory
+from gateway_sessions.ports import Clock, Reader, VerbFactory
 
 T = TypeVar("T")
 
@@ -23,4 +24,8 @@ class VerbRunner:
 
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""
+        raise NotImplementedError
+
+    def view(self) -> AbstractAsyncContextManager[Reader]:
+        """A reader of its own whose verbs all see the same moment."""
         raise NotImplementedError

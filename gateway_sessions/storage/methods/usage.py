@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Unpack
 
 from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.core.budgets import Spent, day_around
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.insights import Insights
+from gateway_sessions.core.instants import duration, instant_of
+from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import check_session_id
 from gateway_sessions.core.usage import (
     SessionUsage,
@@ -20,7 +22,8 @@ from gateway_sessions.core.usage import (
 )
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.verb_runner import VerbRunner
-from gateway_sessions.storage.verbs import usage
+from gateway_sessions.storage.verbs import insights, usage
+from gateway_sessions.storage.verbs.insights import Question
 
 
 class UsageMethods(VerbRunner):
@@ -71,3 +74,19 @@ class UsageMethods(VerbRunner):
         """What the budgets of a session's next turn have to allow for; the day is that of *zone*, now."""
         day = day_around(self._clock.now(), zone_named(zone))
         return await self.read(partial(usage.spent, check_session_id(session_id), day))
+
+    async def insights(
+        self, days: float = 30, *, scope: Scope, source: str | None = None, zone: str = "UTC"
+    ) -> Insights:
+        """What happened in the last days, as far as *scope* sees it; dates and hours are those of *zone*."""
+        until = self._clock.now()
+        span = duration("days", days=days)
+        if span <= timedelta(0):
+            problem = "days must be more than 0"
+            raise InvalidInputError(problem)
+        question = Question(
+            since=until - span, until=until, scope=scope, source=source, zone=zone_named(zone)
+        )
+        # It may take a second or two, which must not keep other reads waiting.
+        async with self.view() as reader:
+            return await reader.read(partial(insights.insights, question))

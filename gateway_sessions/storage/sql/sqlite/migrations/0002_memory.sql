@@ -77,6 +77,9 @@ CREATE TABLE messages (
     UNIQUE (session_id, seq)
 ) STRICT;
 
+-- All that a report of some days asks for; it grows at its end only.
+CREATE INDEX messages_by_time ON messages (sent_at, session_id, tool_name);
+
 CREATE INDEX messages_by_platform_id ON messages (session_id, platform_message_id)
     WHERE platform_message_id IS NOT NULL;
 
@@ -111,7 +114,7 @@ CREATE TABLE usage_events (
     cost_status        TEXT NOT NULL,
     cost_source        TEXT,
     pricing_version    TEXT
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE INDEX usage_by_session ON usage_events (session_id, at);
 CREATE INDEX usage_by_time ON usage_events (at);
