@@ -28,6 +28,7 @@ from gateway_sessions.storage.methods.listing import ListingMethods
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
 from gateway_sessions.storage.methods.titles import TitleMethods
 from gateway_sessions.storage.methods.transcripts import TranscriptMethods
+from gateway_sessions.storage.methods.transfer import TransferMethods
 from gateway_sessions.storage.methods.usage import UsageMethods
 from gateway_sessions.storage.verbs import meta
 
@@ -41,7 +42,14 @@ LARGEST_GENERATION: Final = 1 << 62
 
 
 class SessionDB(
-    SessionRowMethods, TranscriptMethods, LineageMethods, TitleMethods, ListingMethods, UsageMethods, Resource
+    SessionRowMethods,
+    TranscriptMethods,
+    LineageMethods,
+    TitleMethods,
+    ListingMethods,
+    UsageMethods,
+    TransferMethods,
+    Resource,
 ):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import TypeVar
 
 from gateway_sessions.ports import Clock, Reader, VerbFactory
@@ -14,6 +15,8 @@ T = TypeVar("T")
 class VerbRunner:
     """Runs verbs on the truth. `SessionDB` is the one there is."""
 
+    path: Path
+    """The database file."""
     _clock: Clock
     change_ids: Iterator[int]
     """Rising ids for rows, to be taken inside a writing verb: so they rise in the order of commits."""
