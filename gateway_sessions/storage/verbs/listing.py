@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +21,8 @@ from gateway_sessions.storage.verbs.titles import in_scope
 BEFORE_ALL: Final = (1 << 62, "")
 FEW: Final = 5_000
 """So many sessions are sorted faster than all others are walked past."""
+MORE_THAN_FEW: Final = 1 << 30
+NOBODY: Final = "[]"
 RELATION: Final = 10
 END_REASON: Final = 12
 
@@ -77,6 +81,9 @@ def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[lis
 
 def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
     """Conversations, the latest begun first, behind the one that ended the page before."""
+    drivers = yield from _few(wanted)
+    if drivers is not None:
+        return (yield from _sorted_by_beginning(wanted, drivers, after))[:limit]
     found: list[SessionSummary] = []
     position = (to_micros(after.started_at), after.lineage_root) if after is not None else BEFORE_ALL
     while len(found) < limit:
@@ -91,6 +98,23 @@ def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list
         if len(rows) < room:
             break
     return found
+
+
+def _sorted_by_beginning(
+    wanted: Wanted, drivers: tuple[Any, ...], after: SessionSummary | None
+) -> Verb[list[SessionSummary]]:
+    chosen = (*drivers, *BEFORE_ALL, *wanted.kind, *wanted.continued, *wanted.says)
+    rows = yield Statement("list_recent_of_few", (*chosen, MORE_THAN_FEW))
+    found: list[SessionSummary] = []
+    for row in rows:
+        shown = yield from _at_root(row, wanted)
+        if shown is not None and (after is None or _beginning(shown) < _beginning(after)):
+            found.append(shown)
+    return sorted(found, key=_beginning, reverse=True)
+
+
+def _beginning(summary: SessionSummary) -> tuple[datetime, str]:
+    return summary.started_at, summary.lineage_root
 
 
 def by_id(text: str, scope: Scope, limit: int) -> Verb[list[SessionSummary]]:
@@ -109,20 +133,28 @@ def by_id(text: str, scope: Scope, limit: int) -> Verb[list[SessionSummary]]:
 
 def _few(wanted: Wanted) -> Verb[tuple[Any, ...] | None]:
     """By what the few sessions are found that come into question; None if there are many."""
+    for question, answer in _guesses(wanted):
+        rows = yield question
+        if rows[0][0] < FEW:
+            return answer
+    if wanted.text is not None:
+        rows = yield Statement("few_that_say", (*_patterns(wanted.text), FEW))
+        if len(rows) < FEW:
+            return NOBODY, None, None, 0, msgspec.json.encode([row[0] for row in rows]).decode()
+    return None
+
+
+def _guesses(wanted: Wanted) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
+    """What may be little, and how to choose by it."""
     _, owners, session_key = in_scope(wanted.scope)
     if not wanted.scope.sees_everything:
-        rows = yield Statement("few_of_owners", (owners, session_key, FEW))
-        if rows[0][0] < FEW:
-            return owners, session_key, None, 0
+        question = Statement("few_of_owners", (owners, session_key, FEW))
+        yield question, (owners, session_key, None, 0, NOBODY)
     if wanted.archived:
-        rows = yield Statement("few_archived", (FEW,))
-        if rows[0][0] < FEW:
-            return "[]", None, None, 1
+        yield Statement("few_archived", (FEW,)), (NOBODY, None, None, 1, NOBODY)
     if wanted.source is not None:
-        rows = yield Statement("few_of_source", (wanted.source, FEW))
-        if rows[0][0] < FEW:
-            return "[]", None, wanted.source, 0
-    return None
+        question = Statement("few_of_source", (wanted.source, FEW))
+        yield question, (NOBODY, None, wanted.source, 0, NOBODY)
 
 
 def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
@@ -180,13 +212,13 @@ def _summary(row: Row, root: lineage.Link | None = None) -> SessionSummary:
 
 
 def _patterns(text: str) -> tuple[str, ...]:
-    """What the id, the source, the title and the preview are compared with.
+    """What the preview, the title, the id and the source are compared with.
 
     A database knows upper and lower case of Latin letters at best, so other letters are tried in both.
     """
     plain = f"%{_escaped(text)}%"
     cases = tuple(f"%{_escaped(one)}%" for one in (text.lower(), text.upper(), text.title()))
-    return (plain, plain, *cases, *cases)
+    return (*cases, *cases, plain, plain)
 
 
 def _escaped(text: str) -> str:
