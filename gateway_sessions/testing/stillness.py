@@ -25,7 +25,13 @@ _WAITS_FOR_TASKS: Final = {
     "gateway_sessions.testing.clock": set[str](),
 }
 # A wait that lasts as long as a resource is open, and says nothing about work.
-_SERVES: Final = {("gateway_sessions.storage.drivers.sqlite_worker", "run")}
+_SERVES: Final = {
+    ("gateway_sessions.storage.control_server", "_accept"),
+    ("gateway_sessions.storage.control_server", "_next"),
+    ("gateway_sessions.storage.drivers.sqlite_worker", "run"),
+}
+# A wait for a thread, in whatever words.
+_WORKS: Final = {("gateway_sessions.storage.in_thread", "in_thread")}
 _LINKS: Final[dict[type, tuple[str, str]]] = {
     CoroutineType: ("cr_frame", "cr_await"),
     GeneratorType: ("gi_frame", "gi_yieldfrom"),
@@ -71,8 +77,11 @@ def _innermost(awaited: object) -> tuple[object, FrameType | None]:
     frame: FrameType | None = None
     while names := _LINKS.get(type(awaited)):
         frame = getattr(awaited, names[0])
-        if frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) in _SERVES:
+        place = (frame.f_globals.get("__name__"), frame.f_code.co_name) if frame is not None else None
+        if place in _SERVES:
             return awaited, None
+        if place in _WORKS:
+            return awaited, frame
         following = getattr(awaited, names[1])
         if following is None:
             break

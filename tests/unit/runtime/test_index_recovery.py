@@ -17,6 +17,7 @@ from gateway_sessions.core.snapshot import verify
 from gateway_sessions.storage.verbs import entries
 from tests.unit.runtime.lanes import dm, everything, execute, open_store, writing
 
+WITHOUT_SOCKET = shutil.ignore_patterns("*.sock")
 A, B, C = (f"agent:main:telegram:dm:{chat}" for chat in "abc")
 
 
@@ -118,7 +119,7 @@ class TestGenerations:
             await store.get_or_create_session(dm("a"))
             await store.flush()
             await store.get_or_create_session(dm("b"))
-            found = shutil.copytree(home, tmp_path / "found")
+            found = shutil.copytree(home, tmp_path / "found", ignore=WITHOUT_SOCKET)
         before = generation(found)
         async with open_store(found) as store:
             assert store.incidents == ()
@@ -130,7 +131,7 @@ class TestGenerations:
         async with open_store(home) as store:
             await store.get_or_create_session(dm("a"))
             await store.flush()
-            copied = shutil.copytree(home, tmp_path / "copied")
+            copied = shutil.copytree(home, tmp_path / "copied", ignore=WITHOUT_SOCKET)
             await store.get_or_create_session(dm("b"))
         newer = index(home).read_bytes()
         index(copied).write_bytes(newer)
@@ -158,7 +159,7 @@ class TestGenerations:
                 await store.get_or_create_session(dm(str(number)))
                 await store.flush()
                 seen.append(generation(home))
-                after = shutil.copytree(home, tmp_path / f"crash{number}")
+                after = shutil.copytree(home, tmp_path / f"crash{number}", ignore=WITHOUT_SOCKET)
             home = after if how == "crash" else home
             seen += [generation(home)] if how != "crash" else []
         assert seen == sorted(seen)

@@ -81,7 +81,7 @@ async def test_errors_are_those_of_the_method(store: SessionStore, home: Path):
     async with connect(home, QUICK) as seat:
         with pytest.raises(NothingToUndoError) as nothing:
             await seat.do("undo_reset", session_key=key)
-        assert nothing.value.session_key == key
+        assert nothing.value.where == key
         with pytest.raises(SessionNotFoundError) as unknown:
             await seat.do("switch_session", session_key=key, target_session_id="gone", scope=OPERATOR)
         assert unknown.value.session_id == "gone"
