@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import StrEnum
 from functools import partial
@@ -21,6 +21,7 @@ from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_schema import check_library, prepare
 from gateway_sessions.storage.drivers.sqlite_worker import (
     MAX_VERBS,
+    Errand,
     Queue,
     Request,
     Stop,
@@ -113,6 +114,14 @@ class SqliteDriver:
         """
         rows: int = await self._ask(self._writes, statement)
         return rows
+
+    async def attend(self, errand: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something on the writing connection between two batches; writers wait until it is done."""
+        if not self._serving:
+            raise StoreStoppedError("database")
+        request = Errand(errand, asyncio.get_running_loop().create_future())
+        self._writes.put(request)
+        return await request.future
 
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""

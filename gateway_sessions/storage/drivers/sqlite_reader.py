@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import NoReturn
@@ -40,6 +41,10 @@ class SqliteReader(SqliteDriver):
 
     async def write(self, verb: VerbFactory[T]) -> T:
         """Nothing can be written here."""
+        self._refuse()
+
+    async def attend(self, errand: Callable[[sqlite3.Connection], T]) -> T:
+        """Nothing can be tidied up here."""
         self._refuse()
 
     async def change(self, statement: Statement) -> int:

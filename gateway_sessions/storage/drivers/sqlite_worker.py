@@ -54,6 +54,16 @@ class Request(Generic[T]):
             self.future.set_result(self.result)  # type: ignore[arg-type]  # set whenever there is no error
 
 
+class Errand(Request[T]):
+    """Something to be done on the connection outside of any transaction, such as tidying the file up."""
+
+    __slots__ = ("do",)
+
+    def __init__(self, do: Callable[[sqlite3.Connection], T], future: asyncio.Future[T]) -> None:
+        super().__init__(Statement(""), future)
+        self.do = do
+
+
 class BatchConnection(sqlite3.Connection):
     """A connection whose `commit` first runs what was put into `work`."""
 
@@ -131,7 +141,7 @@ class Worker:
         connection = self._raw
         assert connection is not None  # noqa: S101 -- connected before it is run
         while self._wait():
-            batch = self._run_batch(connection)
+            batch = self._run_errand(connection) or self._run_batch(connection)
             if batch:
                 self._loop.call_soon_threadsafe(_answer_all, batch)
         if self._next is Stop.STOP and self.last is not None:
@@ -150,6 +160,20 @@ class Worker:
                     self._connection.stop()  # pyright: ignore[reportUnknownMemberType]  # its future is untyped
                     return False
         return self._next is not Stop.STOP
+
+    def _run_errand(self, connection: BatchConnection) -> list[Request[Any]]:
+        """Do what comes next, if it is no verb; nothing waits in a batch meanwhile."""
+        errand = self._next
+        if not isinstance(errand, Errand):
+            return []
+        self._next = None
+        if not errand.future.cancelled():
+            try:
+                errand.result = errand.do(connection)
+            except Exception as error:  # noqa: BLE001 -- handed on to the one who waits
+                errand.error = translate(error, self._path)
+                _roll_back(connection)
+        return [errand]
 
     def _run_batch(self, connection: BatchConnection) -> list[Request[Any]]:
         batch = self._next_group(self._max_verbs)
@@ -196,6 +220,8 @@ class Worker:
         group: list[Request[Any]] = []
         name: str | None = None
         while len(group) < limit and isinstance(request := self._peek(), Request):
+            if isinstance(request, Errand):
+                break
             work = request.work
             if group and not (isinstance(work, Statement) and work.name == name):
                 break
