@@ -119,7 +119,7 @@ class SqliteDriver:
         """Do something on the writing connection between two batches; writers wait until it is done."""
         if not self._serving:
             raise StoreStoppedError("database")
-        request = Errand(errand, asyncio.get_running_loop().create_future())
+        request: Errand[T] = Errand(errand, asyncio.get_running_loop().create_future())
         self._writes.put(request)
         return await request.future
 
