@@ -96,6 +96,7 @@ from gateway_sessions.runtime.seat import Seat, connect
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
 
 __all__ = [
     "PRESETS",
@@ -111,6 +112,7 @@ __all__ = [
     "BudgetUse",
     "Budgets",
     "CachedAliases",
+    "CheckReport",
     "Clock",
     "Config",
     "ConfigError",
@@ -144,6 +146,7 @@ __all__ = [
     "Platform",
     "PlatformUse",
     "Relation",
+    "RepairReport",
     "Require",
     "ResetMode",
     "ResumeReason",
@@ -192,12 +195,14 @@ __all__ = [
     "build_session_context",
     "build_session_context_prompt",
     "build_session_key",
+    "check_store",
     "connect",
     "is_shared_multi_user_session",
     "load_config",
     "next_reset",
     "parse_config",
     "plan_budget",
+    "repair_store",
     "reset_due",
 ]
 

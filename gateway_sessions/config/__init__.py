@@ -8,6 +8,7 @@ from gateway_sessions.config.loading import load_config, parse_config
 from gateway_sessions.config.model import Config
 from gateway_sessions.config.sections import (
     AgentConfig,
+    BackupsConfig,
     CacheConfig,
     ChatTypeConfig,
     Durability,
@@ -24,6 +25,7 @@ from gateway_sessions.config.zones import system_zone_name
 
 __all__ = [
     "AgentConfig",
+    "BackupsConfig",
     "CacheConfig",
     "ChatTypeConfig",
     "Config",

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from gateway_sessions.config.sections import (
     AgentConfig,
+    BackupsConfig,
     CacheConfig,
     ExpiryWatcherConfig,
     HooksConfig,
@@ -43,6 +44,7 @@ class Config:
     sessions_json: SessionsJsonConfig = field(default_factory=SessionsJsonConfig)
     expiry_watcher: ExpiryWatcherConfig = field(default_factory=ExpiryWatcherConfig)
     hooks: HooksConfig = field(default_factory=HooksConfig)
+    backups: BackupsConfig = field(default_factory=BackupsConfig)
     cache: CacheConfig = field(default_factory=CacheConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     platforms: Mapping[str, PlatformConfig] = field(default_factory=dict[str, PlatformConfig])

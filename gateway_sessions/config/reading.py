@@ -15,6 +15,7 @@ from gateway_sessions.config.environment import merge, overrides
 from gateway_sessions.config.schema import KEYS, Block, ConfigKeys, PlatformKeys, PolicyKeys
 from gateway_sessions.config.sections import (
     AgentConfig,
+    BackupsConfig,
     CacheConfig,
     ChatTypeConfig,
     ExpiryWatcherConfig,
@@ -39,6 +40,7 @@ _SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "sessions_json": SessionsJsonConfig,
         "expiry_watcher": ExpiryWatcherConfig,
         "hooks": HooksConfig,
+        "backups": BackupsConfig,
         "cache": CacheConfig,
         "privacy": PrivacyConfig,
     }

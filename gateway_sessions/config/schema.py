@@ -139,6 +139,13 @@ class HooksKeys(Block):
     concurrency: int = ABSENT
 
 
+class BackupsKeys(Block):
+    """`backups`."""
+
+    interval_days: DaysOrOff = ABSENT
+    keep: int = ABSENT
+
+
 class CacheKeys(Block):
     """`cache`."""
 
@@ -188,6 +195,7 @@ class ConfigKeys(Block):
     sessions_json: Annotated[SessionsJsonKeys, EMPTY] = ABSENT
     expiry_watcher: Annotated[ExpiryWatcherKeys, EMPTY] = ABSENT
     hooks: Annotated[HooksKeys, EMPTY] = ABSENT
+    backups: Annotated[BackupsKeys, EMPTY] = ABSENT
     cache: Annotated[CacheKeys, EMPTY] = ABSENT
     privacy: Annotated[PrivacyKeys, EMPTY] = ABSENT
     platforms: Annotated[dict[str, Annotated[PlatformKeys, EMPTY]], EMPTY] = ABSENT

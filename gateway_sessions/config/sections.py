@@ -149,6 +149,18 @@ class HooksConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackupsConfig:
+    """How often the database is copied, and how many copies are kept."""
+
+    interval: timedelta | None = timedelta(days=1)
+    """None: never."""
+    keep: int = 3
+
+    def __post_init__(self) -> None:
+        _check("backups", off_or_time("interval_days", self.interval), _count("keep", self.keep))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheConfig:
     """How much of the database is kept at hand."""
 

@@ -16,6 +16,7 @@ from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
+from gateway_sessions.runtime.backups import Backups
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner
 from gateway_sessions.runtime.hooks import Hook, Hooks
@@ -23,6 +24,7 @@ from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.index_recovery import IndexRecovery
 from gateway_sessions.runtime.restart import RestartRecords, StartReport
 from gateway_sessions.runtime.routing import Routing
+from gateway_sessions.runtime.titling import Titler, Titling, plain_titler
 from gateway_sessions.storage.database import SessionDB, database_path
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
@@ -39,6 +41,7 @@ class StoreOptions:
     hooks: tuple[tuple[str | None, Hook], ...] = ()
     """With their names; None: named after the function."""
     aliases: AliasResolver | None = None
+    titler: Titler | None = plain_titler
     wait: float = 0.0
 
 
@@ -52,6 +55,7 @@ class Parts:
     watcher: ExpiryWatcher
     pruner: Pruner
     restart: RestartRecords
+    titling: Titling
     snapshot: SessionsJson | None
     incidents: Incidents
     started: StartReport
@@ -86,11 +90,13 @@ class Assembly:
             watcher=ExpiryWatcher(context, self.config.expiry_watcher),
             pruner=Pruner(context, self.config.expiry_watcher, self.config.session_store_max_age),
             restart=restart,
+            titling=Titling(db, self.clock, self.options.titler),
             snapshot=snapshot,
             incidents=incidents,
             started=await restart.recover(),
         )
-        duties = [hooks.run, parts.watcher.run, parts.pruner.run]
+        backups = Backups(db, self.clock, self.config.backups)
+        duties = [hooks.run, parts.watcher.run, parts.pruner.run, parts.titling.run, backups.run]
         for duty in [*duties, snapshot.run] if snapshot is not None else duties:
             tasks.start_soon(duty)
         return parts

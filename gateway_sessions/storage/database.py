@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -20,16 +21,20 @@ from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
+from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS, back_up, keep_newest, newest_backup
 from gateway_sessions.storage.drivers.sqlite_reader import SqliteReader
 from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.index import INDEX_FILE, SearchIndex
 from gateway_sessions.storage.methods.lineage import LineageMethods
 from gateway_sessions.storage.methods.listing import ListingMethods
+from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
 from gateway_sessions.storage.methods.titles import TitleMethods
 from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
 from gateway_sessions.storage.methods.usage import UsageMethods
+from gateway_sessions.storage.search import Search
 from gateway_sessions.storage.verbs import meta
 
 T = TypeVar("T")
@@ -47,6 +52,7 @@ class SessionDB(
     LineageMethods,
     TitleMethods,
     ListingMethods,
+    SearchMethods,
     UsageMethods,
     TransferMethods,
     Resource,
@@ -68,6 +74,8 @@ class SessionDB(
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
         self._counted_from = 0
+        self._index = SearchIndex(path.with_name(INDEX_FILE), driver, self._clock)
+        self._search = Search(driver, self._index)
 
     @classmethod
     def open(
@@ -97,6 +105,7 @@ class SessionDB(
         self._check_running()
         outcome = await self._driver.write(verb)
         self.changed.set()
+        self._index.wake()
         return outcome
 
     async def change(self, statement: Statement) -> int:
@@ -117,6 +126,19 @@ class SessionDB(
         self._check_running()
         async with self._driver.view() as reader:
             yield reader
+
+    def newest_backup(self) -> datetime | None:
+        """When the newest copy was taken. Looks at the disk: call it from a thread."""
+        return newest_backup(self.path.parent / BACKUPS)
+
+    async def back_up(self, *, keep: int | None = None) -> Path:
+        """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
+        self._check_running()
+        folder = self.path.parent / BACKUPS
+        copy = await in_thread(partial(back_up, self.path, folder, self._clock.now()))
+        if keep is not None:
+            await in_thread(partial(keep_newest, folder, keep))
+        return copy
 
     @property
     def generation(self) -> int:
@@ -139,6 +161,7 @@ class SessionDB(
         self.entry_ids = itertools.count(self.opening.epoch << EPOCH_BITS)
         self._counted_from = self.opening.generation + (not self.opening.settled)
         self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
+        tasks.start_soon(self._index.run)
 
 
 class _ReadingDB(SessionDB):

@@ -17,7 +17,7 @@ from gateway_sessions.clock import SystemClock
 from gateway_sessions.errors import ForeignDatabaseError, StorageError, StorageUnavailableError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.atomic_file import set_aside
-from gateway_sessions.storage.drivers.sqlite_backup import backups_in, problem_of, read_only
+from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS, backups_in, problem_of, read_only
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_rebuild import RebuiltTable, rebuild
 from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare
@@ -28,7 +28,6 @@ from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.storage.verbs import consistency
 
 DATABASE: Final = "sessions.db"
-BACKUPS: Final = "backups"
 QUARANTINE: Final = "quarantine"
 REBUILT: Final = f"{DATABASE}{REBUILT_SUFFIX}"
 """Whole and durable as soon as it has this name; it waits to take the place of the damaged database."""

@@ -59,6 +59,7 @@ def test_every_setting_of_the_example_has_a_comment_above_it():
         "sessiondb",
         "expiry_watcher",
         "hooks",
+        "backups",
         "cache",
         "privacy",
         "telegram",

@@ -225,7 +225,13 @@ async def test_every_file_that_a_store_makes_is_in_the_reference(tmp_path: Path)
             (store.home / "sessions.json").write_bytes(b"{")
     documented = {name.rstrip("/") for name in FIRST_CELL.findall(page("reference/files.md"))}
     assert seen - documented == set()
-    assert documented - seen == {"sessions.db.v2.bak", ".sessions.json.*.tmp", "sessions.sock.path"}
+    assert documented - seen == {
+        "backups",
+        "sessions.db.rebuilt",
+        "sessions.db.v2.bak",
+        ".sessions.json.*.tmp",
+        "sessions.sock.path",
+    }
 
 
 def test_the_members_of_an_entry_are_in_the_reference_in_their_order():

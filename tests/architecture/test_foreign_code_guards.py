@@ -15,7 +15,10 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
     ("runtime/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",
-    ("storage/control_server.py", "ControlServer._result"): "told to the client and logged; the store goes on",
+    (
+        "storage/control_server.py",
+        "ControlServer._result",
+    ): "told to the client and logged; the store goes on",
     ("storage/drivers/sqlite_worker.py", "Worker._run_batch"): "handed to everybody who waits for the batch",
     ("storage/drivers/sqlite_worker.py", "Worker._run_errand"): "handed to the one who waits for the errand",
     ("storage/drivers/sqlite_worker.py", "Worker._run_one"): "handed to the one who waits for the verb",

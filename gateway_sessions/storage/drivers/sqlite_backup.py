@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -16,7 +16,10 @@ from gateway_sessions.errors import StorageCorruptError, StorageError
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID
 
+BACKUPS: Final = "backups"
+"""The folder of the copies, beside the database."""
 BUSY_SECONDS: Final = 15.0
+_STAMP: Final = "sessions-%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"sessions-\d{8}T\d{6}Z\.db")
 
 
@@ -28,10 +31,10 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 def back_up(database: Path, folder: Path, taken_at: datetime) -> Path:
     """Copy the database as it is at this moment, and return the copy once it was read back."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = folder / f"sessions-{taken_at:%Y%m%dT%H%M%SZ}.db"
+    target = folder / f"{taken_at:{_STAMP}}.db"
     unfinished = target.with_suffix(".tmp")
     try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         unfinished.unlink(missing_ok=True)
         with closing(read_only(database)) as connection:
             connection.execute("VACUUM INTO ?", (str(unfinished),))
@@ -55,6 +58,12 @@ def backups_in(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     return sorted((one for one in folder.iterdir() if _NAME.fullmatch(one.name)), reverse=True)
+
+
+def newest_backup(folder: Path) -> datetime | None:
+    """When the newest copy was taken."""
+    copies = backups_in(folder)
+    return datetime.strptime(copies[0].stem, _STAMP).replace(tzinfo=UTC) if copies else None
 
 
 def keep_newest(folder: Path, count: int) -> None:
