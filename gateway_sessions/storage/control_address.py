@@ -33,8 +33,6 @@ _BSD: Final = struct.Struct("2I")
 
 def prepare_address(home: Path) -> Path:
     """A path at which a socket for *home* can be bound; what an earlier owner left there is taken away."""
-    if not HAS_SOCKETS:
-        raise UnsupportedStorageError(str(home), "cannot have a control socket on this platform")
     near = home / SOCKET_FILE
     place = near
     if len(os.fsencode(near)) > LONGEST_PATH:
@@ -58,10 +56,11 @@ def find_address(home: Path) -> Path | None:
     return place if place.is_socket() else None
 
 
-def forget_address(home: Path, place: Path) -> None:
+def forget_address(home: Path) -> None:
     """Nobody listens there any more."""
     with contextlib.suppress(OSError):
-        place.unlink(missing_ok=True)
+        if (place := find_address(home)) is not None:
+            place.unlink(missing_ok=True)
         (home / NOTE_FILE).unlink(missing_ok=True)
 
 

@@ -29,8 +29,14 @@ from gateway_sessions.core.control_frames import (
     encode,
     failure_of,
 )
-from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError, StoreStoppedError
-from gateway_sessions.storage.control_address import forget_address, may_talk, prepare_address
+from gateway_sessions.errors import (
+    ControlError,
+    GatewaySessionsError,
+    InvalidInputError,
+    StoreStoppedError,
+    UnsupportedStorageError,
+)
+from gateway_sessions.storage.control_address import HAS_SOCKETS, forget_address, may_talk, prepare_address
 from gateway_sessions.storage.control_stream import FrameStream, closing
 from gateway_sessions.storage.in_thread import in_thread
 
@@ -68,9 +74,12 @@ class ControlServer:
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Begin to listen; `OSError` or `UnsupportedStorageError` if that is not possible here."""
-        place, listener = await in_thread(partial(_listen, self._home))
-        cleanup.push_async_callback(in_thread, partial(forget_address, self._home, place))
+        if not HAS_SOCKETS:
+            raise UnsupportedStorageError(str(self._home), "cannot have a control socket on this platform")
+        listener = socket.socket(socket.AF_UNIX)
         cleanup.callback(listener.close)
+        cleanup.push_async_callback(in_thread, partial(forget_address, self._home))
+        await in_thread(partial(_listen, listener, self._home))
         tasks.start_soon(self._accept, listener)
 
     async def finish(self) -> None:
@@ -163,16 +172,10 @@ class ControlServer:
             raise ControlError(request.do, problem, may_have_happened=True) from error
 
 
-def _listen(home: Path) -> tuple[Path, socket.socket]:
-    """A socket that nobody could reach before its mode was set."""
+def _listen(listener: socket.socket, home: Path) -> None:
+    """Begin to listen for *home*; nobody can come in before the mode of the socket is set."""
     place = prepare_address(home)
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        listener.setblocking(False)  # noqa: FBT003 -- the only form there is
-        listener.bind(str(place))
-        place.chmod(0o600)
-        listener.listen(BACKLOG)
-    except BaseException:
-        listener.close()
-        raise
-    return place, listener
+    listener.setblocking(False)  # noqa: FBT003 -- the only form there is
+    listener.bind(str(place))
+    place.chmod(0o600)
+    listener.listen(BACKLOG)

@@ -305,10 +305,12 @@ def test_a_directory_that_others_can_enter_holds_no_socket(tmp_path: Path, priva
         prepare_address(home)
 
 
-def test_where_there_are_no_such_sockets_that_is_said(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_where_there_are_no_such_sockets_that_is_said(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(control_address, "HAS_SOCKETS", False)
+    monkeypatch.setattr(control_server, "HAS_SOCKETS", False)
     with pytest.raises(UnsupportedStorageError, match="on this platform"):
-        prepare_address(home)
+        async with Owner(home):
+            pass
     assert find_address(home) is None
 
 
