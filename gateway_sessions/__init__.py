@@ -51,6 +51,7 @@ from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.session_record import Relation, SessionRecord
+from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, UsageSum
 from gateway_sessions.errors import (
@@ -95,6 +96,7 @@ from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.seat import Seat, connect
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
 
@@ -122,6 +124,7 @@ __all__ = [
     "CostStatus",
     "EndReason",
     "Explanation",
+    "FirstExchange",
     "ForeignDatabaseError",
     "GatewaySessionsError",
     "Hidden",
@@ -169,6 +172,7 @@ __all__ = [
     "SessionSource",
     "SessionState",
     "SessionStore",
+    "SessionSummary",
     "SessionUsage",
     "SnapshotError",
     "Spent",
@@ -182,6 +186,7 @@ __all__ = [
     "StoreStoppedError",
     "SystemClock",
     "TitleTakenError",
+    "Titler",
     "ToolUse",
     "TopSession",
     "TopSessions",
@@ -201,6 +206,7 @@ __all__ = [
     "load_config",
     "next_reset",
     "parse_config",
+    "plain_titler",
     "plan_budget",
     "repair_store",
     "reset_due",

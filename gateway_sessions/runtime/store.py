@@ -34,8 +34,8 @@ from gateway_sessions.core.source import SessionSource, storable_name
 from gateway_sessions.errors import InvalidInputError, SnapshotError, StorageError, UnidentifiedSourceError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
-from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.control import Control
+from gateway_sessions.runtime.conversations import ConversationMethods
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
@@ -44,6 +44,7 @@ from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
 from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.runtime.session_context import build_session_context
+from gateway_sessions.runtime.titling import Titler, plain_titler
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, lanes, reading
 from gateway_sessions.storage.verbs.access import IdTaken
@@ -55,7 +56,7 @@ T = TypeVar("T")
 PAGE: Final = 100
 
 
-class SessionStore(Resource):
+class SessionStore(ConversationMethods):
     """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, options: StoreOptions) -> None:
@@ -82,6 +83,7 @@ class SessionStore(Resource):
         clock: Clock | None = None,
         hooks: Mapping[str, Hook] | Iterable[Hook] = (),
         aliases: AliasResolver | None = None,
+        titler: Titler | None = plain_titler,
         wait: float = 0.0,
     ) -> SessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
@@ -90,7 +92,11 @@ class SessionStore(Resource):
         *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
         """
         options = StoreOptions(
-            has_active_processes=has_active_processes, hooks=with_names(hooks), aliases=aliases, wait=wait
+            has_active_processes=has_active_processes,
+            hooks=with_names(hooks),
+            aliases=aliases,
+            titler=titler,
+            wait=wait,
         )
         return cls(Path(path).expanduser().absolute(), config or Config(), clock or SystemClock(), options)
 
@@ -167,7 +173,10 @@ class SessionStore(Resource):
             last_prompt_tokens=tokens if tokens is None else check_tokens("last_prompt_tokens", tokens),
             known=self._cache.get(session_key),
         )
-        return await self._write(Actor.PERSON, partial(lanes.settle, turn=turn))
+        entry = await self._write(Actor.PERSON, partial(lanes.settle, turn=turn))
+        if entry is not None:
+            self._parts.titling.consider(entry.session_id)
+        return entry
 
     async def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
         """Start afresh because a person asked for it; None if the lane has no session."""

@@ -15,6 +15,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
     ("runtime/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",
+    ("runtime/titling.py", "Titling._ask.work"): "a titler's failure is logged and costs a title at most",
     (
         "storage/control_server.py",
         "ControlServer._result",

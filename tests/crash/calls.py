@@ -18,12 +18,26 @@ async def switch(store: SessionStore) -> object:
     return await store.switch_session(key("a"), target or "gone", scope=OPERATOR)
 
 
+async def split(store: SessionStore) -> object:
+    session_id = await store.peek_session_id(key("b"))
+    summary = [{"role": "user", "content": "what was said"}]
+    return await store.split_session(key("b"), session_id or "gone", summary)
+
+
+async def resume(store: SessionStore) -> object:
+    target = await store.peek_session_id(key("b"))
+    return await store.resume_session(key("a"), target or "gone", scope=OPERATOR)
+
+
 CALLS: Final[dict[str, Call]] = {
     "get_or_create_session": lambda store: store.get_or_create_session(source("a")),
     "update_session": lambda store: store.update_session(key("a"), 5),
     "reset_session": lambda store: store.reset_session(key("a")),
     "undo_reset": lambda store: store.undo_reset(key("a")),
     "switch_session": switch,
+    "split_session": split,
+    "branch_session": lambda store: store.branch_session(key("a")),
+    "resume_session": resume,
     "suspend_session": lambda store: store.suspend_session(key("a")),
     "mark_resume_pending": lambda store: store.mark_resume_pending(key("a")),
     "clear_resume_pending": lambda store: store.clear_resume_pending(key("a")),

@@ -1,0 +1,87 @@
+"""Leading a lane from its session to a related one, each in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway_sessions.core.messages import Message
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.errors import SessionEndedError
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs import lanes, lineage, splitting, titles
+from gateway_sessions.storage.verbs.access import IdTaken
+from gateway_sessions.storage.verbs.entries import load
+from gateway_sessions.storage.verbs.splitting import Descent
+from gateway_sessions.storage.verbs.succession import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compression:
+    """A session of a lane, and the summary that it shall go on with."""
+
+    session_key: str
+    session_id: str
+    messages: tuple[Message, ...]
+    model: str | None = None
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branching:
+    """A lane whose session is to be copied, and up to where."""
+
+    session_key: str
+    at_message_id: int | None = None
+
+
+def split(change: Change, new_session_id: str, asked: Compression) -> Verb[SessionEntry | IdTaken | None]:
+    """Let the lane go on with the summary, if it still has the session that was summarised."""
+    entry = yield from load(asked.session_key)
+    if entry is None:
+        return None
+    if entry.session_id != asked.session_id:
+        yield from _was_continued(asked.session_id, entry)
+        return entry
+    if (yield Statement("session_exists", (new_session_id,))):
+        return IdTaken()
+    descent = Descent(
+        session_id=asked.session_id,
+        new_session_id=new_session_id,
+        now=change.now,
+        ids=change.ids,
+        model=asked.model,
+        system_prompt=asked.system_prompt,
+    )
+    yield from splitting.split(descent, asked.messages)
+    return (yield from load(asked.session_key))
+
+
+def branch(change: Change, new_session_id: str, asked: Branching) -> Verb[SessionEntry | IdTaken | None]:
+    """Let the lane go on with a copy of its session."""
+    entry = yield from load(asked.session_key)
+    if entry is None:
+        return None
+    if (yield Statement("session_exists", (new_session_id,))):
+        return IdTaken()
+    descent = Descent(
+        session_id=entry.session_id, new_session_id=new_session_id, now=change.now, ids=change.ids
+    )
+    yield from splitting.branch(descent, asked.at_message_id)
+    return (yield from lanes.switch(change, asked.session_key, new_session_id, Scope.lane(asked.session_key)))
+
+
+def resume(change: Change, session_key: str, text: str, scope: Scope) -> Verb[SessionEntry | None]:
+    """Let the lane go on with the session that somebody means."""
+    target = yield from titles.resolve(text, scope)
+    return (yield from lanes.switch(change, session_key, target, scope))
+
+
+def _was_continued(session_id: str, entry: SessionEntry) -> Verb[None]:
+    """Somebody else was faster with the same; anything else that happened is a `SessionEndedError`."""
+    line = yield from lineage.chain(session_id)
+    if entry.session_id in line[line.index(session_id) :]:
+        return
+    rows = yield Statement("session_to_descend_from", (session_id,))
+    raise SessionEndedError(session_id, rows[0][3] if rows and rows[0][3] else EndReason.MOVED)
