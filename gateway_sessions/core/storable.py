@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from gateway_sessions.core.json_members import MAX_DEPTH, nesting
 from gateway_sessions.errors import InvalidInputError
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 MAX_TEXT_BYTES: Final = 16 << 20
 MAX_WORD: Final = 256
@@ -77,6 +80,14 @@ def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= limit or _CONTROL.search(value):
         raise _refused(name, f"must be one line of 1 to {limit} characters")
     return str(value)
+
+
+def check_choice(name: str, value: str, choices: type[Choice]) -> Choice:
+    """Return one of a closed set of words, or `InvalidInputError` if there is no such word."""
+    try:
+        return choices(value)
+    except ValueError:
+        raise _refused(name, f"must be one of {', '.join(choices)}") from None
 
 
 def _dumped(name: str, value: object) -> str:

@@ -11,7 +11,7 @@ from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.messages import NO_EXTRA
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session_record import Relation, SessionRecord
-from gateway_sessions.core.storable import Intake
+from gateway_sessions.core.storable import Intake, check_choice
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import session_rows
 from gateway_sessions.storage.verbs.session_rows import UNKNOWN_SOURCE, NewSession
@@ -43,7 +43,7 @@ class SessionRowMethods(VerbRunner):
             user_id=user_id,
             session_key=session_key,
             parent_session_id=parent_session_id,
-            relation=None if relation is None else Relation(relation),
+            relation=None if relation is None else check_choice("relation", relation, Relation),
             model=model,
             model_config=model_config,
             system_prompt=system_prompt,

@@ -21,8 +21,9 @@ from gateway_sessions.core.messages import (
     UserTurn,
     message_of,
 )
+from gateway_sessions.core.replay import Chat
 from gateway_sessions.storage.verb_runner import VerbRunner
-from gateway_sessions.storage.verbs import looking, rewinding, rewriting
+from gateway_sessions.storage.verbs import looking, replaying, rewinding, rewriting
 from gateway_sessions.storage.verbs import messages as verbs
 from gateway_sessions.storage.verbs.looking import Anchor
 from gateway_sessions.storage.verbs.messages import Page
@@ -71,6 +72,17 @@ class TranscriptMethods(VerbRunner):
         """
         asked = Page(after_seq=after_seq, before_seq=before_seq, limit=limit, include_hidden=include_hidden)
         return await self.read(partial(verbs.page, session_id, asked))
+
+    async def get_messages_as_conversation(
+        self, session_id: str, *, include_ancestors: bool = False, limit: int | None = None
+    ) -> list[Chat]:
+        """What goes to a model: calls have their results, roles alternate, nothing hidden is shown.
+
+        With *include_ancestors*, also what was said before the session was compressed. *limit* is the
+        number of stored messages that are looked at, the latest ones.
+        """
+        verb = partial(replaying.conversation, session_id, limit, include_ancestors=include_ancestors)
+        return await self.read(verb)
 
     async def get_messages_around(
         self, session_id: str, message_id: int, window: int = 5, *, include_hidden: bool = False

@@ -12,7 +12,7 @@ import msgspec
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.messages import NO_EXTRA, Content, Hidden, Message, Role, preview_of, text_of
 from gateway_sessions.core.session import check_tokens
-from gateway_sessions.core.storable import Intake, check_word
+from gateway_sessions.core.storable import Intake, check_choice, check_word
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row
 
@@ -70,7 +70,7 @@ def encode(message: Message, now: datetime) -> Stored:
         intake.json("api_content", message.api_content),
         intake.text("platform_message_id", message.platform_message_id),
         int(message.observed),
-        None if hidden is None else str(Hidden(hidden)),
+        None if hidden is None else str(check_choice("hidden_because", hidden, Hidden)),
         None if message.edited_at is None else to_micros(message.edited_at),
         intake.json("extra", dict(message.extra) or None),
     )

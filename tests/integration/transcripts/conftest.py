@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionDB
+from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.testing import FakeClock
+from tests.unit.runtime.lanes import open_store
 
 
 @pytest.fixture
@@ -21,3 +22,9 @@ async def db(tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[SessionDB]:
 @pytest.fixture
 async def session(db: SessionDB) -> str:
     return await db.create_session("s", "cli", user_id="alice")
+
+
+@pytest.fixture
+async def store(tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[SessionStore]:
+    async with open_store(tmp_path / "home", clock=fake_clock) as opened:
+        yield opened

@@ -27,6 +27,14 @@ SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_
     codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
 FROM messages WHERE session_id = ? AND seq > ? AND seq < ? AND (hidden_because IS NULL OR ?) ORDER BY seq DESC LIMIT ?
 
+-- name: conversation_of_session
+-- The last messages that may go to a model, the last one first.
+SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
+    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
+    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+FROM messages WHERE session_id = ? AND hidden_because IS NULL AND role IN ('user', 'assistant', 'tool')
+ORDER BY seq DESC LIMIT ?
+
 -- name: find_message
 -- Where a message stands, what it is, and whether it is hidden.
 SELECT seq, role, hidden_because FROM messages WHERE message_id = ? AND session_id = ?

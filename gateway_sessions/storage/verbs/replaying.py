@@ -1,0 +1,56 @@
+"""The conversation of a session, as it goes to a model."""
+
+from __future__ import annotations
+
+from gateway_sessions.core.messages import Message
+from gateway_sessions.core.replay import Chat, conversation_of
+from gateway_sessions.core.session_record import Relation
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.message_codec import decode_all
+from gateway_sessions.storage.verbs.messages import EVERYTHING, must_exist
+
+MAX_ANCESTORS = 1000
+MAX_OVERLAP = 64
+"""So many messages at most does a continuation begin with that its parent ended with."""
+
+
+def conversation(session_id: str, limit: int | None, *, include_ancestors: bool) -> Verb[list[Chat]]:
+    """What goes to a model: always valid, whatever the transcript went through."""
+    said = yield from _said(session_id, EVERYTHING if limit is None else limit)
+    if not said:
+        yield from must_exist(session_id)
+    seen = {session_id}
+    child = session_id
+    while include_ancestors and (limit is None or len(said) < limit) and len(seen) < MAX_ANCESTORS:
+        rows = yield Statement("parent_of_session", (child,))
+        parent = rows[0][0] if rows and rows[0][1] == Relation.CONTINUATION else None
+        if parent is None or parent in seen:
+            break
+        before = yield from _said(parent, EVERYTHING if limit is None else limit)
+        said = before + said[_overlap(before, said) :]
+        seen.add(parent)
+        child = parent
+    return conversation_of(said, limit=limit)
+
+
+def _said(session_id: str, limit: int) -> Verb[list[Message]]:
+    rows: list[Row] = list((yield Statement("conversation_of_session", (session_id, limit))))
+    rows.reverse()
+    return decode_all(rows)
+
+
+def _overlap(before: list[Message], behind: list[Message]) -> int:
+    """How many messages a continuation repeats of the end of its parent."""
+    for count in range(min(len(before), len(behind), MAX_OVERLAP), 0, -1):
+        if all(map(_same, before[-count:], behind[:count])):
+            return count
+    return 0
+
+
+def _same(one: Message, other: Message) -> bool:
+    return (one.role, one.content, one.tool_call_id, one.tool_calls) == (
+        other.role,
+        other.content,
+        other.tool_call_id,
+        other.tool_calls,
+    )
