@@ -51,7 +51,7 @@ class Driver(Reader, Protocol):
         """Run a verb in a transaction; when this returns, the outcome is durable."""
         ...
 
-    async def change(self, statement: Statement) -> int:
+    def change(self, statement: Statement) -> Awaitable[int]:
         """Run one changing statement, durably; how many rows it has changed."""
         ...
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from gateway_sessions.core.source import Platform, SessionSource
@@ -165,16 +166,8 @@ def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) 
     return [(role, value) for role, value in ordered if value]
 
 
-def _routing(source: SessionSource) -> tuple[str | None, ...]:
-    """All that keys are made of; mostly equal, and much cheaper to compare."""
-    return (
-        source.platform,
-        source.chat_type,
-        source.chat_id,
-        source.thread_id,
-        source.user_id_alt,
-        source.user_id,
-    )
+_routing: Final = attrgetter("platform", "chat_type", "chat_id", "thread_id", "user_id_alt", "user_id")
+"""All that keys are made of; mostly equal, and much cheaper to compare."""
 
 
 def _participant(source: SessionSource, aliases: Mapping[str, str]) -> str | None:

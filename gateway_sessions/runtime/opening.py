@@ -9,15 +9,14 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from anyio.abc import TaskGroup
-from cachetools import LRUCache
 
 from gateway_sessions.config import Config, Durability, SnapshotMode
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.policy_book import PolicyBook
-from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.backups import Backups
 from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner
 from gateway_sessions.runtime.hooks import Hook, Hooks
 from gateway_sessions.runtime.incidents import Incidents
@@ -70,7 +69,7 @@ class Assembly:
     clock: Clock
     options: StoreOptions
     isolation: Isolation
-    cache: LRUCache[str, SessionEntry]
+    cache: EntryCache
 
     async def run(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> Parts:
         """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""

@@ -8,19 +8,18 @@ others are decided inside the database transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
 
-from cachetools import LRUCache
-
-from gateway_sessions.core.keys import NO_ALIASES, Isolation, aliased_ids, same_conversation, session_key
-from gateway_sessions.core.lifecycle import nothing_passed
+from gateway_sessions.core.keys import NO_ALIASES, Isolation, aliased_ids, session_key
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import AliasResolver
 from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.single_flight import SingleFlight
 from gateway_sessions.storage.verbs.access import (
     AliasesFirst,
@@ -29,6 +28,7 @@ from gateway_sessions.storage.verbs.access import (
     IdTaken,
     Request,
     access,
+    only_clocks_move,
     touching,
 )
 from gateway_sessions.storage.verbs.succession import Actor
@@ -55,7 +55,7 @@ class Routing:
         context: StoreContext,
         isolation: Isolation,
         aliases: AliasResolver | None,
-        cache: LRUCache[str, SessionEntry],
+        cache: EntryCache,
     ) -> None:
         self._context = context
         self._isolation = isolation
@@ -65,32 +65,31 @@ class Routing:
 
     async def session_for(self, source: SessionSource, *, force_new: bool, touched: bool) -> SessionEntry:
         """The session that goes on, or the new one in its place. Callers who ask at once share the answer."""
-        aliases = await self._aliases_of(source)
+        aliases = NO_ALIASES if self._resolve_alias is None else await self._aliases_of(source)
         key = session_key(source, self._isolation, aliases)
         message = Message(source, key, aliases, force_new=force_new, touched=touched)
         alike = (key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
         return await self._flights.share(alike, partial(self._settle, message))
 
     async def _settle(self, message: Message) -> SessionEntry:
-        entry = await self._touch_known(message)
-        if entry is None:
+        now, entry = self._context.clock.now(), self._cache.get(message.key)
+        if (
+            entry is not None
+            and self._merely_goes_on(entry, message, now)
+            and await self._context.db.change(touching(entry, now))
+        ):
+            entry = entry.evolve(now, last_interaction_at=now)
+        else:
             entry = await self._access(message)
-        self._cache[entry.session_key] = entry
+        self._cache.keep(entry)
         return entry
 
-    async def _touch_known(self, message: Message) -> SessionEntry | None:
-        """Go on with the session in the cache, if nothing but its clocks has to change."""
-        entry = self._cache.get(message.key)
-        if entry is None or entry.origin is None or message.force_new or not message.touched:
-            return None
-        now = self._context.clock.now()
-        if not nothing_passed(entry, self._context.policy_of(entry), now):
-            return None
-        if not same_conversation(entry.origin, message.source, self._isolation, message.aliases):
-            return None
-        if not await self._context.db.change(touching(entry, now)):
-            return None
-        return entry.evolve(now, last_interaction_at=now)
+    def _merely_goes_on(self, entry: SessionEntry, message: Message, now: datetime) -> bool:
+        """Whether the message goes on with the session and nothing else is to be written."""
+        if message.force_new or not message.touched:
+            return False
+        asks = (message.source, self._isolation, message.aliases)
+        return only_clocks_move(entry, asks, self._context.policy_of(entry), now)
 
     async def _access(self, message: Message) -> SessionEntry:
         """Ask until the database has an answer: it may first want to know something that only we can tell."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from anyio.abc import TaskGroup
-from cachetools import LRUCache
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, SnapshotMode
@@ -36,6 +35,7 @@ from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
 from gateway_sessions.runtime.control import Control
 from gateway_sessions.runtime.conversations import ConversationMethods
+from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
@@ -67,7 +67,7 @@ class SessionStore(ConversationMethods):
         self._options = options
         self._opened: Parts | None = None
         self._control: Control | None = None
-        self._cache: LRUCache[str, SessionEntry] = LRUCache(config.cache.entries)
+        self._cache = EntryCache(config.cache.entries)
         self._isolation = Isolation(
             group_sessions_per_user=config.group_sessions_per_user,
             thread_sessions_per_user=config.thread_sessions_per_user,
@@ -275,7 +275,7 @@ class SessionStore(ConversationMethods):
     async def get_session(self, session_key: str) -> SessionEntry | None:
         """The lane's entry as it is, without judging it."""
         entry = await self._read(partial(entries.load, session_key, self._cache.get(session_key)))
-        return self._remember(session_key, entry)
+        return self._remember(entry)
 
     async def peek_session_id(self, session_key: str) -> str | None:
         """The id of the lane's session, without touching it."""
@@ -375,9 +375,9 @@ class SessionStore(ConversationMethods):
         if self.config.sessions_json.mode is SnapshotMode.SYNC:
             await self.flush()
 
-    def _remember(self, key: str, entry: SessionEntry | None) -> SessionEntry | None:
+    def _remember(self, entry: SessionEntry | None) -> SessionEntry | None:
         if entry is not None:
-            self._cache[key] = entry
+            self._cache.keep(entry)
         return entry
 
 

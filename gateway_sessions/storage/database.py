@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -69,7 +69,8 @@ class SessionDB(
         self._wait = wait
         self._allow_network = allow_network
         self.changed = asyncio.Event()
-        """Set whenever a write may have changed what sessions.json shows."""
+        """Set whenever a commit has changed what sessions.json shows."""
+        self._driver.on_change = self.changed.set
         self.opening = meta.Opening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
@@ -104,16 +105,13 @@ class SessionDB(
         """Run a verb in a transaction; when this returns, the outcome is durable."""
         self._check_running()
         outcome = await self._driver.write(verb)
-        self.changed.set()
         self._index.wake()
         return outcome
 
-    async def change(self, statement: Statement) -> int:
+    def change(self, statement: Statement) -> Awaitable[int]:
         """Run one changing statement, durably; how many rows it has changed."""
         self._check_running()
-        rows = await self._driver.change(statement)
-        self.changed.set()
-        return rows
+        return self._driver.change(statement)
 
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""

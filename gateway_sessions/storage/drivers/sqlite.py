@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import StrEnum
 from functools import partial
@@ -67,6 +67,8 @@ class SqliteDriver:
         self._reads: Queue = SimpleQueue()
         self._writer: Worker | None = None
         self._serving = False
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after a commit that has changed what sessions.json shows."""
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file, bring it up to date and begin to serve; *cleanup* closes everything again."""
@@ -77,6 +79,7 @@ class SqliteDriver:
             partial(load_migrations, ENGINE)
         )
         self._writer = await self._open(self._writes, cleanup, read_only=False)
+        self._writer.on_change = self.on_change
         try:
             await self._writer.call(
                 lambda raw: prepare(raw, self._path, migrations, synchronous=self._synchronous)
@@ -107,13 +110,9 @@ class SqliteDriver:
         """
         return await self._ask(self._writes, verb)
 
-    async def change(self, statement: Statement) -> int:
-        """Run one changing statement, durably; how many rows it has changed.
-
-        The shortest of verbs: many of them in one batch run as one statement with many rows.
-        """
-        rows: int = await self._ask(self._writes, statement)
-        return rows
+    def change(self, statement: Statement) -> Awaitable[int]:
+        """Run one changing statement, durably; how many rows it has changed. The shortest of verbs."""
+        return self._ask(self._writes, statement)
 
     async def attend(self, errand: Callable[[sqlite3.Connection], T]) -> T:
         """Do something on the writing connection between two batches; writers wait until it is done."""
@@ -147,12 +146,12 @@ class SqliteDriver:
         except sqlite3.Error as error:
             raise translate(error, str(self._path)) from error
 
-    async def _ask(self, queue: Queue, work: VerbFactory[T] | Statement) -> T:
+    def _ask(self, queue: Queue, work: VerbFactory[T] | Statement) -> asyncio.Future[T]:
         if not self._serving:
             raise StoreStoppedError("database")
         request: Request[T] = Request(work, asyncio.get_running_loop().create_future())
         queue.put(request)
-        return await request.future
+        return request.future
 
     async def _open(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
         mode, begin = ("ro", "BEGIN") if read_only else ("rwc", "BEGIN IMMEDIATE")

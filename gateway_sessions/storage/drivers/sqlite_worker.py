@@ -86,6 +86,10 @@ class Stop(Enum):
 Queue: TypeAlias = "SimpleQueue[Request[Any] | Stop]"
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class Worker:
     """Serves one connection. Several workers may serve the same queue."""
 
@@ -100,9 +104,11 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._raw: BatchConnection | None = None
         self._next: Request[Any] | Stop | None = None
-        """Taken from the queue already, but not part of the batch or group that is being made."""
+        """Taken from the queue already, but not part of a batch yet."""
         self.changes = 0
         """How many batches have changed what sessions.json shows."""
+        self.on_change: Callable[[], None] = _nothing
+        """Called on the loop after a batch that has changed it."""
         self.last: Request[Any] | None = None
         """What to run once it is certain that nothing will follow."""
 
@@ -141,13 +147,20 @@ class Worker:
         connection = self._raw
         assert connection is not None  # noqa: S101 -- connected before it is run
         while self._wait():
-            batch = self._run_errand(connection) or self._run_batch(connection)
-            if batch:
-                self._loop.call_soon_threadsafe(_answer_all, batch)
+            changes = self.changes
+            if batch := self._run_errand(connection) or self._run_batch(connection):
+                self._loop.call_soon_threadsafe(self._answer, batch, self.changes > changes)
         if self._next is Stop.STOP and self.last is not None:
             self._next = self.last
             self._run_batch(connection)
         connection.work = None
+
+    def _answer(self, batch: list[Request[Any]], changed: bool) -> None:  # noqa: FBT001 -- what a handle is given
+        """On the loop: tell everybody whose verb was in the batch."""
+        if changed:
+            self.on_change()
+        for request in batch:
+            request.answer()
 
     def _wait(self) -> bool:
         """Sleep until there is a request; False at the end."""
@@ -176,9 +189,10 @@ class Worker:
         return [errand]
 
     def _run_batch(self, connection: BatchConnection) -> list[Request[Any]]:
-        batch = self._next_group(self._max_verbs)
-        if not batch:
-            return batch
+        first = self._take()
+        if first is None:
+            return []
+        batch = [first]
         try:
             self._begin_transaction(connection, batch)
             changed = self._fill(connection, batch)
@@ -198,8 +212,8 @@ class Worker:
         try:
             connection.execute(self._begin)
         except sqlite3.Error:
-            while group := self._next_group(self._max_verbs):
-                batch += group
+            while (request := self._take()) is not None:
+                batch.append(request)
             raise
 
     def _fill(self, connection: BatchConnection, batch: list[Request[Any]]) -> bool:
@@ -208,31 +222,22 @@ class Worker:
         Returns whether this changes what sessions.json shows.
         """
         until = time.monotonic() + MAX_SECONDS
-        changed = self._run_group(connection, batch)
-        while time.monotonic() < until and (group := self._next_group(self._max_verbs - len(batch))):
+        changed = self._run(connection, batch[0])
+        while len(batch) < self._max_verbs and time.monotonic() < until:
+            if (request := self._take()) is None:
+                break
             failpoint("within_batch")
-            batch += group
-            changed |= self._run_group(connection, group)
+            batch.append(request)
+            changed |= self._run(connection, request)
         return changed
 
-    def _next_group(self, limit: int) -> list[Request[Any]]:
-        """The next request, and those right behind it that are the same statement with other parameters."""
-        group: list[Request[Any]] = []
-        name: str | None = None
-        while len(group) < limit and isinstance(request := self._peek(), Request):
-            if isinstance(request, Errand):
-                break
-            work = request.work
-            if group and not (isinstance(work, Statement) and work.name == name):
-                break
+    def _take(self) -> Request[Any] | None:
+        """The verb that comes next, if one waits that somebody still wants."""
+        while isinstance(request := self._peek(), Request) and not isinstance(request, Errand):
             self._next = None
-            if request.future.cancelled():
-                continue
-            group.append(request)
-            if not isinstance(work, Statement):
-                break
-            name = work.name
-        return group
+            if not request.future.cancelled():
+                return request
+        return None
 
     def _peek(self) -> Request[Any] | Stop | None:
         """What comes next, if anything waits."""
@@ -243,64 +248,33 @@ class Worker:
                 return None
         return self._next
 
-    def _run_group(self, connection: BatchConnection, group: list[Request[Any]]) -> bool:
-        """Run like statements as one, if each of them changes its row; else one by one."""
-        if len(group) == 1:
-            return self._run_one(connection, group[0])
-        statements = [request.work for request in group if isinstance(request.work, Statement)]
-        query = self._queries[statements[0].name]
-        connection.execute("SAVEPOINT verb")
-        try:
-            rows = connection.executemany(query.sql, [statement.params for statement in statements]).rowcount
-        except (sqlite3.Error, ValueError, OverflowError):
-            if not connection.in_transaction:
-                raise
-            rows = -1
-        if rows == len(group):
-            for request in group:
-                request.result = 1
-        else:
-            connection.execute("ROLLBACK TO verb")
-        connection.execute("RELEASE verb")
-        if rows == len(group):
-            return query.changes_index
-        changed = [self._run_one(connection, request) for request in group]
-        return any(changed)
-
-    def _run_one(self, connection: BatchConnection, request: Request[Any]) -> bool:
+    def _run(self, connection: BatchConnection, request: Request[Any]) -> bool:
         """Run one verb: its failure is its own, unless SQLite gave up the whole transaction."""
-        run = _Run(connection, self._queries)
+        work = request.work
         try:
-            request.result = run.drive(_as_verb(request.work))
+            if isinstance(work, Statement):
+                query = self._queries[work.name]
+                request.result = rows = connection.execute(query.sql, work.params).rowcount
+                return query.changes_index and rows > 0
+            request.result, changed = _Run(connection, self._queries).drive_or_undo(work())
         except Exception as error:  # handed on to the one who waits
             request.error = translate(error, self._path)
             if not connection.in_transaction:
                 raise
-            run.undo()
-        else:
-            run.keep()
-        return run.changed_index
-
-
-def _as_verb(work: VerbFactory[Any] | Statement) -> Verb[Any]:
-    return _changed_rows(work) if isinstance(work, Statement) else work()
-
-
-def _changed_rows(statement: Statement) -> Verb[int]:
-    rows = yield statement
-    return int(rows[0][0])
+            return False
+        return changed
 
 
 class _Run:
     """One verb inside a transaction, in a savepoint of its own if it may have to be undone."""
 
-    __slots__ = ("_connection", "_queries", "_saved", "changed_index")
+    __slots__ = ("_changed_index", "_connection", "_queries", "_saved")
 
     def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, Query]) -> None:
         self._connection = connection
         self._queries = queries
         self._saved = False
-        self.changed_index = False
+        self._changed_index = False
 
     def drive(self, verb: Verb[T]) -> T:
         """Run the verb to its end."""
@@ -314,17 +288,18 @@ class _Run:
         finally:
             verb.close()
 
-    def undo(self) -> None:
-        """Take back what the verb has done."""
+    def drive_or_undo(self, verb: Verb[T]) -> tuple[T, bool]:
+        """Run the verb as one of many in a batch; also whether it has changed what sessions.json shows."""
+        try:
+            result = self.drive(verb)
+        except Exception:
+            if self._saved and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO verb")
+                self._connection.execute("RELEASE verb")
+            raise
         if self._saved:
-            self._connection.execute("ROLLBACK TO verb")
             self._connection.execute("RELEASE verb")
-        self.changed_index = False
-
-    def keep(self) -> None:
-        """Make what the verb has done part of the batch."""
-        if self._saved:
-            self._connection.execute("RELEASE verb")
+        return result, self._changed_index
 
     def _execute(self, statement: Statement) -> Sequence[Row]:
         query = self._queries[statement.name]
@@ -333,22 +308,17 @@ class _Run:
         if not self._saved and not statement.alone:
             self._connection.execute("SAVEPOINT verb")
             self._saved = True
-        self.changed_index |= query.changes_index
         if statement.many is None:
             cursor = self._connection.execute(query.sql, statement.params)
         else:
             cursor = self._connection.executemany(query.sql, statement.many)
+        self._changed_index |= query.changes_index and cursor.rowcount > 0
         return ((cursor.rowcount,),)
 
 
 def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], verb: Verb[T]) -> T:
     """Run a verb to its end on a connection that somebody else looks after."""
     return _Run(connection, queries).drive(verb)
-
-
-def _answer_all(batch: list[Request[Any]]) -> None:
-    for request in batch:
-        request.answer()
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

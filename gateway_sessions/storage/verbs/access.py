@@ -16,8 +16,17 @@ from gateway_sessions.core.keys import (
     owner_of,
     same_conversation,
 )
-from gateway_sessions.core.lifecycle import AccessRules, Event, Keep, Replace, advance, plan_access
+from gateway_sessions.core.lifecycle import (
+    AccessRules,
+    Event,
+    Keep,
+    Replace,
+    advance,
+    nothing_passed,
+    plan_access,
+)
 from gateway_sessions.core.policies import AskActiveWork
+from gateway_sessions.core.policy_book import ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
@@ -97,6 +106,13 @@ Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
 def access(request: Request, change: Change) -> Verb[Outcome]:
     """Return the session that goes on, or the new one that answers the message."""
     holder = yield from load(request.key, request.known)
+    if holder is not None and _merely_goes_on(request, change, holder):
+        yield touching(holder, change.now)
+        return Granted(holder.evolve(change.now, last_interaction_at=change.now))
+    return (yield from _decide(request, change, holder))
+
+
+def _decide(request: Request, change: Change, holder: SessionEntry | None) -> Verb[Outcome]:
     if holder is not None and (owner := _nameless_owner(holder, request)):
         return AliasesFirst(owner)
     key, entry = yield from _lane_of(request, holder)
@@ -116,6 +132,24 @@ def access(request: Request, change: Change) -> Verb[Outcome]:
         case AskActiveWork():
             return AskedFirst(key, entry.version)
     assert_never(plan)
+
+
+def _merely_goes_on(request: Request, change: Change, holder: SessionEntry) -> bool:
+    if request.force_new or not request.touch:
+        return False
+    asks = (request.source, request.flags, request.aliases)
+    return only_clocks_move(holder, asks, change.policy_of(holder), change.now)
+
+
+def only_clocks_move(
+    entry: SessionEntry,
+    asks: tuple[SessionSource, Isolation, Mapping[str, str]],
+    policy: ResolvedPolicy,
+    now: datetime,
+) -> bool:
+    """Whether a message goes on with the session and nothing else has to be decided or written."""
+    origin = entry.origin
+    return origin is not None and nothing_passed(entry, policy, now) and same_conversation(origin, *asks)
 
 
 def _is_running(session_key: str) -> Verb[bool]:
