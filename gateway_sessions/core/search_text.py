@@ -1,0 +1,254 @@
+"""How text is cut into what can be searched for: one tokeniser for every database.
+
+Words are runs of letters, digits and the marks on them; all else separates, and is not searched for. So
+`foo_bar`, `user@host` and `/a/b.py` are found by their parts, and whole as the phrase of these. Text in a
+script that does not put spaces between words becomes overlapping pairs of characters, one for each
+character: the last of a run stands alone. A query of any length then finds exactly what a look at every
+character would.
+
+A token has no ASCII characters but small letters and digits. So the tokens of a text, joined by spaces, come
+out of a tokeniser that splits at other ASCII characters only as they went in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+TOKENISER: Final = 1
+"""Rises when the same text would become other tokens."""
+LONGEST_WORD: Final = 64
+"""A longer word becomes several tokens, as a phrase."""
+GAP: Final = "\ue000"
+"""A token that no query can contain: phrases do not reach from one field into the next."""
+
+
+class Kind(StrEnum):
+    """What a character is to the tokeniser."""
+
+    WORD = "w"
+    PAIRED = "c"  # of a script without spaces
+    SIGN = "s"  # stands for itself: an emoji
+    NOTHING = " "
+
+
+_CACHED: Final = 20_000
+"""Characters whose class is remembered; somebody who sends all there are does not fill the memory."""
+
+_LAST_ASCII: Final = 0x7F
+_PAIR: Final = 2
+
+_ASCII_WORDS: Final = re.compile(r"[a-z0-9]+")
+_RUNS: Final = re.compile(r"w+|c+|s")
+_ACCENTS: Final = re.compile(r"[\u0300-\u036f]+")
+
+_UNSPACED: Final = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1100, 0x11FF),  # Hangul letters
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19DF),  # Tai Le, New Tai Lue
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x1B00, 0x1B7F),  # Balinese
+    (0x2E80, 0x2FDF),  # radicals
+    (0x3005, 0x3007),  # iteration marks
+    (0x3021, 0x31BF),  # kana, Bopomofo, Hangul compatibility letters
+    (0x31F0, 0x31FF),  # kana extensions
+    (0x3400, 0x4DBF),  # Han, extension A
+    (0x4E00, 0x9FFF),  # Han
+    (0xA000, 0xA4CF),  # Yi
+    (0xA960, 0xA97F),  # Hangul letters
+    (0xA980, 0xA9FF),  # Javanese, Myanmar
+    (0xAA60, 0xAADF),  # Myanmar, Tai Viet
+    (0xAC00, 0xD7FF),  # Hangul
+    (0xF900, 0xFAFF),  # Han, compatibility
+    (0xFF66, 0xFFDC),  # kana and Hangul, half width
+    (0x1AFF0, 0x1B16F),  # kana
+    (0x20000, 0x3FFFF),  # Han, further extensions
+)
+_INVISIBLE: Final = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0xFFA0, 0xFFA0),
+    (0xE0000, 0xE0FFF),  # tags and further selectors
+)
+_CONTINUING: Final = (
+    (0x1160, 0x11FF),  # Hangul vowels and finals
+    (0xD7B0, 0xD7FF),  # the same
+    (0xFF9E, 0xFF9F),  # voicing marks, half width
+)
+
+
+class Token(NamedTuple):
+    """A token and the place of its word, or of its first character, in the text."""
+
+    text: str
+    start: int
+    end: int
+
+
+class _Table(dict[int, str]):
+    """A table for `str.translate` that is filled as characters are met."""
+
+    def __missing__(self, codepoint: int) -> str:
+        found = self.of(codepoint)
+        if len(self) < _CACHED:
+            self[codepoint] = found
+        return found
+
+    def of(self, codepoint: int) -> str:
+        raise NotImplementedError
+
+
+class _Classes(_Table):
+    """What a character is to the tokeniser."""
+
+    def of(self, codepoint: int) -> str:
+        kind = unicodedata.category(chr(codepoint))
+        unspaced = _within(codepoint, _UNSPACED)
+        if kind[0] in "LM" or kind == "Nl":
+            return Kind.PAIRED if unspaced else Kind.WORD
+        if kind[0] == "N":
+            return Kind.WORD
+        # An unassigned character is one that this Python does not know yet, mostly an emoji.
+        return Kind.SIGN if codepoint > _LAST_ASCII and kind in {"So", "Sk", "Cn"} else Kind.NOTHING
+
+
+class _Spelling(_Table):
+    """What is done to a character before text is normalised: what cannot be seen goes, signs stand alone."""
+
+    def of(self, codepoint: int) -> str:
+        char = chr(codepoint)
+        kind = unicodedata.category(char)
+        if kind == "Cf" or _within(codepoint, _INVISIBLE):
+            return ""
+        return f" {char} " if kind == "So" else char
+
+
+_classes: Final = _Classes()
+_spelling: Final = _Spelling()
+
+
+def fold(text: str) -> str:
+    """Text as it is compared: in one case, in one Unicode form, without what cannot be seen."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", text.translate(_spelling))
+    return unicodedata.normalize("NFKC", plain.casefold())
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a text, in order; each is one position further than the one before."""
+    folded = fold(text)
+    if not folded.isascii():
+        return [piece for start, end, kind in runs(folded) for piece in pieces(folded[start:end], kind)]
+    words = _ASCII_WORDS.findall(folded)
+    if any(len(word) > LONGEST_WORD for word in words):
+        return [piece for word in words for piece in pieces(word, Kind.WORD)]
+    return words
+
+
+def located(text: str) -> list[Token]:
+    """The same tokens with their places in the text."""
+    if text.isascii():
+        return [one for run in _ASCII_WORDS.finditer(text.lower()) for one in _located_word(run)]
+    folded, places = aligned(text)
+    found: list[Token] = []
+    for start, end, kind in runs(folded):
+        parts = pieces(folded[start:end], kind)
+        for number, piece in enumerate(parts):
+            first, last = (start + number, start + number) if kind == Kind.PAIRED else (start, end - 1)
+            found.append(Token(piece, places[first][0], places[last][1]))
+    return found
+
+
+def _located_word(run: re.Match[str]) -> list[Token]:
+    if run.end() - run.start() <= LONGEST_WORD:
+        return [Token(run[0], run.start(), run.end())]
+    return [Token(piece, run.start(), run.end()) for piece in pieces(run[0], Kind.WORD)]
+
+
+def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The folded text, and for each of its characters where it comes from."""
+    folded = fold(text)
+    if text.isascii():
+        return folded, [(at, at + 1) for at in range(len(text))]
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    for start, end in _clusters(text):
+        part = fold(text[start:end])
+        parts.append(part)
+        places += [(start, end)] * len(part)
+    if (joined := "".join(parts)) != folded:
+        # Characters that change each other across what looks like a border: show the whole of it.
+        return folded, [(0, len(text))] * len(folded)
+    return joined, places
+
+
+def is_pair(token: str) -> bool:
+    """Whether a token is two characters of a script without spaces."""
+    return len(token) == _PAIR and is_unspaced(token[0])
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether a token is one character of a script without spaces between words."""
+    return len(token) == 1 and _classes[ord(token)] == Kind.PAIRED
+
+
+def join_fields(fields: Sequence[str]) -> list[str]:
+    """The tokens of several texts, so that no phrase is found across two of them."""
+    found: list[str] = []
+    for field in fields:
+        if field:
+            found += [GAP, *tokens(field)] if found else tokens(field)
+    return found
+
+
+def runs(folded: str) -> Iterator[tuple[int, int, Kind]]:
+    """The pieces of a folded text that have tokens: where each begins and ends, and of what kind it is."""
+    classes = folded.translate(_classes)
+    for run in _RUNS.finditer(classes):
+        yield run.start(), run.end(), Kind(classes[run.start()])
+
+
+def pieces(run: str, kind: Kind) -> list[str]:
+    """The tokens of such a piece."""
+    if kind == Kind.PAIRED:
+        return [*map("".join, itertools.pairwise(run)), run[-1]]
+    word = run if run.isascii() else _without_accents(run)
+    return [word[at : at + LONGEST_WORD] for at in range(0, len(word), LONGEST_WORD)]
+
+
+def _without_accents(word: str) -> str:
+    """Letters without the accents that people leave out when they are in a hurry."""
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    """Characters with what is written on them."""
+    start = 0
+    for at in range(1, len(text)):
+        if not _continues(text[at]):
+            yield start, at
+            start = at
+    if text:
+        yield start, len(text)
+
+
+def _continues(char: str) -> bool:
+    point = ord(char)
+    if point <= _LAST_ASCII:
+        return False
+    return unicodedata.category(char)[0] == "M" or _within(point, _CONTINUING)
+
+
+def _within(codepoint: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= codepoint <= last for first, last in ranges)
