@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import NoReturn
@@ -47,7 +47,7 @@ class SqliteReader(SqliteDriver):
         """Nothing can be tidied up here."""
         self._refuse()
 
-    def change(self, statement: Statement) -> Awaitable[int]:
+    async def change(self, statement: Statement) -> int:
         """Nothing can be changed here."""
         self._refuse()
 
