@@ -9,6 +9,7 @@ from itertools import product
 from gateway_sessions.core.keys import Isolation, encode_part, owner_of, session_key, unencoded_key
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
+from gateway_sessions.core.source import SessionSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +76,20 @@ def _under_our_keys(found: tuple[SessionEntry, ...], flags: Isolation) -> Iterat
     """Hermes does not encode separators inside ids: under its keys such lanes would not be found again."""
     taken = {entry.session_key for entry in found}
     for entry in found:
-        key = _our_key(entry, flags)
+        key = our_key(entry.session_key, entry.origin, flags)
         yield entry if key in taken else entry.altered(session_key=key)
         taken.add(key)
 
 
-def _our_key(entry: SessionEntry, flags: Isolation) -> str:
-    origin = entry.origin
+def our_key(session_key_there: str, origin: SessionSource | None, flags: Isolation) -> str:
+    """The key of a lane here that Hermes knows under another one, as far as its origin tells."""
     if origin is None:
-        return entry.session_key
+        return session_key_there
     for group, thread in product((True, False), repeat=2):
         # Whatever the flags were when the lane was made: its key tells.
         then = Isolation(
             group_sessions_per_user=group, thread_sessions_per_user=thread, profile=flags.profile
         )
-        if unencoded_key(origin, then) == entry.session_key:
+        if unencoded_key(origin, then) == session_key_there:
             return session_key(origin, then)
-    return entry.session_key
+    return session_key_there

@@ -174,7 +174,7 @@ class AtomicFile:
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            _copy(self._target, backup, self._files)
+            copy_whole(self._target, backup, files=self._files)
             return
         self._temporaries.append(second)
         self._files.replace(second, backup)
@@ -264,11 +264,22 @@ def set_aside(path: Path, quarantine: Path, stamp: str, *, files: Files = OPERAT
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        _copy(target, place, files)
+        copy_whole(target, place, files=files)
     files.fsync_directory(quarantine)
     files.unlink(target)
     files.fsync_directory(target.parent)
     return place
+
+
+def copy_whole(source: Path, target: Path, *, files: Files = OPERATING_SYSTEM) -> None:
+    """Give *target* the content of *source*, as a whole and durably."""
+    descriptor = files.open(source)
+    try:
+        with AtomicFile(target, files=files) as copy:
+            while chunk := files.read(descriptor, _CHUNK):
+                copy.write(chunk)
+    finally:
+        files.close(descriptor)
 
 
 def _real_path(path: Path) -> Path:
@@ -303,16 +314,6 @@ def _same_file(one: Path, other: Path) -> bool:
 def _free_name(directory: Path, name: str) -> Path:
     names = (name if number == 1 else f"{name}-{number}" for number in itertools.count(1))
     return next(place for place in (directory / one for one in names) if not place.exists())
-
-
-def _copy(source: Path, target: Path, files: Files) -> None:
-    descriptor = files.open(source)
-    try:
-        with AtomicFile(target, files=files) as copy:
-            while chunk := files.read(descriptor, _CHUNK):
-                copy.write(chunk)
-    finally:
-        files.close(descriptor)
 
 
 def _make_durable(path: Path, files: Files) -> None:

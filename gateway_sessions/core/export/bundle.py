@@ -23,7 +23,7 @@ MAX_KEY: Final = 4096
 MAX_PREVIEW_LENGTH: Final = 100
 
 _MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
-_KNOWN: Final = frozenset(
+SESSION_MEMBERS: Final = frozenset(
     {"id", "session_id", "format", "messages", "usage_events", "ends", "entry", *ESTABLISHED, *OWN}
 )
 _TEXTS: Final = ("model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
@@ -66,7 +66,7 @@ def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
         "pinned": given.flag("pinned"),
         "archived": given.flag("archived"),
         "rewind_count": given.count("rewind_count"),
-        "extra": given.unknown(_KNOWN),
+        "extra": given.unknown(SESSION_MEMBERS),
         **{name: given.text(name) for name in _TEXTS},
         **_descent(given),
         **_title(given),

@@ -19,7 +19,7 @@ JSON_MARK: Final = "\x00json:"
 """Before content that is JSON, in the text columns of Hermes."""
 
 _PACKED: Final = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
-_KNOWN: Final = frozenset(
+MESSAGE_MEMBERS: Final = frozenset(
     {"id", "session_id", "timestamp", "active", "compacted", "hidden_by", "versions", *IN_MESSAGE}
 )
 
@@ -76,7 +76,7 @@ def _message(given: Given) -> Incoming:
         "edited_at": given.time("edited_at"),
         "observed": given.flag("observed"),
         "hidden_because": hidden,
-        "extra": given.unknown(_KNOWN),
+        "extra": given.unknown(MESSAGE_MEMBERS),
     }
     earlier = [Given.part(one, exact=given.exact) for one in given.all_of("versions")]
     versions = tuple((one.members.get("content"), one.time("replaced_at") or EPOCH) for one in earlier)

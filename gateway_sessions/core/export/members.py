@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.instants import LARGEST_SECONDS, to_micros
 from gateway_sessions.core.messages import Content, Message
 from gateway_sessions.core.session_record import SessionRecord
 from gateway_sessions.core.usage import Usage
@@ -92,7 +92,7 @@ def said(name: str, value: object) -> dict[str, Any]:
     if isinstance(value, datetime):
         micros = to_micros(value)
         seconds = micros / MILLION
-        exact = round(seconds * MILLION) == micros
+        exact = round(seconds * MILLION) == micros and abs(seconds) <= LARGEST_SECONDS
         return {name: seconds} if exact else {name: seconds, name + MICROS: micros}
     if isinstance(value, Mapping):
         return {name: dict(value)} if value else {name: None}  # pyright: ignore[reportUnknownArgumentType]  # JSON

@@ -6,6 +6,7 @@ The database is opened read-only and left as it was. An entry in the table wins 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from datetime import tzinfo
 from pathlib import Path
@@ -28,9 +29,14 @@ _ROWS: Final = (
 
 def with_routing_table(content: SnapshotContent, sessions_dir: Path, zone: tzinfo) -> SnapshotContent:
     """The file's entries, replaced and completed by those of the table beside or above it, if any."""
+    return completed(content, _routing_rows(sessions_dir), zone)
+
+
+def completed(content: SnapshotContent, rows: Iterable[tuple[str, bytes]], zone: tzinfo) -> SnapshotContent:
+    """The file's entries, replaced and completed by keys and entries from a table."""
     entries = {entry.session_key: entry for entry in content.entries}
     rejected = list(content.rejected)
-    for key, text in _routing_rows(sessions_dir):
+    for key, text in rows:
         try:
             entries[key] = entry_from_json(key, text, zone)
         except InvalidInputError as error:

@@ -105,6 +105,14 @@ class Importer:
             self.progress(TransferProgress(sessions=self.imported + self.skipped, messages=self.messages))
         return outcomes
 
+    async def pass_over(self, session_id: str, parent: str | None, relation: str | None) -> None:
+        """A session is here already; perhaps it still waits for a parent, or is waited for."""
+        self.skipped += 1
+        if parent is not None:
+            await self._attach(Waiting(session_id, relation, None, new=False), parent)
+        for child in self._waiting.pop(session_id, ()):
+            await self._attach(child, session_id)
+
     async def finish(self) -> None:
         """No more will come: who still waits for a parent goes without."""
         for parent, children in self._waiting.items():

@@ -1,0 +1,66 @@
+"""What is here already of a Hermes home that is taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.session_rows_in import columns_of, note_in
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A session that is here."""
+
+    provenance: Mapping[str, Any] | None
+    """How far it reached when it was taken in; None: it came from somewhere else."""
+    empty: bool
+    parent: str | None = None
+    """The parent it still waits for."""
+    relation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """What is on a lane, and where the session is that it is to have."""
+
+    session_id: str | None
+    holder: str | None
+
+    @property
+    def free(self) -> bool:
+        """Whether the lane can have the session."""
+        return self.session_id is None and self.holder is None
+
+
+def known(session_ids: Sequence[str], member: str) -> Verb[dict[str, Known]]:
+    """Those of the sessions that are here."""
+    found: dict[str, Known] = {}
+    for session_id in session_ids:
+        rows = yield Statement("session_as_taken_in", (session_id,))
+        if not rows:
+            continue
+        columns = columns_of(rows[0])
+        extra: dict[str, Any] = msgspec.json.decode(columns["extra"]) if columns["extra"] else {}
+        counts = yield Statement("stored_messages_of_session", (session_id,))
+        note = note_in(columns)
+        empty = not counts or counts[0][1] == 0
+        found[session_id] = Known(
+            extra.get(member), empty, note.get("parent_session_id"), note.get("relation")
+        )
+    return found
+
+
+def lane_states(entries: Sequence[SessionEntry]) -> Verb[list[LaneState]]:
+    """What stands in the way of each lane."""
+    states: list[LaneState] = []
+    for entry in entries:
+        here = yield Statement("entry_by_key", (entry.session_key,))
+        holder = yield Statement("lane_of_session", (entry.session_id,))
+        states.append(LaneState(here[0][2] if here else None, holder[0][0] if holder else None))
+    return states
