@@ -19,6 +19,7 @@ _FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 _ADDRESS = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*", re.IGNORECASE)
 _QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
 _SENTENCE_END = re.compile("[.!?:;\u2026]+(?:\\s+|$)|[\u3002\uff01\uff1f\uff1b\uff1a]+|\\n+")
+_EMPHASIS = re.compile(r"\*\*|`")
 _CLAUSE_END = re.compile("[\uff0c\u3001,]")
 _ADDRESSED = re.compile(r"^(?:\[[^\]]*\]|@\S+|/\w+)[\s,:]+")
 _POLITE = re.compile(
@@ -38,7 +39,7 @@ _WRAPPING: Final = (
 def suggested_title(text: str) -> str | None:
     """Return what a model proposed as a title, without the label and the quotes that models add."""
     for line in text.splitlines():
-        bare = _LABEL.sub("", _unwrapped(line))
+        bare = _LABEL.sub("", _unwrapped(_EMPHASIS.sub("", line)))
         if title := _within(_unwrapped(bare).rstrip(" .\u3002"), MAX_AUTOMATIC):
             return title
     return None
@@ -55,7 +56,7 @@ def plain_title(messages: Iterable[str]) -> str | None:
 
 
 def _of_sentence(sentence: str) -> str | None:
-    said = _ADDRESSED.sub("", one_line(sentence))
+    said = _ADDRESSED.sub("", one_line(_EMPHASIS.sub("", sentence)))
     while (rest := _POLITE.sub("", said)) != said:
         said = rest
     said = _unwrapped(said)

@@ -24,7 +24,7 @@ from gateway_sessions.core.titles import clean_title
         ("/ask what is the capital of Peru", "What is the capital of Peru"),
         ("one two three four five six seven eight nine", "One two three four five six seven"),
         ('"quoted words, all of them"', "Quoted words, all of them"),
-        ("**Bold plans** for June", "Bold plans** for June"),
+        ("**Bold plans** for June", "Bold plans for June"),
         ("> you said no\nand I say yes", "And I say yes"),
         ("```py\nprint(1)\n```\nwhat does this print", "What does this print"),
         ("summarise https://www.example.org/a/b?c=d for me", "Summarise example.org for me"),
