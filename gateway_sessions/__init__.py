@@ -48,6 +48,7 @@ from gateway_sessions.core.policies import (
 )
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.retention import PruneReport
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.session_record import Relation, SessionRecord
@@ -98,6 +99,7 @@ from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
 from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
 
 __all__ = [
@@ -148,6 +150,7 @@ __all__ = [
     "OwnerStatus",
     "Platform",
     "PlatformUse",
+    "PruneReport",
     "Relation",
     "RepairReport",
     "Require",
@@ -195,6 +198,7 @@ __all__ = [
     "UnsupportedStorageError",
     "UsageSum",
     "UserTurn",
+    "VacuumReport",
     "Warn",
     "WhatsAppAliasFiles",
     "build_session_context",

@@ -41,7 +41,21 @@ OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "set_zone",
             "flush",
         ),
-        "db": (),
+        "db": (
+            "end_session",
+            "reopen_session",
+            "set_session_pinned",
+            "set_session_archived",
+            "set_session_title",
+            "rewind_session",
+            "restore_rewound",
+            "clear_messages",
+            "delete_session",
+            "prune_sessions",
+            "vacuum",
+            "optimise",
+            "rebuild_search_index",
+        ),
     }
 )
 """The names, by the part of an open store whose methods they are."""

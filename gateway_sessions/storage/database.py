@@ -23,11 +23,13 @@ from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
 from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS, back_up, keep_newest, newest_backup
 from gateway_sessions.storage.drivers.sqlite_reader import SqliteReader
+from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport, optimise, vacuum
 from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import INDEX_FILE, SearchIndex
 from gateway_sessions.storage.methods.lineage import LineageMethods
 from gateway_sessions.storage.methods.listing import ListingMethods
+from gateway_sessions.storage.methods.retention import RetentionMethods
 from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
 from gateway_sessions.storage.methods.titles import TitleMethods
@@ -55,6 +57,7 @@ class SessionDB(
     SearchMethods,
     UsageMethods,
     TransferMethods,
+    RetentionMethods,
     Resource,
 ):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
@@ -124,6 +127,16 @@ class SessionDB(
         self._check_running()
         async with self._driver.view() as reader:
             yield reader
+
+    async def vacuum(self) -> VacuumReport:
+        """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
+        self._check_running()
+        return await self._driver.attend(vacuum)
+
+    async def optimise(self) -> None:
+        """Let the database learn what its tables hold by now; `vacuum` does so as well."""
+        self._check_running()
+        await self._driver.attend(optimise)
 
     def newest_backup(self) -> datetime | None:
         """When the newest copy was taken. Looks at the disk: call it from a thread."""

@@ -77,6 +77,7 @@ CREATE TABLE transitions (
 ) STRICT;
 
 CREATE INDEX transitions_by_lane ON transitions (session_key, change_id);
+CREATE INDEX transitions_by_session ON transitions (session_id);
 
 -- Calls of hooks that are still owed, or were given up.
 CREATE TABLE hook_calls (

@@ -1,0 +1,47 @@
+"""Making a SQLite file small and tidy again, on its writing connection, outside any transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumReport:
+    """What the database took before and after."""
+
+    bytes_before: int
+    bytes_after: int
+    log_emptied: bool
+    """Whether the write-ahead log is empty; a reader that looks at an old moment can prevent that."""
+
+
+def vacuum(connection: sqlite3.Connection) -> VacuumReport:
+    """Write the file anew without gaps, refresh what the planner knows, and empty the write-ahead log."""
+    before = _size(connection)
+    connection.execute("VACUUM")
+    optimise(connection)
+    after = _size(connection)
+    return VacuumReport(bytes_before=before, bytes_after=after, log_emptied=empty_log(connection))
+
+
+def optimise(connection: sqlite3.Connection) -> None:
+    """Refresh what the planner knows, where that is worth it."""
+    connection.execute("PRAGMA optimize").fetchall()
+
+
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Bring everything into the file itself and cut the write-ahead log to nothing, if nobody reads it."""
+    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
+
+
+def overwrite_what_is_deleted(connection: sqlite3.Connection) -> None:
+    """From now on, what is deleted is overwritten with zeros."""
+    connection.execute("PRAGMA secure_delete = ON").fetchone()
+
+
+def _size(connection: sqlite3.Connection) -> int:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(page_size)

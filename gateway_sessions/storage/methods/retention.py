@@ -1,0 +1,110 @@
+"""Keeping what is to be kept, and removing the rest without a trace in any table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.retention import Bounds, Group, PruneReport
+from gateway_sessions.core.session_record import Relation
+from gateway_sessions.storage.verb_runner import VerbRunner
+from gateway_sessions.storage.verbs import retention as verbs
+from gateway_sessions.storage.verbs.retention import PIECE, Kind
+
+MOST_GROUPS: Final = 50
+"""Removed in one go."""
+
+
+class RetentionMethods(VerbRunner):
+    """Removal of sessions, one by one or by age and size."""
+
+    async def delete_session(self, session_id: str) -> bool:
+        """Remove a session with all its messages and those of its sub-agents; False if there is none.
+
+        What came from it otherwise stays, and stands for itself. `SessionOnLaneError` for the current session
+        of a lane, `SessionBusyError` while a turn of it runs.
+        """
+        gone = await self.write(partial(verbs.delete, session_id, self.change_ids))
+        await self.finish_removals()
+        return bool(gone)
+
+    async def delete_sessions(self, session_ids: Iterable[str]) -> int:
+        """Remove several sessions, each as `delete_session` does; how many were there."""
+        found = [await self.delete_session(one) for one in dict.fromkeys(session_ids)]
+        return sum(found)
+
+    async def prune_sessions(
+        self,
+        *,
+        older_than_days: float | None = 90,
+        max_count: int | None = None,
+        max_bytes: int | None = None,
+        source: str | None = None,
+        relation: Relation | str | None = None,
+        only_empty: bool = False,
+        include_archived: bool = False,
+        dry_run: bool = False,
+        now: datetime | float | None = None,
+    ) -> PruneReport:
+        """Remove sessions nobody has touched for that long, and the oldest beyond a number or a size.
+
+        Never one that a lane has, that is pinned, touched within a day, or still owed to a hook, nor what was
+        compressed into such a one. A dry run tells what would go.
+        """
+        moment = instant_of("now", now) or self._clock.now()
+        bounds = Bounds.at(moment, older_than_days, max_count, max_bytes)
+        kind = Kind(
+            source=source,
+            relation=None if relation is None else Relation(relation),
+            include_archived=include_archived,
+            only_empty=only_empty,
+        )
+        async with self.view() as reader:
+            plan = await reader.read(partial(verbs.plan, bounds, kind))
+        removed = [one.session_id for one in plan.members]
+        in_use: list[str] = []
+        if not dry_run:
+            removed, in_use = await self._remove(plan.groups)
+        known = {one.session_id: one for one in plan.members}
+        return PruneReport(
+            dry_run=dry_run,
+            session_ids=tuple(removed),
+            messages=sum(known[one].messages for one in removed),
+            text_bytes=sum(known[one].text_bytes for one in removed),
+            kept_in_use=tuple(in_use),
+        )
+
+    async def finish_removals(self) -> int:
+        """Remove the messages of large sessions that are gone, piece by piece; of how many."""
+        left = await self.read(verbs.leftovers)
+        for session_id in left:
+            while not await self.write(partial(verbs.remove_leftover, session_id, self.change_ids)):
+                pass
+        return len(left)
+
+    async def _remove(self, groups: Sequence[Group]) -> tuple[list[str], list[str]]:
+        removed: list[str] = []
+        in_use: list[str] = []
+        for batch in _batches(groups):
+            step = await self.write(partial(verbs.remove_groups, batch, self.change_ids))
+            removed += step.session_ids
+            in_use += step.in_use
+        await self.finish_removals()
+        return removed, in_use
+
+
+def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Groups in steps that nobody waits long behind."""
+    batch: list[Group] = []
+    messages = 0
+    for group in groups:
+        if batch and (messages + group.messages > PIECE or len(batch) == MOST_GROUPS):
+            yield batch
+            batch, messages = [], 0
+        batch.append(group)
+        messages += group.messages
+    if batch:
+        yield batch

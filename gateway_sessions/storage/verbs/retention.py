@@ -1,0 +1,168 @@
+"""Removing sessions: the choice of those to prune, and the removal of every row that tells of one.
+
+A session with very many messages goes at once, and its messages after it, piece by piece: a note in `meta`
+remembers what is left until nothing is, so that a crash in between leaves nothing for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.retention import Bounds, Group, Member, Plan
+from gateway_sessions.core.session_record import Relation
+from gateway_sessions.errors import SessionBusyError, SessionOnLaneError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import meta
+
+PAGE: Final = 500
+PIECE: Final = 500
+"""Messages removed in one go: nobody waits long behind them."""
+LEFT_OVER: Final = "left_over:"
+_BEHIND: Final = "left_over;"
+_BEGINNING: Final = (-(1 << 62), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Which sessions may be pruned at all."""
+
+    source: str | None = None
+    relation: Relation | None = None
+    include_archived: bool = False
+    only_empty: bool = False
+
+    @property
+    def params(self) -> tuple[object, ...]:
+        """For the statements that look for sessions."""
+        relation = None if self.relation is None else str(self.relation)
+        flags = (int(self.include_archived), int(self.only_empty))
+        return (self.source, self.source, relation, relation, *flags)
+
+
+@dataclass(slots=True)
+class Removed:
+    """What one step has removed."""
+
+    session_ids: list[str] = field(default_factory=list[str])
+    in_use: list[str] = field(default_factory=list[str])
+    """Chosen, and used again since."""
+
+
+def plan(bounds: Bounds, kind: Kind) -> Verb[Plan]:
+    """Everything that has to go so that the bounds are kept, the oldest first."""
+    sizes = yield Statement("size_of_sessions_to_prune", kind.params)
+    made = Plan(bounds, count=sizes[0][0], text_bytes=sizes[0][1])
+    position = _BEGINNING
+    while True:
+        rows = yield Statement("sessions_to_prune", (*position, *kind.params, PAGE))
+        for row in rows:
+            if not made.wants_more(from_micros(row[1])):
+                return made
+            made.offer((yield from group_of(row[0])) or _alone(row) if row[5] else _alone(row))
+        if len(rows) < PAGE:
+            return made
+        position = (rows[-1][1], rows[-1][0])
+
+
+def group_of(session_id: str) -> Verb[Group | None]:
+    """A session with its sub-agents, and whether they, or what the session goes on in, are used."""
+    rows = yield Statement("session_to_remove", (session_id,))
+    if not rows:
+        return None
+    members, latest, protected = [_member(rows[0])], rows[0][1], bool(rows[0][4])
+    seen, waiting = {session_id}, [(session_id, True)]
+    while waiting:
+        parent, removed = waiting.pop()
+        for row in (yield Statement("sessions_that_hang_on", (parent,))):
+            if row[0] in seen:
+                continue
+            goes = removed and not (parent == session_id and row[5] == Relation.CONTINUATION)
+            seen.add(row[0])
+            waiting.append((row[0], goes))
+            members += [_member(row)] if goes else []
+            latest, protected = max(latest, row[1]), protected or bool(row[4])
+    return Group(members=tuple(members), last_active=from_micros(latest), protected=protected)
+
+
+def remove_groups(groups: Sequence[Group], ids: Iterator[int]) -> Verb[Removed]:
+    """Remove what was planned, but nothing that has been used since."""
+    removed = Removed()
+    for planned in groups:
+        head = planned.members[0].session_id
+        group = yield from group_of(head)
+        if group is not None and not group.is_still(planned):
+            removed.in_use.append(head)
+            continue
+        for member in group.members if group is not None else ():
+            yield from remove(member.session_id, ids)
+            removed.session_ids.append(member.session_id)
+    return removed
+
+
+def delete(session_id: str, ids: Iterator[int]) -> Verb[list[str]]:
+    """Remove a session with its sub-agents; a typed error if a lane has one of them. The ids removed."""
+    group = yield from group_of(session_id)
+    if group is None:
+        return []
+    for member in group.members:
+        yield from _is_on_no_lane(member.session_id)
+    for member in group.members:
+        yield from remove(member.session_id, ids)
+    return [member.session_id for member in group.members]
+
+
+def remove(session_id: str, ids: Iterator[int]) -> Verb[None]:
+    """Remove every row that tells of a session; what came from it stands for itself."""
+    one = (session_id,)
+    yield Statement("detach_children", one)
+    yield Statement("forget_moved_session", (session_id, session_id))
+    yield Statement("delete_hook_calls_of_session", (f"{session_id}:", f"{session_id};", session_id))
+    for name in ("delete_usage_of_session", "delete_transitions_of_session", "delete_totals"):
+        yield Statement(name, one)
+    yield Statement("delete_session_row", one)
+    if not (yield from _remove_messages(session_id, ids)):
+        yield from meta.remember(f"{LEFT_OVER}{session_id}", 1)
+
+
+def leftovers() -> Verb[list[str]]:
+    """Sessions that are gone while some of their messages are not."""
+    rows = yield Statement("leftovers", (LEFT_OVER, _BEHIND))
+    return [row[0].removeprefix(LEFT_OVER) for row in rows]
+
+
+def remove_leftover(session_id: str, ids: Iterator[int]) -> Verb[bool]:
+    """Remove some messages of a session that is gone; whether there are none left."""
+    done = yield from _remove_messages(session_id, ids)
+    if done:
+        yield Statement("forget_meta", (f"{LEFT_OVER}{session_id}",))
+    return done
+
+
+def _remove_messages(session_id: str, ids: Iterator[int]) -> Verb[bool]:
+    rows = yield Statement("some_messages_of_session", (session_id, PIECE))
+    gone = [(row[0],) for row in rows]
+    yield Statement("delete_message", many=gone)
+    yield Statement("delete_message_versions", many=gone)
+    yield Statement("add_index_change", many=[(next(ids), row[0]) for row in rows])
+    return len(rows) < PIECE
+
+
+def _is_on_no_lane(session_id: str) -> Verb[None]:
+    keys = yield Statement("lane_of_session", (session_id,))
+    if not keys:
+        return
+    lanes = yield Statement("get_lane", (keys[0][0],))
+    if lanes and lanes[0][0] is not None:
+        raise SessionBusyError(keys[0][0], session_id)
+    raise SessionOnLaneError(keys[0][0], session_id)
+
+
+def _member(row: Row) -> Member:
+    return Member(row[0], messages=row[2], text_bytes=row[3])
+
+
+def _alone(row: Row) -> Group:
+    return Group(members=(_member(row),), last_active=from_micros(row[1]), protected=bool(row[4]))
