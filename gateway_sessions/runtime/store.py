@@ -45,6 +45,7 @@ from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.titling import Titler, plain_titler
+from gateway_sessions.runtime.transcripts import TranscriptMethods
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, lanes, reading
 from gateway_sessions.storage.verbs.access import IdTaken
@@ -56,7 +57,7 @@ T = TypeVar("T")
 PAGE: Final = 100
 
 
-class SessionStore(ConversationMethods):
+class SessionStore(ConversationMethods, TranscriptMethods):
     """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, options: StoreOptions) -> None:

@@ -11,6 +11,7 @@ from tests.crash.workload import key, source
 
 Call = Callable[[SessionStore], Awaitable[object]]
 OPERATOR: Final = Scope.operator()
+SAID: Final = {"role": "user", "content": "hello"}
 
 
 async def switch(store: SessionStore) -> object:
@@ -27,6 +28,26 @@ async def split(store: SessionStore) -> object:
 async def resume(store: SessionStore) -> object:
     target = await store.peek_session_id(key("b"))
     return await store.resume_session(key("a"), target or "gone", scope=OPERATOR)
+
+
+async def spoken(store: SessionStore) -> str:
+    return await store.peek_session_id(key("b")) or "gone"
+
+
+async def append(store: SessionStore) -> object:
+    return await store.append_to_transcript(await spoken(store), SAID)
+
+
+async def rewrite(store: SessionStore) -> object:
+    return await store.rewrite_transcript(await spoken(store), [SAID])
+
+
+async def load(store: SessionStore) -> object:
+    return await store.load_transcript(await spoken(store))
+
+
+async def rewind(store: SessionStore) -> object:
+    return await store.rewind_session(await spoken(store))
 
 
 CALLS: Final[dict[str, Call]] = {
@@ -46,6 +67,10 @@ CALLS: Final[dict[str, Call]] = {
     "set_model_override": lambda store: store.set_model_override(key("a"), {"model": "m"}),
     "set_reset_policy": lambda store: store.set_reset_policy(key("a"), SessionResetPolicy()),
     "set_zone": lambda store: store.set_zone(key("a"), "Europe/Vienna"),
+    "append_to_transcript": append,
+    "rewrite_transcript": rewrite,
+    "load_transcript": load,
+    "rewind_session": rewind,
     "list_sessions": lambda store: store.list_sessions(scope=OPERATOR),
     "scope_of": lambda store: store.scope_of(source("a")),
     "lookup_by_session_id": lambda store: store.lookup_by_session_id("x", scope=OPERATOR),
@@ -62,4 +87,5 @@ async def set_the_stage(store: SessionStore, clock: SteppedClock) -> None:
     clock.advance(minutes=1)
     for name in "ab":
         await store.get_or_create_session(source(name))
+    await store.append_to_transcript(await spoken(store), SAID)
     await store.reset_session(key("a"))

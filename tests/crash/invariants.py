@@ -31,6 +31,7 @@ KNOWN_FILES = {
     ".clean_shutdown",
     "quarantine",
     "restart_counts.json",
+    "search.db",
     "sessions.db",
     f"sessions.db.v{SHIPPED}.bak",
     "sessions.json",
@@ -52,6 +53,8 @@ class Told:
     """Lanes that a call may have changed without having said so."""
     hooks: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """The keys of the calls that were made, by session."""
+    said: list[tuple[str, str]] = field(default_factory=list)
+    """What was stored in transcripts: the session and the text."""
     opened: bool = False
     imported: bool = False
     failures: list[str] = field(default_factory=list)
@@ -70,6 +73,8 @@ def read_journal(path: Path) -> Told:
             _settle(told, lanes, line.get("done"))
         elif "hook" in line:
             told.hooks[line["session"]].add(line["hook"])
+        elif "said" in line:
+            told.said.append((line["said"], line["text"]))
         told.opened |= "opened" in line
         told.imported |= "imported" in line
     for lanes in running.values():
@@ -146,6 +151,7 @@ def check_directory(home: Path, told: Told, scenario: Scenario) -> dict[str, Ent
         entries = entries_of(connection)
         facts = dict(connection.execute("SELECT name, value FROM meta"))
         _check_hooks_are_owed(connection, told)
+        _check_said(connection, told)
     _check_told(told, entries)
     _check_files(home, entries, facts, scenario)
     if scenario.mode == "sync":
@@ -167,15 +173,20 @@ def check_database(connection: sqlite3.Connection) -> None:
         "an entry without clocks, or clocks without an entry": """SELECT entry_id
             FROM entries FULL JOIN clocks USING (entry_id) WHERE session_key IS NULL OR version IS NULL""",
         "an open session on no lane": """SELECT session_id FROM sessions
-            WHERE ended_at IS NULL AND session_id NOT IN (SELECT session_id FROM entries)""",
+            WHERE ended_at IS NULL AND session_key IS NOT NULL
+            AND session_id NOT IN (SELECT session_id FROM entries)""",
         "a session on another lane than its entry": """SELECT entries.session_key FROM entries JOIN sessions
             USING (session_id) WHERE entries.session_key <> sessions.session_key""",
         "an ended session without its record": """SELECT session_id FROM sessions
-            WHERE ended_at IS NOT NULL AND entry IS NULL""",
+            WHERE ended_at IS NOT NULL AND entry IS NULL AND session_key IS NOT NULL""",
         "a session that came from nowhere": """SELECT session_id FROM sessions WHERE parent_session_id
             IS NOT NULL AND parent_session_id NOT IN (SELECT session_id FROM sessions)""",
         "a session without a word in the log": """SELECT session_id FROM entries
             WHERE session_key NOT IN (SELECT session_key FROM transitions)""",
+        "messages that do not add up": """SELECT t.session_id FROM totals AS t
+            LEFT JOIN messages AS m USING (session_id) GROUP BY t.session_id
+            HAVING last_seq <> count(seq) OR last_seq <> coalesce(max(seq), 0)
+            OR message_count <> count(seq) FILTER (WHERE hidden_because IS NULL)""",
     }
     for problem, query in none_may_be.items():
         found = connection.execute(query).fetchall()
@@ -187,6 +198,12 @@ def entries_of(connection: sqlite3.Connection) -> dict[str, Entry]:
         coalesce(record ->> 'last_prompt_tokens', 0), coalesce(last_interaction_at, updated_at)
         FROM entries JOIN clocks USING (entry_id)""")
     return {row[0]: dict(zip(FIELDS, row, strict=True)) for row in rows}
+
+
+def _check_said(connection: sqlite3.Connection, told: Told) -> None:
+    stored = set(connection.execute("SELECT session_id, content FROM messages"))
+    lost = [said for said in told.said if said not in stored]
+    assert not lost, f"messages are lost: {lost}"
 
 
 def _is_ours(database: Path) -> bool:

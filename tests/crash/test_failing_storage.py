@@ -132,7 +132,7 @@ async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
 
 def snapshot(home: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that is stored, except how often it was looked at."""
-    tables = ("entries", "sessions", "lanes", "transitions", "hook_calls")
+    tables = ("entries", "sessions", "totals", "messages", "lanes", "transitions", "hook_calls")
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
         check_database(connection)
         return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608

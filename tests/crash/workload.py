@@ -164,10 +164,26 @@ class Script:
     async def _all(self, name: str, work: Awaitable[Any]) -> Any:
         return await self.journal.call(name, [EVERYWHERE], work, lambda _: {})
 
+    async def _say(self, store: OpenedStore, name: str, text: str) -> None:
+        """Say something in the lane's session, and take back something else before."""
+        session_id = await store.peek_session_id(key(name))
+        if session_id is None:
+            return
+        try:
+            await store.append_to_transcript(session_id, {"role": "user", "content": "hm"})
+            await store.rewind_session(session_id)
+            await store.append_to_transcript(session_id, {"role": "user", "content": text})
+        except GatewaySessionsError as error:
+            self.journal.line(refused=type(error).__name__)
+        else:
+            self.journal.line(said=session_id, text=text)
+
     async def _life(self) -> None:
         async with self._store() as store:
             for name in "abcde":
                 await self._message(store, name)
+            await self._say(store, "a", "one")
+            await self._say(store, "a", "two")
             await asyncio.gather(*[self._message(store, f"burst-{n}") for n in range(BURST)])
             await self._changes(store)
             await self._marks(store)
@@ -205,6 +221,7 @@ class Script:
         await self._all("sweep", store.watcher.sweep())
         await self._all("hooks", store.hooks.sweep())
         await self._message(store, "a")
+        await self._say(store, "a", "three")
         self.clock.advance(days=3)
         await self._message(store, "b")
         await self._all("prune", store.prune_old_entries(1))

@@ -1,0 +1,170 @@
+"""Calls of a database that are cancelled or whose statements fail leave everything as it was, or done.
+
+One database serves all calls: what one of them left behind would hurt the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pytest
+
+from gateway_sessions import GatewaySessionsError, Message, Scope, SessionDB, StorageError
+from gateway_sessions.ports import VerbFactory
+from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.methods.session_rows import SessionRowMethods
+from gateway_sessions.storage.methods.transcripts import TranscriptMethods
+from tests.crash.invariants import check_database
+from tests.crash.stores import SteppedClock
+from tests.crash.suspensions import Suspensions
+from tests.crash.test_cancellation import cancel_this_task, nothing_is_held, run
+from tests.crash.test_failing_storage import FAULTS, FaultyDriver, fault
+from tests.crash.workload import START
+
+T = TypeVar("T")
+
+Call = Callable[[SessionDB, list[int]], Awaitable[object]]
+SUMMARY: Final = [Message("user", "summary"), Message("assistant", "ok")]
+
+CALLS: Final[dict[str, Call]] = {
+    "create_session": lambda db, _: db.create_session("talk", "cli", model="m", parent_session_id="over"),
+    "ensure_session": lambda db, _: db.ensure_session("new"),
+    "get_session": lambda db, _: db.get_session("talk"),
+    "end_session": lambda db, _: db.end_session("talk", "done"),
+    "reopen_session": lambda db, _: db.reopen_session("over"),
+    "update_system_prompt": lambda db, _: db.update_system_prompt("talk", "p"),
+    "update_session_model": lambda db, _: db.update_session_model("talk", "m", {"a": 1}),
+    "set_session_pinned": lambda db, _: db.set_session_pinned("talk"),
+    "message_count": lambda db, _: db.message_count("talk"),
+    "session_count": lambda db, _: db.session_count(scope=Scope.operator()),
+    "append_message": lambda db, _: db.append_message("talk", "user", "x"),
+    "append_messages": lambda db, _: db.append_messages("talk", SUMMARY),
+    "get_messages": lambda db, _: db.get_messages("talk"),
+    "get_messages_as_conversation": lambda db, _: db.get_messages_as_conversation(
+        "talk", include_ancestors=True
+    ),
+    "get_messages_around": lambda db, ids: db.get_messages_around("talk", ids[1]),
+    "get_anchored_view": lambda db, ids: db.get_anchored_view("talk", ids[1]),
+    "has_platform_message_id": lambda db, _: db.has_platform_message_id("talk", "1"),
+    "list_recent_user_messages": lambda db, _: db.list_recent_user_messages("talk"),
+    "rewind_session": lambda db, _: db.rewind_session("talk"),
+    "rewind_to_message": lambda db, ids: db.rewind_to_message("talk", ids[0]),
+    "restore_rewound": lambda db, _: db.restore_rewound("talk"),
+    "replace_messages": lambda db, _: db.replace_messages("talk", SUMMARY),
+    "archive_and_compact": lambda db, _: db.archive_and_compact("talk", SUMMARY),
+    "clear_messages": lambda db, _: db.clear_messages("talk"),
+    "edit_message": lambda db, _: db.edit_message("talk", "1", "edited"),
+    "retract_message": lambda db, _: db.retract_message("talk", "1"),
+    "get_message_versions": lambda db, ids: db.get_message_versions("talk", ids[0]),
+}
+TABLES: Final = ("sessions", "totals", "messages", "message_versions", "index_changes")
+
+
+def test_every_method_for_sessions_and_transcripts_is_called_here():
+    public = {
+        name
+        for methods in (SessionRowMethods, TranscriptMethods)
+        for name, method in vars(methods).items()
+        if inspect.iscoroutinefunction(method) and not name.startswith("_")
+    }
+    assert set(CALLS) == public
+
+
+class ItsOwn(FaultyDriver):
+    """Counts the statements of one task only: duties run statements as well."""
+
+    task: asyncio.Task[object] | None = None
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        if asyncio.current_task() is self.task:
+            return await super().write(verb)
+        return await SqliteDriver.write(self, verb)
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        if asyncio.current_task() is self.task:
+            return await super().read(verb)
+        return await SqliteDriver.read(self, verb)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> ItsOwn:
+    return ItsOwn(tmp_path / "sessions.db")
+
+
+@pytest.fixture
+async def db(tmp_path: Path, driver: ItsOwn) -> AsyncIterator[SessionDB]:
+    path = tmp_path / "sessions.db"
+    async with SessionDB(path, driver, SteppedClock(START), wait=0, allow_network=False) as opened:
+        yield opened
+
+
+async def set_the_stage(db: SessionDB) -> list[int]:
+    """A session with three turns, of which the last was taken back, and one that is over."""
+    await db.ensure_session("over", "cli")
+    await db.end_session("over", "done")
+    await db.ensure_session("talk", "cli")
+    await db.clear_messages("talk")
+    said = [
+        Message(("user", "assistant")[at % 2], str(at), platform_message_id=str(at + 1)) for at in range(6)
+    ]
+    ids = await db.append_messages("talk", said)
+    await db.rewind_session("talk")
+    return ids
+
+
+def stored(home: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All that a call may change."""
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        check_database(connection)
+        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}  # noqa: S608
+
+
+async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
+    db: SessionDB, driver: ItsOwn, tmp_path: Path
+):
+    driver.task = asyncio.current_task()
+    kinds = itertools.cycle(FAULTS)
+    for name, call in CALLS.items():
+        for nth in itertools.count(1):
+            ids = await set_the_stage(db)
+            before = stored(tmp_path)
+            kind = next(kinds)
+            driver.arm(nth, fault(kind))
+            try:
+                await call(db, ids)
+            except StorageError as error:
+                assert type(error) is FAULTS[kind][2], name  # noqa: PT017 -- without an error it is over
+            else:
+                assert not driver.fired, f"{name} swallowed a failure"
+                driver.arm(0, fault(kind))
+                stored(tmp_path)
+                assert nth > 1, name
+                break
+            driver.arm(0, fault(kind))
+            assert stored(tmp_path) == before, name
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at_once", "a_turn_later"])
+async def test_a_cancelled_call_leaves_nothing_behind(db: SessionDB, tmp_path: Path, later: bool):
+    for name, call in CALLS.items():
+        for at in itertools.count(1):
+            ids = await set_the_stage(db)
+            suspensions = Suspensions(at, lambda: cancel_this_task(later=later))
+            task = asyncio.create_task(run(suspensions.watch(call(db, ids))))
+            await asyncio.wait({task})
+            if not suspensions.reached:
+                task.result()
+                break
+            with suppress(asyncio.CancelledError, GatewaySessionsError):
+                task.result()
+            await db.append_message("talk", "user", "next")
+            stored(tmp_path)
+        assert at > 1, f"{name} never waited"
+    nothing_is_held(tmp_path)
