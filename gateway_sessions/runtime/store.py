@@ -38,6 +38,7 @@ from gateway_sessions.runtime.conversations import ConversationMethods
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
+from gateway_sessions.runtime.hermes_import import HermesMethods
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
@@ -57,7 +58,7 @@ T = TypeVar("T")
 PAGE: Final = 100
 
 
-class SessionStore(ConversationMethods, TranscriptMethods):
+class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods):
     """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, options: StoreOptions) -> None:
