@@ -13,11 +13,10 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import listing as verbs
 from gateway_sessions.storage.verbs.listing import Wanted
+from gateway_sessions.storage.verbs.session_rows import TOOL_SOURCE
 
 PAGE: Final = 20
 BROWSED: Final = 500
-OF_TOOLS: Final = "tool"
-"""The source of sessions that programs hold with themselves."""
 
 
 class ListingMethods(VerbRunner):
@@ -28,7 +27,7 @@ class ListingMethods(VerbRunner):
         *,
         scope: Scope,
         source: str | None = None,
-        exclude_sources: Iterable[str] = (),
+        exclude_sources: Iterable[str] | None = None,
         limit: int = PAGE,
         after: SessionSummary | None = None,
         include_children: bool = False,
@@ -46,7 +45,7 @@ class ListingMethods(VerbRunner):
         wanted = Wanted(
             scope=scope,
             source=source,
-            exclude_sources=tuple(exclude_sources),
+            exclude_sources=tuple(exclude_sources or ()),
             archived=archived,
             min_message_count=min_message_count,
             text=_looked_for(search_query),
@@ -59,7 +58,7 @@ class ListingMethods(VerbRunner):
         self, *, scope: Scope, source: str | None = None, limit: int = BROWSED
     ) -> list[SessionSummary]:
         """The conversations to choose from: the latest active, without those that tools hold."""
-        excluded = () if source is not None else (OF_TOOLS,)
+        excluded = () if source is not None else (TOOL_SOURCE,)
         return await self.list_sessions_rich(
             scope=scope, source=source, exclude_sources=excluded, limit=limit
         )

@@ -12,6 +12,7 @@ import msgspec
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.keys import encode_part
 from gateway_sessions.core.messages import NO_EXTRA
+from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, check_reason, check_session_id
 from gateway_sessions.core.session_record import Relation, SessionRecord
@@ -25,6 +26,8 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Row, Statement, Verb
 
 UNKNOWN_SOURCE: Final = "unknown"
+TOOL_SOURCE: Final = "tool"
+"""Of sessions that programs hold with themselves."""
 LONGEST_DESCENT: Final = 10_000
 _MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
 _RELATIONS: Final = {str(relation): relation for relation in Relation}
@@ -54,15 +57,12 @@ class NewSession:
         return f"{base}:user:{encode_part(self.user_id)}" if self.user_id else f"{base}:local"
 
     @property
-    def descent(self) -> tuple[str | None, str | None]:
-        """Its parent, and how it came from it."""
-        if self.parent_session_id is None:
-            return None, None
+    def stated_relation(self) -> Relation | None:
+        """How it came from its parent, as far as its maker says."""
         marked = [
             kind for marker, kind in _MARKERS.items() if self.model_config and marker in self.model_config
         ]
-        relation = self.relation or next(iter(marked), Relation.SUCCESSION)
-        return self.parent_session_id, str(relation)
+        return self.relation or next(iter(marked), None)
 
     def settings(self) -> tuple[str | None, ...]:
         """Its model, the settings of that, its prompt and what else is known, as they can be stored."""
@@ -210,10 +210,11 @@ def _record(*row: Any) -> SessionRecord:
 
 def _descent(new: NewSession, *, there: bool) -> Verb[tuple[str | None, str | None]]:
     """The parent and the relation to store, once it is certain that they leave a tree."""
-    parent, relation = new.descent
+    parent = new.parent_session_id
     if parent is None:
         return None, None
     yield from _is_no_descendant(parent, new.session_id)
+    relation = new.stated_relation or (yield from _usual_relation(parent, new))
     if relation == Relation.CONTINUATION:
         taken = yield Statement("continuation_of_session", (parent,))
         if taken and taken[0][0] != new.session_id:
@@ -223,7 +224,16 @@ def _descent(new: NewSession, *, there: bool) -> Verb[tuple[str | None, str | No
         rows = yield Statement("parent_of_session", (new.session_id,))
         if rows[0][0] is not None:
             return None, None
-    return parent, relation
+    return parent, str(relation)
+
+
+def _usual_relation(parent: str, new: NewSession) -> Verb[Relation]:
+    """What a compressed session goes on in continues it; anything else took its parent's place."""
+    ended = yield Statement("session_to_descend_from", (parent,))
+    if ended[0][3] != EndReason.COMPRESSION or new.source == TOOL_SOURCE:
+        return Relation.SUCCESSION
+    taken = yield Statement("continuation_of_session", (parent,))
+    return Relation.CONTINUATION if not taken or taken[0][0] == new.session_id else Relation.SUCCESSION
 
 
 def _is_no_descendant(parent: str, session_id: str) -> Verb[None]:

@@ -65,6 +65,18 @@ class TestLines:
             assert await db.resolve_resume_session_id(one) == one
 
 
+    async def test_a_session_made_by_hand_for_a_compressed_one_continues_it(self, db):
+        await talk(db, "a", "hello")
+        await db.end_session("a", "compression")
+        await talk(db, "t", parent_session_id="a", source="tool")
+        await talk(db, "d", parent_session_id="a", model_config={"_delegate_from": "a"})
+        assert await db.get_compression_tip("a") == "a"
+        await talk(db, "b", parent_session_id="a")
+        await talk(db, "c", parent_session_id="a")
+        assert await db.get_compression_tip("a") == "b"
+        assert (await db.get_session("c")).relation == "succession"
+
+
 class TestFamilies:
     async def test_a_family_is_all_that_came_from_one_session_but_for_resets(self, db):
         await talk(db, "a", "hello")
