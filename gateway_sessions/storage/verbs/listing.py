@@ -42,21 +42,18 @@ class Wanted:
     """Whether each session of a line stands for itself."""
 
     @property
-    def kind(self) -> tuple[Any, ...]:
-        """The parameters that choose by what the whole line has in common."""
-        archived = None if self.archived is None else int(self.archived)
-        excluded = msgspec.json.encode(self.exclude_sources).decode()
-        return (self.source, self.source, excluded, archived, archived, *in_scope(self.scope))
-
-    @property
-    def continued(self) -> tuple[Any, ...]:
-        """The parameters that choose by what goes on elsewhere."""
-        return (int(self.every_session), *in_scope(self.scope))
+    def seen(self) -> tuple[Any, ...]:
+        """The parameters that choose by who may see a session, and its neighbours in a line."""
+        scope = in_scope(self.scope)
+        return (*scope, int(self.every_session), *scope)
 
     @property
     def says(self) -> tuple[Any, ...]:
         """The parameters that choose by what is shown of a session."""
-        return (self.min_message_count, int(self.text is not None), *_patterns(self.text or ""))
+        archived = None if self.archived is None else int(self.archived)
+        excluded = msgspec.json.encode(self.exclude_sources).decode()
+        kind = (self.source, self.source, excluded, archived, archived)
+        return (*kind, self.min_message_count, int(self.text is not None), *_patterns(self.text or ""))
 
 
 def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
@@ -66,7 +63,7 @@ def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[lis
     found: list[SessionSummary] = []
     position = (to_micros(after.last_active), after.session_id) if after is not None else BEFORE_ALL
     while len(found) < limit:
-        chosen = (*(drivers or ()), *position, *wanted.kind, *wanted.continued, *wanted.says)
+        chosen = (*(drivers or ()), *position, *wanted.seen, *wanted.says)
         room = limit - len(found)
         rows = yield Statement(name, (*chosen, room))
         for row in rows:
@@ -87,7 +84,7 @@ def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list
     found: list[SessionSummary] = []
     position = (to_micros(after.started_at), after.lineage_root) if after is not None else BEFORE_ALL
     while len(found) < limit:
-        chosen = (*position, *wanted.kind, *wanted.continued, *wanted.says)
+        chosen = (*position, *wanted.seen, int(wanted.every_session), *wanted.says)
         room = limit - len(found)
         rows = yield Statement("list_begun", (*chosen, room))
         for row in rows:
@@ -103,7 +100,7 @@ def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list
 def _sorted_by_beginning(
     wanted: Wanted, drivers: tuple[Any, ...], after: SessionSummary | None
 ) -> Verb[list[SessionSummary]]:
-    chosen = (*drivers, *BEFORE_ALL, *wanted.kind, *wanted.continued, *wanted.says)
+    chosen = (*drivers, *BEFORE_ALL, *wanted.seen, *wanted.says)
     rows = yield Statement("list_recent_of_few", (*chosen, MORE_THAN_FEW))
     found: list[SessionSummary] = []
     for row in rows:
@@ -159,10 +156,7 @@ def _guesses(wanted: Wanted) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
 
 def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
     """The session in the place of the one that its conversation began with; None if that is a sub-agent's."""
-    if row[RELATION] != Relation.CONTINUATION:
-        return _summary(row)
-    line = yield from lineage.line(row[0])
-    before = line[: [link.session_id for link in line].index(row[0])]
+    before = yield from _line_before(row)
     if any(link.relation == Relation.DELEGATE for link in before):
         return None
     root = None
@@ -175,13 +169,20 @@ def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
 
 def _at_tip(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
     """The session that a conversation goes on in today, if it says what is looked for."""
-    if wanted.every_session:
-        return (yield from _at_root(row, wanted))
-    if row[END_REASON] != EndReason.COMPRESSION:
-        return _summary(row)
+    begun = yield from _at_root(row, wanted)
+    if begun is None or wanted.every_session or row[END_REASON] != EndReason.COMPRESSION:
+        return begun
     tip = yield from lineage.visible_tip(row[0], wanted.scope)
     rows = yield Statement("list_one", (tip, *wanted.says))
     return _summary(rows[0], lineage.Link(row[0], started_at=row[5])) if rows else None
+
+
+def _line_before(row: Row) -> Verb[list[lineage.Link]]:
+    """The sessions that a session continues."""
+    if row[RELATION] != Relation.CONTINUATION:
+        return []
+    line = yield from lineage.line(row[0])
+    return line[: [link.session_id for link in line].index(row[0])]
 
 
 def _summary(row: Row, root: lineage.Link | None = None) -> SessionSummary:

@@ -6,14 +6,14 @@ SELECT s.session_id, s.source, s.title, coalesce(t.preview, ''), t.last_active, 
     t.tool_call_count, t.input_tokens, t.output_tokens, t.estimated_cost_usd
 FROM totals AS t CROSS JOIN sessions AS s ON s.session_id = t.session_id
 WHERE (t.last_active, t.session_id) < (?, ?)
-  AND coalesce(s.relation, '') <> 'delegate' AND (? IS NULL OR s.source = ?)
-  AND s.source NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR s.archived = ?)
+  AND coalesce(s.relation, '') <> 'delegate'
   AND (? OR s.owner IN (SELECT value FROM json_each(?)) OR s.session_key = ?)
   AND (? OR s.end_reason IS NULL OR s.end_reason <> 'compression' OR NOT EXISTS (
     SELECT 1 FROM sessions AS next WHERE next.parent_session_id = s.session_id AND next.relation = 'continuation'
       AND (? OR next.owner IN (SELECT value FROM json_each(?)) OR next.session_key = ?)))
-  AND t.message_count >= ?
-    AND (? = 0 OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
+  AND (? IS NULL OR s.source = ?) AND s.source NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR s.archived = ?)
+    AND t.message_count >= ? AND (? = 0
+      OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
       OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~'
       OR s.session_id LIKE ? ESCAPE '~' OR s.source LIKE ? ESCAPE '~')
 ORDER BY t.last_active DESC, t.session_id DESC LIMIT ?
@@ -32,34 +32,36 @@ WHERE s.session_id IN (
         UNION SELECT session_id FROM sessions WHERE archived = 1 AND ?
         UNION SELECT value FROM json_each(?))
   AND (t.last_active, t.session_id) < (?, ?)
-  AND coalesce(s.relation, '') <> 'delegate' AND (? IS NULL OR s.source = ?)
-  AND s.source NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR s.archived = ?)
+  AND coalesce(s.relation, '') <> 'delegate'
   AND (? OR s.owner IN (SELECT value FROM json_each(?)) OR s.session_key = ?)
   AND (? OR s.end_reason IS NULL OR s.end_reason <> 'compression' OR NOT EXISTS (
     SELECT 1 FROM sessions AS next WHERE next.parent_session_id = s.session_id AND next.relation = 'continuation'
       AND (? OR next.owner IN (SELECT value FROM json_each(?)) OR next.session_key = ?)))
-  AND t.message_count >= ?
-    AND (? = 0 OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
+  AND (? IS NULL OR s.source = ?) AND s.source NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR s.archived = ?)
+    AND t.message_count >= ? AND (? = 0
+      OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
       OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~'
       OR s.session_id LIKE ? ESCAPE '~' OR s.source LIKE ? ESCAPE '~')
 ORDER BY t.last_active DESC, t.session_id DESC LIMIT ?
 
 -- name: list_begun
 -- Sessions that continue nothing in sight, the latest begun first, after a position. What a compressed one says counts for
--- nothing here: another one is shown in its place.
+-- nothing here if another one is shown in its place.
 SELECT s.session_id, s.source, s.title, coalesce(t.preview, ''), t.last_active, s.started_at, s.owner, s.session_key, s.user_id,
     s.parent_session_id, s.relation, s.ended_at, s.end_reason, s.model, s.pinned, s.archived, t.message_count,
     t.tool_call_count, t.input_tokens, t.output_tokens, t.estimated_cost_usd
 FROM sessions AS s CROSS JOIN totals AS t ON t.session_id = s.session_id
 WHERE (s.started_at, s.session_id) < (?, ?)
-  AND coalesce(s.relation, '') <> 'delegate' AND (? IS NULL OR s.source = ?)
-  AND s.source NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR s.archived = ?)
+  AND coalesce(s.relation, '') <> 'delegate'
   AND (? OR s.owner IN (SELECT value FROM json_each(?)) OR s.session_key = ?)
   AND (? OR coalesce(s.relation, '') <> 'continuation' OR NOT EXISTS (
     SELECT 1 FROM sessions AS parent
-    WHERE parent.session_id = s.parent_session_id AND parent.end_reason = 'compression' AND (? OR parent.owner IN (SELECT value FROM json_each(?)) OR parent.session_key = ?)))
-  AND (s.end_reason = 'compression' OR t.message_count >= ?
-    AND (? = 0 OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
+    WHERE parent.session_id = s.parent_session_id AND parent.end_reason = 'compression'
+      AND (? OR parent.owner IN (SELECT value FROM json_each(?)) OR parent.session_key = ?)))
+  AND (s.end_reason = 'compression' AND ? = 0
+    OR (? IS NULL OR s.source = ?) AND s.source NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR s.archived = ?)
+    AND t.message_count >= ? AND (? = 0
+      OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
       OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~'
       OR s.session_id LIKE ? ESCAPE '~' OR s.source LIKE ? ESCAPE '~'))
 ORDER BY s.started_at DESC, s.session_id DESC LIMIT ?
@@ -70,8 +72,9 @@ SELECT s.session_id, s.source, s.title, coalesce(t.preview, ''), t.last_active, 
     s.parent_session_id, s.relation, s.ended_at, s.end_reason, s.model, s.pinned, s.archived, t.message_count,
     t.tool_call_count, t.input_tokens, t.output_tokens, t.estimated_cost_usd
 FROM sessions AS s CROSS JOIN totals AS t ON t.session_id = s.session_id
-WHERE s.session_id = ? AND t.message_count >= ?
-    AND (? = 0 OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
+WHERE s.session_id = ? AND (? IS NULL OR s.source = ?) AND s.source NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR s.archived = ?)
+    AND t.message_count >= ? AND (? = 0
+      OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~' OR t.preview LIKE ? ESCAPE '~'
       OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~' OR s.title LIKE ? ESCAPE '~'
       OR s.session_id LIKE ? ESCAPE '~' OR s.source LIKE ? ESCAPE '~')
 
