@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -61,9 +61,8 @@ def words_of(name: str, given: Sequence[str] | None) -> frozenset[str] | None:
     """A filter as a set of words; a single word is not taken apart into letters."""
     if given is None:
         return None
-    found: Iterable[object] = (given,) if isinstance(given, str) else given
-    words = frozenset(one for one in found if isinstance(one, str))
-    if isinstance(given, str) or len(words) == len(set(given)):
-        return words
+    words = (given,) if isinstance(given, str) else tuple(given)
+    if all(isinstance(one, str) for one in words):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        return frozenset(words)
     problem = f"{name} must be words"
     raise InvalidInputError(problem)

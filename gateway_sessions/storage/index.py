@@ -1,0 +1,294 @@
+"""The search index and the duty that keeps it: filled behind the writers' backs, made anew when it is lost.
+
+Whatever happens to the index, the truth is not touched, and a search goes on without it: it looks at messages
+themselves, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
+from gateway_sessions.ports import Clock, Driver
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.search_index.documents import Position
+from gateway_sessions.storage.search_index.file import Fault, Found, IndexFile, UnusableIndexError
+from gateway_sessions.storage.search_index.places import put_aside, remove_index
+from gateway_sessions.storage.verbs import searching
+
+logger = logging.getLogger(__name__)
+
+INDEX_FILE: Final = "search.db"
+NAME: Final = "search index"
+GATHER_SECONDS: Final = 0.25
+"""Messages that come one after another are taken in together."""
+STEP_SECONDS: Final = 0.05
+"""As long as one step may take; the next one is smaller if it took longer."""
+SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 10, 200, 500
+"""Messages."""
+RETRY_SECONDS: Final = 5.0
+MOST_DOUBLINGS: Final = 6
+SAMPLES: Final = 50
+MOST_DEAD: Final = 0.4
+"""When more of the index than this stands for nothing, it is made anew."""
+
+
+class IndexState(StrEnum):
+    """How much a search can expect of the index."""
+
+    EMPTY = "empty"  # nothing was said yet
+    BUILDING = "building"  # it is behind, or being made anew
+    READY = "ready"
+    UNAVAILABLE = "unavailable"  # it cannot be used now; see the problem
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """How the search index is."""
+
+    state: IndexState
+    watermark: int = 0
+    """The last message in it."""
+    problem: str | None = None
+    """Why it cannot be used, or what was wrong with it when it was last given up."""
+    rebuilt: int = 0
+    """How often it had to be made anew since the store was opened."""
+
+
+class SearchIndex:
+    """Owns `search.db` of a store."""
+
+    def __init__(self, path: Path, truth: Driver, clock: Clock) -> None:
+        self.path = path
+        self._truth = truth
+        self._clock = clock
+        self._file: IndexFile | None = None
+        self._report = IndexReport(IndexState.EMPTY)
+        self._unusable: UnusableIndexError | None = None
+        """What a search has met in the file."""
+        self._size = FIRST_STEP
+        self._breath = 0.0
+        """As long as the last step took, others may have the machine."""
+        self._cleared = 0
+        self._woken = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._tried = asyncio.Event()
+        """Set once the file was looked at."""
+        self._waiters: list[asyncio.Future[None]] = []
+        self._discards: list[asyncio.Future[None]] = []
+        self._stopped = False
+
+    @property
+    def report(self) -> IndexReport:
+        """How it is."""
+        return self._report
+
+    def wake(self) -> None:
+        """Something may have been said."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Take in what is said, until cancelled."""
+        failures = 0
+        try:
+            while True:
+                try:
+                    await self._round()
+                    failures = 0
+                except StoreStoppedError:
+                    return
+                except Exception as error:  # noqa: BLE001 -- reported; what is wrong with the index stops nobody
+                    self._fail(error)
+                    await self._rest(RETRY_SECONDS * 2**failures)
+                    failures = min(failures + 1, MOST_DOUBLINGS)
+        finally:
+            self._stopped = True
+            self._answer(StoreStoppedError(NAME))
+            await self._let_go()
+
+    async def find(
+        self, match: str, after: int | None, limit: int, *, oldest_first: bool = False
+    ) -> Found | None:
+        """What the index says; None if it cannot be asked now, see the report."""
+        await self._tried.wait()
+        file = self._file
+        if file is None:
+            return None if self._report.state is IndexState.UNAVAILABLE else Found(Position(), (), None)
+        try:
+            return await in_thread(partial(file.find, match, after, limit, oldest_first=oldest_first))
+        except UnusableIndexError as error:
+            self._give_up_later(file, error)
+        except sqlite3.Error as error:
+            self._fail(error)
+        return None
+
+    async def catch_up(self) -> None:
+        """Return when all that was said before is in the index, or raise what prevents it."""
+        await self._ask(self._waiters)
+
+    async def rebuild(self) -> None:
+        """Leave nothing of the index on the disk; it is made anew from the truth, in the background."""
+        await self._ask(self._discards)
+
+    async def check(self) -> IndexReport:
+        """Look at the whole index, and ask it for messages it must have; a bad one is made anew."""
+        await self._tried.wait()
+        if (file := self._file) is not None:
+            watermark = file.position.watermark
+            sample = await self._truth.read(partial(searching.samples, watermark, SAMPLES))
+            if problem := await in_thread(partial(file.check, sample)):
+                self._give_up_later(file, UnusableIndexError(Fault.DAMAGED, problem))
+        return self._report
+
+    async def _ask(self, queue: list[asyncio.Future[None]]) -> None:
+        """Have the duty do something, and wait until it is done."""
+        if self._stopped:
+            raise StoreStoppedError(NAME)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(waiter)
+        self._hurry()
+        await waiter
+
+    def _hurry(self) -> None:
+        self._hurried.set()
+        self._woken.set()
+
+    async def _round(self) -> None:
+        """Take in all there is, then wait until something may have been said."""
+        waiting = len(self._waiters)
+        self._woken.clear()
+        self._hurried.clear()
+        while not await self._advance():
+            await self._rest(self._breath)
+        _wake(self._waiters, waiting)
+        if not self._waiters:
+            await self._woken.wait()
+            await self._rest(GATHER_SECONDS)
+
+    async def _advance(self) -> bool:
+        """One step; whether nothing is left to do."""
+        try:
+            if self._discards:
+                await self._discard()
+            return await self._take_in(self._file or await self._open())
+        except UnusableIndexError as error:
+            await self._set_aside(error)
+            return False
+        finally:
+            self._tried.set()
+
+    async def _discard(self) -> None:
+        waiting = len(self._discards)
+        await self._let_go()
+        await in_thread(partial(remove_index, self.path))
+        self._unusable = None
+        self._report = replace(self._report, state=IndexState.BUILDING, watermark=0)
+        _wake(self._discards, waiting)
+
+    async def _open(self) -> IndexFile | None:
+        """The index at the place where it was left; None while nothing was ever said."""
+        limits = await self._truth.read(searching.limits)
+        if not limits.highest and not await in_thread(self.path.exists):
+            return None
+        file = IndexFile(self.path)
+        identity = await self._truth.read(searching.identity)
+        await in_thread(partial(file.connect, identity, Position(changes=limits.last_change)))
+        if fault := limits.fault_of(file.position):
+            await in_thread(file.close)
+            raise UnusableIndexError(Fault.MISPLACED, fault)
+        self._file = file
+        self._report = replace(self._report, state=IndexState.BUILDING, watermark=file.position.watermark)
+        return file
+
+    async def _take_in(self, file: IndexFile | None) -> bool:
+        if file is None:
+            return True
+        if self._unusable is not None:
+            raise self._unusable
+        started = asyncio.get_running_loop().time()
+        work = await self._truth.read(partial(searching.work_after, file.position, self._size))
+        if work.position != file.position:
+            await in_thread(partial(file.apply, work))
+            self._breath = asyncio.get_running_loop().time() - started
+            self._adapt(self._breath)
+        if work.complete and work.position.changes > self._cleared:
+            await self._clear(file)
+        state = IndexState.READY if work.complete else IndexState.BUILDING
+        self._report = replace(self._report, state=state, watermark=file.position.watermark)
+        return work.complete
+
+    async def _clear(self, file: IndexFile) -> None:
+        """Nobody needs the notes any more that were taken in; make the index anew if little of it is left."""
+        if await in_thread(file.dead_share) > MOST_DEAD:
+            raise UnusableIndexError(Fault.OUTDATED, "most of it stands for text that is not there any more")
+        changes = file.position.changes
+        await self._truth.write(partial(searching.clear_changes, changes))
+        self._cleared = changes
+
+    async def _set_aside(self, error: UnusableIndexError) -> None:
+        await self._let_go()
+        self._unusable = None
+        stamp = self._clock.now().strftime("%Y%m%dT%H%M%SZ")
+        place = await in_thread(partial(put_aside, self.path, error.fault, stamp))
+        self._report = IndexReport(IndexState.BUILDING, problem=str(error), rebuilt=self._report.rebuilt + 1)
+        logger.warning(
+            "the search index cannot be used and is made anew",
+            extra={"action": "search_index_set_aside", "problem": str(error), "path": str(place)},
+        )
+
+    def _give_up_later(self, file: IndexFile, error: UnusableIndexError) -> None:
+        """Let the duty set the file aside, unless it has done so already."""
+        if self._file is file:
+            self._unusable = error
+            self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
+            self._hurry()
+
+    def _fail(self, error: Exception) -> None:
+        self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
+        logger.warning(
+            "the search index cannot be used now",
+            extra={"action": "search_index_failed", "problem": str(error)},
+        )
+        failed = StorageUnavailableError(str(self.path), str(error))
+        failed.__cause__ = error
+        self._answer(failed)
+
+    async def _let_go(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with anyio.CancelScope(shield=True):
+                await in_thread(file.close)
+
+    async def _rest(self, seconds: float) -> None:
+        """Leave the machine to others, unless somebody waits for the index."""
+        if not self._waiters and not self._discards:
+            with anyio.move_on_after(seconds):
+                await self._hurried.wait()
+
+    def _adapt(self, took: float) -> None:
+        wanted = int(self._size * STEP_SECONDS / max(took, STEP_SECONDS / 2))
+        self._size = min(max(wanted, SMALLEST_STEP), LARGEST_STEP)
+
+    def _answer(self, problem: StorageError) -> None:
+        for queue in (self._waiters, self._discards):
+            for waiter in queue:
+                if not waiter.done():
+                    waiter.set_exception(problem)
+            queue.clear()
+
+
+def _wake(queue: list[asyncio.Future[None]], count: int) -> None:
+    """Tell the first so many of those who wait."""
+    served, queue[:] = queue[:count], queue[count:]
+    for waiter in served:
+        if not waiter.done():
+            waiter.set_result(None)

@@ -1,0 +1,138 @@
+"""Messages as the index sees them: their tokens, and labels for all that a search can be narrowed by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2s
+from typing import Final, NamedTuple, cast
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.search_text import join_fields
+
+LONGEST_INDEXED: Final = 1 << 20
+"""Characters. The rest of a longer message is not found."""
+
+
+class IndexedMessage(NamedTuple):
+    """What the index has to know of a message, in the order of the queries for it."""
+
+    message_id: int
+    session_id: str
+    role: str
+    content: str | None
+    tool_name: str | None
+    tool_calls: str | None
+    sent_at: int
+    owner: str
+    session_key: str | None
+    source: str
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The texts that are searched."""
+        return texts_of(self.content, self.tool_name, self.tool_calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the index has read the truth."""
+
+    watermark: int = 0
+    """The highest id of a message that is indexed."""
+    changes: int = 0
+    """The last change of an indexed message that was taken in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the index has to take in next."""
+
+    position: Position
+    """Where the index is afterwards."""
+    messages: tuple[IndexedMessage, ...] = ()
+    changed: tuple[tuple[int, int, IndexedMessage | None], ...] = ()
+    """The id of a change and of its message, and the message as it is now; None: it was removed."""
+    complete: bool = True
+    """Whether nothing more waited at that moment."""
+
+    @property
+    def size(self) -> int:
+        """How many messages it brings."""
+        return len(self.messages) + len(self.changed)
+
+
+def texts_of(content: str | None, tool_name: str | None, tool_calls: str | None) -> tuple[str, ...]:
+    """The texts of a message that are searched."""
+    calls = calls_text(tool_calls) if tool_calls else ""
+    return tuple(text[:LONGEST_INDEXED] for text in (content, tool_name, calls) if text)
+
+
+def calls_text(tool_calls: str) -> str:
+    """The words in the calls of a message: names, arguments, values."""
+    return "\n".join(_strings(_decoded(tool_calls)))
+
+
+def tokens_of(message: IndexedMessage) -> list[str]:
+    """The document of a message."""
+    return join_fields(message.fields)
+
+
+def labels_of(message: IndexedMessage) -> str:
+    """What the message can be filtered by."""
+    month = from_micros(message.sent_at)
+    lane = () if message.session_key is None else (label("lane", message.session_key),)
+    return " ".join(
+        (
+            label("owner", message.owner),
+            *lane,
+            label("session", message.session_id),
+            label("source", message.source),
+            label("role", message.role),
+            month_label(month.year, month.month),
+        )
+    )
+
+
+@lru_cache(maxsize=4096)
+def label(kind: str, value: str) -> str:
+    """A token that stands for one value of a kind. Values that share one are told apart in the truth."""
+    return kind[:2] + blake2s(value.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def month_label(year: int, month: int) -> str:
+    """A token for the month a message was sent in."""
+    return f"mo{year:04}{month:02}"
+
+
+def _decoded(text: str) -> object:
+    try:
+        found: object = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return text
+    return found
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Everything in JSON that has words, and in JSON inside its texts."""
+    match value:
+        case str():
+            inner = _decoded(value) if value[:1] in {"{", "["} else value
+            if isinstance(inner, str):
+                yield inner
+            else:
+                yield from _strings(inner)
+        case dict():
+            for name, one in cast("dict[str, object]", value).items():
+                yield name
+                yield from _strings(one)
+        case list():
+            for one in cast("list[object]", value):
+                yield from _strings(one)
+        case bool() | None:
+            return
+        case _:
+            yield str(value)

@@ -1,0 +1,296 @@
+"""The file of the search index: opening, filling and asking it. Everything here blocks."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from gateway_sessions.storage.drivers.sqlite_schema import statements
+from gateway_sessions.storage.queries import Query, load_migrations, load_queries
+from gateway_sessions.storage.search_index.documents import (
+    IndexedMessage,
+    Position,
+    Work,
+    labels_of,
+    tokens_of,
+)
+
+APPLICATION_ID: Final = 0x67736978
+"""Marks the file as ours: "gsix"."""
+FORMAT: Final = 1
+DIALECT: Final = "search_index"
+BUSY_SECONDS: Final = 5.0
+CACHE_KIB: Final = 4 * 1024
+FEW_DEAD: Final = 10_000
+BEYOND: Final = (1 << 63) - 1
+"""No document has such an id."""
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_PRIMARY: Final = 0xFF
+
+T = TypeVar("T")
+
+
+class Fault(StrEnum):
+    """Why a file cannot be used as the index of this store."""
+
+    DAMAGED = "damaged"
+    FOREIGN = "foreign"  # a database of another program
+    OUTDATED = "outdated"  # of another version, or made by another tokeniser
+    MISPLACED = "misplaced"  # of another store, or from another moment of this one
+    GONE = "gone"  # removed or replaced while it was open
+
+
+class UnusableIndexError(Exception):
+    """The file must be set aside and the index made anew."""
+
+    def __init__(self, fault: Fault, detail: str) -> None:
+        self.fault = fault
+        super().__init__(f"{fault}: {detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the index says, as of one moment."""
+
+    position: Position
+    message_ids: tuple[int, ...]
+    last_document: int | None
+    """Where to go on; None: there is nothing more."""
+
+
+class IndexFile:
+    """One connection that fills the index and one that reads it. Each is used by one thread at a time."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self.position = Position()
+        self._queries: Mapping[str, Query] = {}
+        self._read_only = read_only
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._inode = 0
+        self._reading = threading.Lock()
+        self._filling = threading.Lock()
+
+    def connect(self, identity: str, start: Position) -> None:
+        """Open the index of the store that *identity* names, or make an empty one that begins at *start*."""
+        self._queries = load_queries(DIALECT)
+        try:
+            if self._read_only:
+                self._reader = self._connect("ro")
+                state = self._inspect(self._reader)
+                self._adopt(state, identity)
+            else:
+                self._open_to_write(identity, start)
+        except BaseException:
+            self.close()
+            raise
+
+    def apply(self, work: Work) -> None:
+        """Take in what has happened in the truth, all of it or nothing."""
+        with self._filling, _damage_seen():
+            connection = self._writing()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                for change_id, message_id, message in work.changed:
+                    self._revise(connection, change_id, message_id, message)
+                connection.executemany(self._sql("add_document"), map(_document, work.messages))
+                _set_state(connection, self._sql("set_state"), work.position)
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        self.position = work.position
+
+    def find(self, match: str, after: int | None, limit: int, *, oldest_first: bool = False) -> Found:
+        """The messages that match, a page of them, behind the document that ended the page before."""
+        sql = self._sql("find_oldest" if oldest_first else "find_newest")
+        start = after if after is not None else (-BEYOND if oldest_first else BEYOND)
+
+        def look(reader: sqlite3.Connection) -> Found:
+            state = dict(reader.execute(self._sql("get_state")).fetchall())
+            rows = reader.execute(sql, (match, start, limit)).fetchall()
+            position = Position(int(state["watermark"]), int(state["changes"]))
+            last = int(rows[-1][0]) if len(rows) == limit else None
+            return Found(position, tuple(row[1] for row in rows), last)
+
+        return self._read(look)
+
+    def check(self, samples: Sequence[IndexedMessage]) -> str | None:
+        """What is wrong with the index; *samples* are messages that it must find."""
+        try:
+            with self._filling, _damage_seen():
+                self._writing().execute(self._sql("check_structure"))
+            problem = self._read(_page_problem)
+            missing = [one.message_id for one in samples if not self._finds(one)]
+        except UnusableIndexError as error:
+            return str(error)
+        if problem is not None:
+            return problem
+        return f"{len(missing)} of {len(samples)} messages are not found" if missing else None
+
+    def dead_share(self) -> float:
+        """How much of the index stands for text that is not there any more."""
+        dead = self._count("count_revisions")
+        return dead / self._count("count_documents") if dead >= FEW_DEAD else 0.0
+
+    def is_gone(self) -> bool:
+        """Whether somebody has removed or replaced the file."""
+        try:
+            return self.path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
+    def close(self) -> None:
+        """Let go of the file; nothing is lost."""
+        with self._filling, self._reading:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader = self._writer = None
+
+    def _open_to_write(self, identity: str, start: Position) -> None:
+        self._writer = self._connect("rwc")
+        state = self._inspect(self._writer)
+        with _damage_seen():
+            self._configure(self._writer)
+            if state is None:
+                self._create(self._writer, identity, start)
+        self._adopt(state if state is not None else self._inspect(self._writer), identity)
+        self._reader = self._connect("ro")
+        self.path.chmod(0o600)
+        self._inode = self.path.stat().st_ino
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self.path))}?mode={mode}"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        return connection
+
+    def _inspect(self, connection: sqlite3.Connection) -> dict[str, Any] | None:
+        """What the file says of itself; None: it is new."""
+        with _damage_seen():
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if application_id == 0 and not tables:
+                return None
+            if application_id != APPLICATION_ID:
+                raise UnusableIndexError(Fault.FOREIGN, f"application id {application_id}")
+            if version != FORMAT:
+                raise UnusableIndexError(Fault.OUTDATED, f"format {version}, ours is {FORMAT}")
+            return dict(connection.execute(self._sql("get_state")).fetchall())
+
+    def _adopt(self, state: dict[str, Any] | None, identity: str) -> None:
+        if state is None:
+            raise UnusableIndexError(Fault.GONE, "it is empty")
+        if state.get("identity") != identity:
+            raise UnusableIndexError(Fault.OUTDATED, "it was made for another store, or by another tokeniser")
+        self.position = Position(int(state["watermark"]), int(state["changes"]))
+
+    def _configure(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _create(self, connection: sqlite3.Connection, identity: str, start: Position) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for step in load_migrations(DIALECT):
+                for statement in statements(step.script):
+                    connection.execute(statement)
+            connection.execute(self._sql("set_state"), ("identity", identity))
+            _set_state(connection, self._sql("set_state"), start)
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _revise(
+        self, connection: sqlite3.Connection, change_id: int, message_id: int, message: IndexedMessage | None
+    ) -> None:
+        connection.execute(self._sql("add_revision"), (change_id, message_id))
+        if message is not None:
+            _, labels, text = _document(message)
+            connection.execute(self._sql("add_document"), (change_id, labels, text))
+
+    def _count(self, name: str) -> int:
+        return self._read(lambda reader: int(reader.execute(self._sql(name)).fetchone()[0]))
+
+    def _finds(self, message: IndexedMessage) -> bool:
+        """Whether a message is found by its first tokens and its labels."""
+        words = " ".join(tokens_of(message)[:8])
+        match = " AND ".join(f'{{labels}} : "{one}"' for one in labels_of(message).split())
+        match = f'({match}) AND {{text}} : "{words}"' if words else match
+
+        def look(reader: sqlite3.Connection) -> bool:
+            row = reader.execute(self._sql("newest_revision"), (message.message_id,)).fetchone()
+            document = message.message_id if row[0] is None else row[0]
+            return reader.execute(self._sql("probe_document"), (match, document)).fetchone() is not None
+
+        return self._read(look)
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run *work* on one moment of the index."""
+        with self._reading, _damage_seen():
+            if self._reader is None:
+                raise UnusableIndexError(Fault.GONE, "it is closed")
+            self._reader.execute("BEGIN")
+            try:
+                return work(self._reader)
+            finally:
+                if self._reader.in_transaction:
+                    self._reader.execute("ROLLBACK")
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._writer is None:
+            raise UnusableIndexError(Fault.GONE, "it is closed")
+        if self.is_gone():
+            raise UnusableIndexError(Fault.GONE, "the file is not there any more")
+        return self._writer
+
+    def _sql(self, name: str) -> str:
+        return self._queries[name].sql
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says that the file is damaged, and not only that it cannot be used now."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & _PRIMARY in _DAMAGED
+
+
+def _document(message: IndexedMessage) -> tuple[int, str, str]:
+    return message.message_id, labels_of(message), " ".join(tokens_of(message))
+
+
+def _set_state(connection: sqlite3.Connection, sql: str, position: Position) -> None:
+    connection.executemany(sql, [("watermark", position.watermark), ("changes", position.changes)])
+
+
+def _page_problem(connection: sqlite3.Connection) -> str | None:
+    (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    return None if answer == "ok" else f"damaged: {answer}"
+
+
+@contextmanager
+def _damage_seen() -> Generator[None]:
+    """Tell damage of the file from all that may pass."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        # What was read is nothing that any version of this program writes.
+        raise UnusableIndexError(Fault.DAMAGED, f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,148 @@
+"""What a search shows: the order of what was found, and each hit with its surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.messages import Hidden
+from gateway_sessions.core.search_ranking import scores
+from gateway_sessions.core.search_results import ContextLine, SearchHit, SessionMatch
+from gateway_sessions.core.search_wanted import Wanted
+from gateway_sessions.core.session_record import Relation
+from gateway_sessions.core.snippets import beginning, snippet
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.search_index.documents import texts_of
+from gateway_sessions.storage.verbs import lineage
+from gateway_sessions.storage.verbs.searching import Candidate
+
+CONTEXT_CHARACTERS: Final = 200
+
+
+class Order(StrEnum):
+    """What stands first."""
+
+    BEST = "best"
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+class Placed(NamedTuple):
+    """A message in its place."""
+
+    candidate: Candidate
+    score: float | None
+
+
+@dataclass(slots=True)
+class _Group:
+    """What was found in one conversation."""
+
+    best: Placed
+    session_ids: dict[str, None]
+    message_ids: list[int]
+
+
+def page_of(
+    found: Sequence[Candidate], wanted: Wanted, order: Order, offset: int, limit: int
+) -> Verb[list[SearchHit]]:
+    """The hits of one page."""
+    return (yield from _shown(_in_order(found, order)[offset : offset + limit], wanted))
+
+
+def sessions_of(
+    found: Sequence[Candidate], wanted: Wanted, order: Order, limit: int
+) -> Verb[list[SessionMatch]]:
+    """The conversations of the best hits, each with its best one."""
+    groups: dict[str, _Group] = {}
+    roots: dict[str, str] = {}
+    for placed in _in_order(found, order):
+        one = placed.candidate
+        if one.session_id not in roots:
+            roots[one.session_id] = yield from _root(one)
+        group = groups.setdefault(roots[one.session_id], _Group(placed, {}, []))
+        group.session_ids[one.session_id] = None
+        group.message_ids.append(one.message_id)
+    chosen = list(groups.items())[:limit]
+    hits = yield from _shown([group.best for _, group in chosen], wanted)
+    best = {hit.id: hit for hit in hits}
+    return [
+        SessionMatch(
+            root_id=root,
+            best=best[group.best.candidate.message_id],
+            matches=len(group.message_ids),
+            session_ids=tuple(group.session_ids),
+            message_ids=tuple(group.message_ids),
+        )
+        for root, group in chosen
+        if group.best.candidate.message_id in best
+    ]
+
+
+def _root(candidate: Candidate) -> Verb[str]:
+    """The session a conversation began with; what replaced another session by a reset is a beginning."""
+    if candidate.relation in {None, Relation.SUCCESSION}:
+        return candidate.session_id
+    return (yield from lineage.root(candidate.session_id))
+
+
+def _in_order(found: Sequence[Candidate], order: Order) -> list[Placed]:
+    if order is Order.BEST:
+        placed = [
+            Placed(one, score)
+            for one, score in zip(found, scores([one.features for one in found]), strict=True)
+        ]
+        return sorted(placed, key=lambda one: (-(one.score or 0.0), -one.candidate.message_id))
+    newest = sorted(found, key=lambda one: (one.sent_at, one.message_id), reverse=order is Order.NEWEST)
+    return [Placed(one, None) for one in newest]
+
+
+def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
+    ids = msgspec.json.encode([one.candidate.message_id for one in placed]).decode()
+    rows = yield Statement("search_hits", (ids,))
+    by_id = {row[0]: row for row in rows}
+    hits: list[SearchHit] = []
+    for message_id, score in ((one.candidate.message_id, one.score) for one in placed):
+        if message_id in by_id:
+            hit = yield from _hit(by_id[message_id], score, wanted)
+            hits.append(hit)
+    return hits
+
+
+def _hit(row: Row, score: float | None, wanted: Wanted) -> Verb[SearchHit]:
+    message_id, session_id, seq, role, content, tool_name, tool_calls, sent_at, hidden, *session = row
+    session_key, source, model, started_at, title = session
+    fields = texts_of(content, tool_name, tool_calls)
+    before = yield Statement("said_before", (CONTEXT_CHARACTERS, session_id, seq))
+    after = yield Statement("said_after", (CONTEXT_CHARACTERS, session_id, seq))
+    lines = (*before, (role, fields[0][:CONTEXT_CHARACTERS] if fields else ""), *after)
+    return SearchHit(
+        id=message_id,
+        session_id=session_id,
+        session_key=session_key,
+        seq=seq,
+        role=role,
+        snippet=_snippet(fields, wanted),
+        context=tuple(ContextLine(who, said or "") for who, said in lines),
+        timestamp=from_micros(sent_at),
+        tool_name=tool_name,
+        source=source,
+        model=model,
+        session_started=from_micros(started_at),
+        title=title,
+        score=score,
+        hidden_because=None if hidden is None else Hidden(hidden),
+    )
+
+
+def _snippet(fields: Sequence[str], wanted: Wanted) -> str:
+    """From the first text that has a match; from the first one if a match cannot be shown."""
+    for field in fields:
+        if found := snippet(field, wanted.finder, wanted.hints):
+            return found
+    return beginning(fields[0]) if fields else ""

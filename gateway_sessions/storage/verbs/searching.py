@@ -1,0 +1,201 @@
+"""Searching the truth: what the index has to take in, what it does not know yet, and what is shown."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gateway_sessions.core.search_filter import SearchFilter
+from gateway_sessions.core.search_ranking import READ_CHARACTERS, Features
+from gateway_sessions.core.search_text import TOKENISER
+from gateway_sessions.core.search_wanted import Wanted, Words
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.search_index.documents import (
+    LONGEST_INDEXED,
+    IndexedMessage,
+    Position,
+    Work,
+    texts_of,
+)
+from gateway_sessions.storage.verbs import meta
+
+CLEARED: Final = "index_changes_cleared"
+"""Notes up to this one are gone: an index that has not taken them in is of no use."""
+BEYOND: Final = (1 << 63) - 1
+"""No message has such an id."""
+MOST_PENDING: Final = 5_000
+"""So many changed messages are looked at by a search, no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far the truth has come."""
+
+    highest: int
+    """No index of this truth has seen a higher id."""
+    cleared: int
+    last_change: int
+
+    def fault_of(self, position: Position) -> str | None:
+        """Why an index at that position does not belong to this truth."""
+        if max(position.watermark, position.changes) > self.highest:
+            return "it has seen messages that the database does not have"
+        if position.changes < self.cleared:
+            return "it has missed changes of messages"
+        return None
+
+
+class Candidate(NamedTuple):
+    """A message that was found and may be shown."""
+
+    message_id: int
+    session_id: str
+    relation: str | None
+    sent_at: int
+    features: Features
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What was found by looking at messages themselves."""
+
+    candidates: list[Candidate]
+    last: int | None
+    """The oldest message looked at; None: there are no older ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh(Scanned):
+    """What the index does not know, or not any more."""
+
+    stale: frozenset[int]
+    """Messages of which the index tells what is not true any more."""
+    complete: bool
+    """Whether all of these were looked at."""
+
+
+def limits() -> Verb[Limits]:
+    """How far the truth has come."""
+    ((message_id, change_id, cleared),) = yield Statement("index_limits")
+    last_change = max(int(change_id or 0), int(cleared or 0))
+    return Limits(max(int(message_id or 0), last_change), int(cleared or 0), last_change)
+
+
+def identity() -> Verb[str]:
+    """What an index of this truth, made by this program, calls itself."""
+    secret = bytes((yield from meta.get("install_secret")) or b"")
+    store = sha256(b"search index of " + secret).hexdigest()
+    return f"{store} {TOKENISER} {unicodedata.unidata_version}"
+
+
+def work_after(position: Position, size: int) -> Verb[Work]:
+    """What an index has to take in next: all changes before any new message, which stand as they are now."""
+    changes = yield Statement("index_changes_after", (position.changes, size))
+    known = [(row[0], row[1]) for row in changes if row[1] <= position.watermark]
+    rows = yield from _by_id(message_id for _, message_id in known)
+    now = {row[0]: IndexedMessage(*row) for row in rows}
+    latest = {message_id: change_id for change_id, message_id in known}
+    changed = tuple((change, message, now.get(message)) for message, change in latest.items())
+    seen = changes[-1][0] if changes else position.changes
+    if len(changes) == size:
+        return Work(Position(position.watermark, seen), (), changed, complete=False)
+    rows = yield Statement("messages_to_index", (LONGEST_INDEXED, position.watermark, size))
+    messages = tuple(IndexedMessage(*row) for row in rows)
+    watermark = messages[-1].message_id if messages else position.watermark
+    return Work(Position(watermark, seen), messages, changed, complete=len(messages) < size)
+
+
+def samples(watermark: int, size: int) -> Verb[list[IndexedMessage]]:
+    """Messages that an index has to find: the first ones, and the last ones."""
+    oldest = yield Statement("messages_to_index", (LONGEST_INDEXED, 0, size))
+    newest = yield Statement("unindexed_messages", (0, watermark + 1, size))
+    rows = {row[0]: IndexedMessage(*row[:10]) for row in (*oldest, *newest) if row[0] <= watermark}
+    changed = yield Statement("pending_changes", (0, watermark, MOST_PENDING))
+    return [one for message_id, one in rows.items() if (message_id,) not in {tuple(row) for row in changed}]
+
+
+def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Verb[None]:
+    """The index does not say any more what these messages say: they were edited, removed or moved."""
+    if rows := [(next(ids), message_id) for message_id in message_ids]:
+        yield Statement("add_index_change", many=rows)
+
+
+def note_session(session_id: str, ids: Iterator[int]) -> Verb[None]:
+    """The same for all messages of a session, which has another lane or owner now."""
+    rows = yield Statement("message_ids_of_session", (session_id,))
+    yield from note_changes((row[0] for row in rows), ids)
+
+
+def clear_changes(last: int) -> Verb[None]:
+    """The index has taken in all changes up to that one."""
+    yield Statement("clear_index_changes", (last,))
+    if last > int((yield from meta.get(CLEARED)) or 0):
+        yield from meta.remember(CLEARED, last)
+
+
+def fresh(position: Position, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Fresh]:
+    """What an index at that position cannot tell: later messages, and those changed since."""
+    rows = yield Statement("pending_changes", (position.changes, position.watermark, MOST_PENDING + 1))
+    stale = frozenset(row[0] for row in rows)
+    changed: Sequence[Row] = ()
+    if stale:
+        changed = yield Statement("changed_messages", (position.changes, position.watermark, MOST_PENDING))
+    scanned = yield from scan(position.watermark, BEYOND, wanted, shown, size)
+    candidates = [*_matching(changed, wanted, shown), *scanned.candidates]
+    return Fresh(candidates, scanned.last, stale, len(stale) <= MOST_PENDING)
+
+
+def scan(after: int, before: int, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Scanned]:
+    """Look at messages themselves, a page of them, the newest first."""
+    rows = yield Statement("unindexed_messages", (after, before, size))
+    last = rows[-1][0] if len(rows) == size else None
+    return Scanned(list(_matching(rows, wanted, shown)), last)
+
+
+def select(message_ids: Sequence[int], wanted: Wanted, shown: SearchFilter) -> Verb[list[Candidate]]:
+    """Those of the messages that are there, may be shown and are wanted: of words the index is sure."""
+    ids = msgspec.json.encode(message_ids).decode()
+    if not isinstance(wanted, Words):
+        return list(_matching((yield Statement("whole_search_candidates", (ids,))), wanted, shown))
+    rows = yield Statement("search_candidates", (READ_CHARACTERS, ids))
+    may_be_shown = _visibility(shown)
+    return [_candidate(row, wanted) for row in rows if may_be_shown(row)]
+
+
+def _by_id(message_ids: Iterable[int]) -> Verb[Sequence[Row]]:
+    ids = sorted(set(message_ids))
+    if not ids:
+        return ()
+    return (yield Statement("messages_to_index_again", (LONGEST_INDEXED, msgspec.json.encode(ids).decode())))
+
+
+def _matching(rows: Iterable[Row], wanted: Wanted, shown: SearchFilter) -> Iterator[Candidate]:
+    may_be_shown = _visibility(shown)
+    for row in rows:
+        if may_be_shown(row) and wanted.found_in(texts_of(*row[3:6])):
+            yield _candidate(row, wanted)
+
+
+def _candidate(row: Row, wanted: Wanted) -> Candidate:
+    return Candidate(row[0], row[1], row[11], row[6], wanted.features(row[3] or row[4] or row[5] or ""))
+
+
+def _visibility(shown: SearchFilter) -> Callable[[Row], bool]:
+    """Whether a message may be shown; of each session this is found out once."""
+    sessions: dict[str, bool] = {}
+
+    def may_be_shown(row: Row) -> bool:
+        session_id = row[1]
+        visible = sessions.get(session_id)
+        if visible is None:
+            visible = sessions[session_id] = shown.shows(
+                owner=row[7], session_key=row[8], session_id=session_id, source=row[9]
+            )
+        return visible and shown.admits(role=row[2], sent_at=row[6], hidden_because=row[10])
+
+    return may_be_shown

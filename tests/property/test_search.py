@@ -1,0 +1,184 @@
+"""Whatever is said and asked, a search finds what a look at every message would."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gateway_sessions import Scope
+from gateway_sessions.core.search_filter import SearchFilter
+from gateway_sessions.core.search_query import matches, parse_query
+from gateway_sessions.core.search_text import fold, is_pair, is_unspaced, located, tokens
+from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
+from gateway_sessions.core.snippets import beginning, snippet
+from gateway_sessions.storage.search_index.documents import IndexedMessage, Position, Work, tokens_of
+from gateway_sessions.storage.search_index.file import IndexFile
+from gateway_sessions.storage.search_index.match import match_of, text_of_literal, text_of_query
+
+EVERYTHING = SearchFilter(scope=Scope.operator())
+
+PIECES = st.sampled_from(
+    [
+        "docker",
+        "Docker",
+        "deploy",
+        "dep",
+        "a",
+        "b",
+        "ab",
+        "foo_bar",
+        "user@host.de",
+        "/a/b.py",
+        "50%",
+        "C++",
+        "é",
+        "e\u0301",
+        "Straße",
+        "STRASSE",
+        "机",
+        "器",
+        "机器",
+        "学习",
+        "か",
+        "\u3099",
+        "が",
+        "한",
+        "국",
+        "ภ",
+        "า",
+        "ษ",
+        "👍",
+        "x²",
+        "'",
+        "-",
+        "*",
+        '"',
+        "\n",
+        "。",
+    ]
+)
+TEXT = st.lists(st.one_of(PIECES, st.just(" "), st.characters(codec="utf-8")), max_size=14).map("".join)
+QUERY = st.lists(
+    st.one_of(PIECES, st.sampled_from([" ", " OR ", " AND ", " NOT ", " -", '"', "*", "(", ":"])),
+    min_size=1,
+    max_size=8,
+).map("".join)
+
+
+def message(number: int, text: str) -> IndexedMessage:
+    return IndexedMessage(number, "s", "user", text, None, None, 0, "owner", None, "cli")
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+class Shelf:
+    """An index that is emptied after each example."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = IndexFile(folder / "search.db")
+        self.file.connect("property", Position())
+        self.last = 0
+
+    def found(self, texts: list[str], match: str) -> set[int]:
+        """The texts among these that match."""
+        first = self.last + 1
+        self.last += len(texts)
+        messages = tuple(message(first + at, text) for at, text in enumerate(texts))
+        self.file.apply(Work(Position(self.last, 0), messages))
+        found = self.file.find(match, self.last + 1, 1_000)
+        return {one - first for one in found.message_ids if one >= first}
+
+
+@pytest.fixture(scope="module")
+def shelf(folder: Path) -> Iterator[Shelf]:
+    one = Shelf(folder)
+    yield one
+    one.file.close()
+
+
+@given(texts=st.lists(TEXT, min_size=1, max_size=5), query=QUERY)
+@settings(max_examples=150, deadline=None)
+@example(texts=["部署失败"], query="败")
+@example(texts=["a b", "b a"], query='"a b"')
+@example(texts=["docker", "dock"], query="dock* NOT docker")
+def test_the_index_finds_what_the_evaluator_finds(shelf: Shelf, texts: list[str], query: str):
+    wanted = wanted_of(query, literal=False)
+    if isinstance(wanted, Words):
+        match = match_of(text_of_query(wanted.query), EVERYTHING)
+        assert match is not None
+        expected = {at for at, text in enumerate(texts) if matches(wanted.query, tokens(text))}
+        assert shelf.found(texts, match) == expected
+
+
+@given(texts=st.lists(TEXT, min_size=1, max_size=5), data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_nothing_that_contains_a_text_is_missing_from_what_may_contain_it(
+    shelf: Shelf, texts: list[str], data: st.DataObject
+):
+    whole = data.draw(st.sampled_from(texts))
+    start = data.draw(st.integers(0, max(len(whole) - 1, 0)))
+    needle = whole[start : start + data.draw(st.integers(1, 6))]
+    certain = text_of_literal(needle)
+    if certain is not None and (match := match_of(certain, EVERYTHING)) is not None:
+        containing = {at for at, text in enumerate(texts) if Literal(needle).found_in([text])}
+        assert containing <= shelf.found(texts, match)
+
+
+@given(text=TEXT, needle=st.text(st.sampled_from("机器学习部署ภาษาไทยかな한국"), min_size=1, max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_words_without_spaces_are_found_wherever_a_look_at_every_character_finds_them(text: str, needle: str):
+    haystack = text + needle[:2] + text
+    query = parse_query(needle)
+    assert matches(query, tokens(haystack)) == (fold(needle) in fold(haystack))
+
+
+@given(query=st.text(max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_a_query(shelf: Shelf, query: str):
+    wanted = wanted_of(query, literal=False)
+    if isinstance(wanted, Words):
+        match = match_of(text_of_query(wanted.query), EVERYTHING)
+        assert match is not None
+        shelf.file.find(match, None, 1)
+        assert wanted.query.branches
+
+
+@given(text=st.text(max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_a_text_is_found_by_itself(text: str):
+    if tokens(text):
+        quoted = '"' + "".join(" " if tokens(one) == [] else one for one in text) + '"'
+        assert matches(parse_query(quoted), tokens(text)) or tokens(quoted) != tokens(text)
+    assert not text.strip() or Literal(text).found_in([text])
+
+
+@given(text=st.text(max_size=80))
+@settings(max_examples=200, deadline=None)
+def test_tokens_hold_no_separators_and_know_their_places(text: str):
+    for one in located(text):
+        assert one.text
+        assert 0 <= one.start < one.end <= len(text)
+        assert all(ord(char) > 127 or char.isdigit() or char.islower() for char in one.text)
+        assert not is_pair(one.text) or is_unspaced(one.text[1])
+    assert [one.text for one in located(text)] == tokens(text) == tokens_of(message(1, text))
+
+
+@given(text=TEXT, query=QUERY)
+@settings(max_examples=150, deadline=None)
+def test_what_is_found_can_be_shown(text: str, query: str):
+    wanted = wanted_of(query, literal=False)
+    if wanted is not None and wanted.found_in([text]):
+        cut = snippet(text, wanted.finder, wanted.hints)
+        assert cut is not None
+        assert ">>>" in cut
+        assert "<<<" in cut
+    assert len(beginning(text)) <= 2 * len(text) + 3
