@@ -17,10 +17,10 @@ from typing import Final
 
 import anyio
 
+from gateway_sessions.core.search_documents import Position
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Clock, Driver
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.search_index.documents import Position
 from gateway_sessions.storage.search_index.file import Fault, Found, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.places import put_aside, remove_index
 from gateway_sessions.storage.verbs import searching

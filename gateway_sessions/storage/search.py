@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
+from gateway_sessions.core.search_documents import Position
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_results import SearchResult, SessionSearchResult
 from gateway_sessions.core.search_wanted import Wanted, Words
 from gateway_sessions.ports import Reader
-from gateway_sessions.storage.search_index.documents import Position
 from gateway_sessions.storage.search_index.file import Found
 from gateway_sessions.storage.search_index.match import match_of, text_of_literal, text_of_query
 from gateway_sessions.storage.verbs import search_hits, searching

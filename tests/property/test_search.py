@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import Scope
+from gateway_sessions.core.search_documents import IndexedMessage, Position, Work, tokens_of
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_query import matches, parse_query
 from gateway_sessions.core.search_text import fold, is_pair, is_unspaced, located, tokens
 from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
 from gateway_sessions.core.snippets import beginning, snippet
-from gateway_sessions.storage.search_index.documents import IndexedMessage, Position, Work, tokens_of
 from gateway_sessions.storage.search_index.file import IndexFile
 from gateway_sessions.storage.search_index.match import match_of, text_of_literal, text_of_query
 

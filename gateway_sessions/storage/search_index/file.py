@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from gateway_sessions.storage.drivers.sqlite_schema import statements
-from gateway_sessions.storage.queries import Query, load_migrations, load_queries
-from gateway_sessions.storage.search_index.documents import (
+from gateway_sessions.core.search_documents import (
     IndexedMessage,
     Position,
     Work,
     labels_of,
     tokens_of,
 )
+from gateway_sessions.storage.drivers.sqlite_schema import statements
+from gateway_sessions.storage.queries import Query, load_migrations, load_queries
 
 APPLICATION_ID: Final = 0x67736978
 """Marks the file as ours: "gsix"."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from gateway_sessions.core.search_documents import label, month_label
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_query import Branch, Phrase, Query
 from gateway_sessions.core.search_text import Kind, fold, pieces, runs
-from gateway_sessions.storage.search_index.documents import label, month_label
 
 MOST_MONTHS: Final = 60
 """A longer time is not narrowed by months."""

@@ -11,13 +11,13 @@ import msgspec
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.messages import Hidden
+from gateway_sessions.core.search_documents import texts_of
 from gateway_sessions.core.search_ranking import scores
 from gateway_sessions.core.search_results import ContextLine, SearchHit, SessionMatch
 from gateway_sessions.core.search_wanted import Wanted
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.snippets import beginning, snippet
 from gateway_sessions.ports import Row, Statement, Verb
-from gateway_sessions.storage.search_index.documents import texts_of
 from gateway_sessions.storage.verbs import lineage
 from gateway_sessions.storage.verbs.searching import Candidate
 

@@ -10,18 +10,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.search_filter import SearchFilter
-from gateway_sessions.core.search_ranking import READ_CHARACTERS, Features
-from gateway_sessions.core.search_text import TOKENISER
-from gateway_sessions.core.search_wanted import Wanted, Words
-from gateway_sessions.ports import Row, Statement, Verb
-from gateway_sessions.storage.search_index.documents import (
+from gateway_sessions.core.search_documents import (
     LONGEST_INDEXED,
     IndexedMessage,
     Position,
     Work,
     texts_of,
 )
+from gateway_sessions.core.search_filter import SearchFilter
+from gateway_sessions.core.search_ranking import READ_CHARACTERS, Features
+from gateway_sessions.core.search_text import TOKENISER
+from gateway_sessions.core.search_wanted import Wanted, Words
+from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import meta
 
 CLEARED: Final = "index_changes_cleared"
