@@ -15,13 +15,14 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 import msgspec
 
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.instants import instant_of, to_micros
 from gateway_sessions.core.untrusted import shortened
 from gateway_sessions.errors import InvalidInputError
 
 Content: TypeAlias = str | list[Any] | dict[str, Any] | None
 
 NO_EXTRA: Final[Mapping[str, Any]] = MappingProxyType({})
+MICROS: Final = 1_000_000
 MAX_PREVIEW: Final = 60
 MAX_BRIEF: Final = 80
 PREVIEW_READS: Final = 1000
@@ -91,9 +92,38 @@ class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
         """What a person can read of its content."""
         return text_of(self.content)
 
+    @property
+    def timestamp(self) -> float | None:
+        """When it was sent, in seconds since the epoch."""
+        return None if self.sent_at is None else to_micros(self.sent_at) / MICROS
+
     def altered(self, **changes: Any) -> Message:
         """The message with other values in some fields."""
         return msgspec.structs.replace(self, **changes)
+
+
+class Spoken(msgspec.Struct, frozen=True, gc=False):
+    """What of a message may matter to a model: made much faster than the whole of it."""
+
+    role: str
+    content: Content = None
+    message_id: int = 0
+    timestamp: float | None = None
+    observed: bool = False
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    effect_disposition: str | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    platform_message_id: str | None = None
+    tool_calls: list[Any] | None = None
+    reasoning_details: Any = None
+    codex_reasoning_items: Any = None
+    codex_message_items: Any = None
+    api_content: Content = None
+    extra: Mapping[str, Any] = NO_EXTRA
+    hidden_because: Hidden | None = None
 
 
 @dataclass(frozen=True, slots=True)

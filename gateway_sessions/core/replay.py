@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.messages import Content, Message, Role
+from gateway_sessions.core.messages import Content, Message, Role, Spoken, text_of
 from gateway_sessions.core.untrusted import attributed
 
 Chat: TypeAlias = dict[str, Any]
 """One row of a conversation, as chat programs and providers pass it on."""
+Said: TypeAlias = Message | Spoken
 
 UNANSWERED: Final = "[This was not answered: the turn was cut off.]"
 INTERRUPTED: Final = (
@@ -39,7 +39,7 @@ MAX_OVERHEARD: Final = 20_000
 _SPEAKING: Final = frozenset({"user", "assistant", "tool"})
 
 
-def conversation_of(messages: Iterable[Message], *, limit: int | None = None) -> list[Chat]:
+def conversation_of(messages: Iterable[Said], *, limit: int | None = None) -> list[Chat]:
     """The conversation in *messages*, which are in order; of the last *limit* that belong to it."""
     said = [one for one in messages if one.hidden_because is None and one.role in _SPEAKING]
     if limit is not None:
@@ -62,7 +62,7 @@ def overheard_since(messages: Sequence[Message]) -> list[Message]:
     return found[::-1]
 
 
-def with_overheard(overheard: Sequence[Message], content: Content) -> Content:
+def with_overheard(overheard: Sequence[Said], content: Content) -> Content:
     """The content of a turn behind a quotation of what was said in the room before it."""
     if not overheard:
         return content
@@ -91,9 +91,9 @@ class _Replay:
         """Those of them that came without an id: results without an id are theirs, in order."""
         self._at = 0
         """Where their next result belongs."""
-        self._overheard: list[Message] = []
+        self._overheard: list[Said] = []
 
-    def add(self, message: Message) -> None:
+    def add(self, message: Said) -> None:
         role = message.role
         if role == Role.TOOL:
             self._add_result(message)
@@ -108,7 +108,7 @@ class _Replay:
         self._give_up_calls()
         return self._rows
 
-    def _add_turn(self, message: Message) -> None:
+    def _add_turn(self, message: Said) -> None:
         rows = self._rows
         if rows and (rows[-1]["role"] != "assistant" or "tool_calls" in rows[-1]):
             rows.append({"role": "assistant", "content": UNANSWERED})
@@ -121,7 +121,7 @@ class _Replay:
             self._overheard = []
         rows.append(row)
 
-    def _add_assistant(self, message: Message) -> None:
+    def _add_assistant(self, message: Said) -> None:
         self._give_up_calls()
         row = _assistant(message)
         calls = row.get("tool_calls")
@@ -136,14 +136,14 @@ class _Replay:
         if calls is not None:
             self._await_results(calls, message)
 
-    def _await_results(self, calls: list[Any], message: Message) -> None:
+    def _await_results(self, calls: list[Any], message: Said) -> None:
         self._unanswered = {call["id"]: _tool_of(call) for call in calls}
         self._at = len(self._rows)
         if calls is not message.tool_calls:
             given = {_id_of(call) for call in message.tool_calls or ()}
             self._unnamed = [one for one in self._unanswered if one not in given]
 
-    def _add_result(self, message: Message) -> None:
+    def _add_result(self, message: Said) -> None:
         call_id = message.tool_call_id
         if not call_id and self._unnamed:
             call_id = self._unnamed[0]
@@ -172,13 +172,13 @@ class _Replay:
         self._unnamed = []
 
 
-def _chat(message: Message) -> Chat:
+def _chat(message: Said) -> Chat:
     """What all roles have in common."""
     row: Chat = {"role": message.role, "content": message.content}
     if message.api_content is not None:
         row["content"], row["display_content"] = message.api_content, message.content
-    if message.sent_at is not None:
-        row["timestamp"] = to_micros(message.sent_at) / 1_000_000
+    if (timestamp := message.timestamp) is not None:
+        row["timestamp"] = timestamp
     if message.platform_message_id is not None:
         row["message_id"] = message.platform_message_id
     if message.effect_disposition is not None:
@@ -188,7 +188,7 @@ def _chat(message: Message) -> Chat:
     return row
 
 
-def _assistant(message: Message) -> Chat:
+def _assistant(message: Said) -> Chat:
     row = _chat(message)
     if message.tool_calls and (calls := _calls(message)):
         row["tool_calls"] = calls
@@ -207,7 +207,7 @@ def _assistant(message: Message) -> Chat:
     return row
 
 
-def _calls(message: Message) -> list[Any]:
+def _calls(message: Said) -> list[Any]:
     """The calls of an assistant row, each with an id of its own; as they are if they have that already."""
     calls = message.tool_calls or []
     ids = {_own_id(one) for one in calls}
@@ -265,12 +265,12 @@ def _is_blank(content: Content) -> bool:
     return not (content.strip() if isinstance(content, str) else content)
 
 
-def _quotation(overheard: Sequence[Message]) -> str:
+def _quotation(overheard: Sequence[Said]) -> str:
     """The latest of what was overheard, each line marked so that nobody in the room speaks for the turn."""
     lines: list[str] = []
     room = MAX_OVERHEARD
     for message in reversed(overheard):
-        name, text = message.extra.get("name"), message.text or "(no text)"
+        name, text = message.extra.get("name"), text_of(message.content) or "(no text)"
         spoken = attributed(name, text) if isinstance(name, str) else text
         room -= len(spoken)
         if room < 0 and lines:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.messages import NO_EXTRA, Content, Hidden, Message, Role, preview_of, text_of
+from gateway_sessions.core.messages import (
+    MICROS,
+    NO_EXTRA,
+    Content,
+    Hidden,
+    Message,
+    Role,
+    Spoken,
+    preview_of,
+    text_of,
+)
 from gateway_sessions.core.session import check_tokens
 from gateway_sessions.core.storable import Intake, check_choice, check_word
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
@@ -20,9 +30,14 @@ MAX_ROLE: Final = 64
 PLAIN: Final = 15
 """So many columns of a row, as queries give it, are values of the message as they stand."""
 RARE: Final = (None,) * 9
-CONTENT, SENT_AT, OBSERVED = 1, 5, 6
+SPOKEN_PLAIN: Final = 12
+"""The same for what matters to a model."""
+SPOKEN_RARE: Final = (None,) * 6
 _HIDDEN: Final = {str(reason): reason for reason in Hidden}
+_DAMAGE: Final = (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _read_json = msgspec.json.Decoder().decode
+_make_message: Callable[..., Message] = Message
+_make_spoken: Callable[..., Spoken] = Spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +120,64 @@ def decode(row: Row) -> Message:
     """The message in a row of the columns that all queries for messages ask for."""
     try:
         return _message(row)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-        what = f"message {row[2]} of session {row[3]!r}"
-        problem = f"it is damaged ({type(error).__name__}: {error}); it was left as it is"
-        raise StorageCorruptError(what, problem) from error
+    except _DAMAGE as error:
+        raise _damaged(row, error) from error
+
+
+def decode_spoken(rows: Iterable[Row]) -> list[Spoken]:
+    """What of the messages in rows matters to a model; `StorageCorruptError` as for the whole of them."""
+    return [_decode_spoken(row) for row in rows]
+
+
+def _decode_spoken(row: Row) -> Spoken:
+    try:
+        return _spoken(row)
+    except _DAMAGE as error:
+        raise _damaged(row, error) from error
 
 
 def _message(row: Row) -> Message:
-    values: list[Any] = list(row[:PLAIN])
-    values[SENT_AT] = from_micros(values[SENT_AT])
-    values[OBSERVED] = values[OBSERVED] != 0
-    rare = tuple(row[PLAIN:])
-    if rare != RARE:
-        *members, parts, hidden, edited_at, extra = rare
-        if parts is not None:
-            values[CONTENT] = _read_json(parts)
-        values.extend(one if one is None else _read_json(one) for one in members)
-        values.append(hidden if hidden is None else _HIDDEN[hidden])
-        values.append(edited_at if edited_at is None else from_micros(edited_at))
-        values.append(NO_EXTRA if extra is None else _read_json(extra))
-    return Message(*values)
+    observed, sent_at = row[6] != 0, from_micros(row[5])
+    rare = row[PLAIN:]
+    if rare == RARE:
+        return _make_message(*row[:5], sent_at, observed, *row[7:PLAIN])
+    *members, parts, hidden, edited_at, extra = rare
+    return _make_message(
+        row[0],
+        row[1] if parts is None else _read_json(parts),
+        *row[2:5],
+        sent_at,
+        observed,
+        *row[7:PLAIN],
+        *[one if one is None else _read_json(one) for one in members],
+        hidden if hidden is None else _HIDDEN[hidden],
+        edited_at if edited_at is None else from_micros(edited_at),
+        NO_EXTRA if extra is None else _read_json(extra),
+    )
+
+
+def _spoken(row: Row) -> Spoken:
+    seconds, observed = row[3] / MICROS, row[4] != 0
+    calls = row[SPOKEN_PLAIN]
+    if calls is not None:
+        calls = _read_json(calls)
+    rare = row[SPOKEN_PLAIN + 1 :]
+    if rare == SPOKEN_RARE:
+        return _make_spoken(*row[:3], seconds, observed, *row[5:SPOKEN_PLAIN], calls)
+    *members, extra, parts = rare
+    return _make_spoken(
+        row[0],
+        row[1] if parts is None else _read_json(parts),
+        row[2],
+        seconds,
+        observed,
+        *row[5:SPOKEN_PLAIN],
+        calls,
+        *[one if one is None else _read_json(one) for one in members],
+        NO_EXTRA if extra is None else _read_json(extra),
+    )
+
+
+def _damaged(row: Row, error: Exception) -> StorageCorruptError:
+    problem = f"it is damaged ({type(error).__name__}: {error}); it was left as it is"
+    return StorageCorruptError(f"message {row[2]}", problem)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gateway_sessions.core.messages import Message
+from gateway_sessions.core.messages import Spoken
 from gateway_sessions.core.replay import Chat, conversation_of
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.ports import Row, Statement, Verb
-from gateway_sessions.storage.verbs.message_codec import decode_all
+from gateway_sessions.storage.verbs.message_codec import decode_spoken
 from gateway_sessions.storage.verbs.messages import EVERYTHING, must_exist
 
 MAX_ANCESTORS = 1000
@@ -33,13 +33,13 @@ def conversation(session_id: str, limit: int | None, *, include_ancestors: bool)
     return conversation_of(said, limit=limit)
 
 
-def _said(session_id: str, limit: int) -> Verb[list[Message]]:
+def _said(session_id: str, limit: int) -> Verb[list[Spoken]]:
     rows: list[Row] = list((yield Statement("conversation_of_session", (session_id, limit))))
     rows.reverse()
-    return decode_all(rows)
+    return decode_spoken(rows)
 
 
-def _overlap(before: list[Message], behind: list[Message]) -> int:
+def _overlap(before: list[Spoken], behind: list[Spoken]) -> int:
     """How many messages a continuation repeats of the end of its parent."""
     for count in range(min(len(before), len(behind), MAX_OVERLAP), 0, -1):
         if all(map(_same, before[-count:], behind[:count])):
@@ -47,7 +47,7 @@ def _overlap(before: list[Message], behind: list[Message]) -> int:
     return 0
 
 
-def _same(one: Message, other: Message) -> bool:
+def _same(one: Spoken, other: Spoken) -> bool:
     return (one.role, one.content, one.tool_call_id, one.tool_calls) == (
         other.role,
         other.content,

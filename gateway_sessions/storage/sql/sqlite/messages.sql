@@ -28,10 +28,10 @@ SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_
 FROM messages WHERE session_id = ? AND seq > ? AND seq < ? AND (hidden_because IS NULL OR ?) ORDER BY seq DESC LIMIT ?
 
 -- name: conversation_of_session
--- The last messages that may go to a model, the last one first.
-SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
-    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+-- What of the last messages that may go to a model matters to it, the last one first.
+SELECT role, content, message_id, sent_at, observed, tool_call_id, tool_name, effect_disposition, finish_reason,
+    reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details, codex_reasoning_items,
+    codex_message_items, api_content, extra, parts
 FROM messages WHERE session_id = ? AND hidden_because IS NULL AND role IN ('user', 'assistant', 'tool')
 ORDER BY seq DESC LIMIT ?
 
