@@ -1,0 +1,45 @@
+"""A database with something said in it, and short ways to search it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sessions import Scope, SessionDB
+
+EVERYTHING = Scope.operator()
+
+
+def database(home: Path) -> SessionDB:
+    return SessionDB.open(home / "sessions.db", survives_power_cut=False)
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[SessionDB]:
+    async with database(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["tail", "index"])
+def settled(request: pytest.FixtureRequest) -> Callable[[SessionDB], Awaitable[None]]:
+    """With "index", everything is in the index before it is searched; with "tail", nothing need be."""
+
+    async def settle(db: SessionDB) -> None:
+        if request.param == "index":
+            await db.catch_up_search_index()
+
+    return settle
+
+
+async def say(db: SessionDB, session_id: str, *texts: str, role: str = "user", **session: Any) -> list[int]:
+    await db.create_session(session_id, **{"source": "cli", **session})
+    return await db.append_messages(session_id, [{"role": role, "content": text} for text in texts])
+
+
+async def found(db: SessionDB, query: str, **options: Any) -> list[str]:
+    """The messages that a search finds, in their order, as their snippets show them."""
+    result = await db.search_messages(query, **{"scope": EVERYTHING, **options})
+    return [hit.snippet.replace(">>>", "").replace("<<<", "") for hit in result.hits]
