@@ -35,6 +35,8 @@ OWN: Final = (
 )  # fmt: skip
 """Only there if they say anything."""
 ALWAYS_SAID: Final = frozenset({"seq", "role", "content"})
+UNSAID: Final = frozenset({"observed", "extra"})
+"""Only there if they say anything, in a message."""
 IN_MESSAGE: Final = (
     "seq", "role", "content", "sent_at", "tool_call_id", "tool_calls", "tool_name", "effect_disposition",
     "token_count", "finish_reason", "reasoning", "reasoning_content", "reasoning_details",
@@ -52,10 +54,11 @@ def session_members(record: SessionRecord, *, ends: int, entry: Mapping[str, Any
     """All of a session but its messages and its use. *entry* is the record of an ended one's lane."""
     members: dict[str, Any] = {"id": record.session_id, "format": FORMAT}
     for name in ESTABLISHED:
-        members |= said(name, getattr(record, name))
+        value = getattr(record, name)
+        members |= said(name, (dict(value) or None) if name == "model_config" else value)
     for name in OWN:
         if value := getattr(record, name):
-            members |= said(name, value)
+            members |= said(name, dict(value) if name == "extra" else value)
     if ends:
         members["ends"] = ends
     if entry is not None:
@@ -68,8 +71,9 @@ def message_members(message: Message, hidden_by: int | None, versions: Iterable[
     members: dict[str, Any] = {}
     for name in IN_MESSAGE:
         value = getattr(message, name)
-        if name in ALWAYS_SAID or not (value is None or value is False or (name == "extra" and not value)):
-            members |= said(OTHER_NAMES.get(name, name), value)
+        if (value is not None and (value or name not in UNSAID)) or name in ALWAYS_SAID:
+            plain: Any = dict(message.extra) if name == "extra" else value
+            members |= said(OTHER_NAMES.get(name, name), plain)
     if message.hidden_because is not None:
         members |= {"active": False} | ({"hidden_by": hidden_by} if hidden_by is not None else {})
     if earlier := [{"content": content, **said("replaced_at", at)} for content, at in versions]:
@@ -94,6 +98,4 @@ def said(name: str, value: object) -> dict[str, Any]:
         seconds = micros / MILLION
         exact = round(seconds * MILLION) == micros and abs(seconds) <= LARGEST_SECONDS
         return {name: seconds} if exact else {name: seconds, name + MICROS: micros}
-    if isinstance(value, Mapping):
-        return {name: dict(value)} if value else {name: None}  # pyright: ignore[reportUnknownArgumentType]  # JSON
     return {name: str(value) if isinstance(value, str) else value}
