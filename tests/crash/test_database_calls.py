@@ -64,7 +64,7 @@ CALLS: Final[dict[str, Call]] = {
     "retract_message": lambda db, _: db.retract_message("talk", "1"),
     "get_message_versions": lambda db, ids: db.get_message_versions("talk", ids[0]),
 }
-TABLES: Final = ("sessions", "totals", "messages", "message_versions", "index_changes")
+TABLES: Final = ("sessions", "totals", "messages", "message_versions")
 
 
 def test_every_method_for_sessions_and_transcripts_is_called_here():

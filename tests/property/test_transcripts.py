@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +20,10 @@ from hypothesis import strategies as st
 
 from gateway_sessions import Hidden, InvalidInputError, Message, NothingToUndoError, SessionDB
 from gateway_sessions.core.messages import preview_of
+from gateway_sessions.ports import Verb, VerbFactory
 from gateway_sessions.testing import FakeClock
+
+T = TypeVar("T")
 
 TEXTS = st.sampled_from([None, "", " \n", "hello", "grüß\nGott", "x" * 61, "語" * 90])
 PLATFORM_IDS = st.sampled_from([None, None, "p1", "p2"])
@@ -170,6 +172,27 @@ class Model:
         }
 
 
+class Noting(SessionDB):
+    """Knows which messages the search index was told of; the index itself forgets that at once."""
+
+    noted: set[int]
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        return await super().write(lambda: self._noting(verb()))
+
+    def _noting(self, verb: Verb[T]) -> Verb[T]:
+        try:
+            statement = next(verb)
+            while True:
+                if statement.name == "add_index_change":
+                    self.noted |= {message_id for _, message_id in statement.many or ()}
+                statement = verb.send((yield statement))
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            verb.close()
+
+
 class Real:
     """One database for all examples, each of which has a session of its own."""
 
@@ -182,7 +205,9 @@ class Real:
 
     def open(self) -> None:
         self.opened = AsyncExitStack()
-        db = SessionDB.open(self.path, clock=FakeClock(), survives_power_cut=False)
+        db = Noting.open(self.path, clock=FakeClock(), survives_power_cut=False)
+        assert isinstance(db, Noting)
+        db.noted = set()
         self.db = self.runner.run(self.opened.enter_async_context(db))
 
     def close(self) -> None:
@@ -199,18 +224,6 @@ class Real:
         assert record is not None
         names = ("last_seq", "message_count", "tool_call_count", "text_bytes", "rewind_count", "preview")
         return {name: getattr(record, name) for name in names}
-
-    def noted(self, since: int) -> set[int]:
-        """The messages that the search index was told of."""
-        with closing(sqlite3.connect(self.path)) as connection:
-            rows = connection.execute("SELECT message_id FROM index_changes WHERE change_id > ?", (since,))
-            return {row[0] for row in rows}
-
-    def last_change(self) -> int:
-        with closing(sqlite3.connect(self.path)) as connection:
-            return int(
-                connection.execute("SELECT coalesce(max(change_id), 0) FROM index_changes").fetchone()[0]
-            )
 
     def do(self, step: str, what: Any) -> object:
         try:
@@ -285,7 +298,7 @@ def test_a_transcript_is_what_a_list_would_be(real: Real, steps: list[tuple[str,
     real.begin()
     model = Model()
     for step, what in steps:
-        before, noted = real.stored(), real.last_change()
+        before, real.db.noted = real.stored(), set()
         act: Callable[[Any], object] = getattr(model, step)
         assert real.do(step, what) == act(what)
         after = real.stored()
@@ -295,7 +308,7 @@ def test_a_transcript_is_what_a_list_would_be(real: Real, steps: list[tuple[str,
         ]
         assert sorted(one.message_id for one in after) == [one.message_id for one in after]
         assert real.totals() == model.totals()
-        assert real.noted(noted) == changed(before, after)
+        assert real.db.noted == changed(before, after)
 
 
 def test_ids_rise_over_all_restarts_although_the_clock_stands_still(real: Real):
