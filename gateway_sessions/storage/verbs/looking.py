@@ -18,7 +18,7 @@ from gateway_sessions.core.messages import (
 )
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.message_codec import decode_all
-from gateway_sessions.storage.verbs.messages import must_exist
+from gateway_sessions.storage.verbs.messages import must_exist, rows_of
 
 SHOWN: frozenset[str | None] = frozenset({None, Hidden.COMPACTED})
 
@@ -66,7 +66,7 @@ def anchored(anchor: Anchor) -> Verb[AnchoredView]:
 
 def recent_user_turns(session_id: str, limit: int) -> Verb[list[UserTurn]]:
     """What people said to the agent, the latest first."""
-    rows = yield Statement("recent_user_turns", (session_id, limit))
+    rows = yield Statement("recent_user_turns", (session_id, rows_of(limit)))
     if not rows:
         yield from must_exist(session_id)
     return [

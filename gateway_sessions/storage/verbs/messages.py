@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from gateway_sessions.core.messages import Message
-from gateway_sessions.errors import SessionNotFoundError
+from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.message_codec import Stored, decode_all, encode
 
@@ -41,8 +41,16 @@ class Page:
             self.after_seq or 0,
             EVERYTHING if self.before_seq is None else self.before_seq,
             self.include_hidden,
-            EVERYTHING if self.limit is None else self.limit,
+            rows_of(self.limit),
         )
+
+
+def rows_of(limit: int | None) -> int:
+    """How many rows to ask for: all there are without a limit; `InvalidInputError` for a negative one."""
+    if limit is not None and limit < 0:
+        problem = f"limit = {limit} must be 0 or more"
+        raise InvalidInputError(problem)
+    return EVERYTHING if limit is None else limit
 
 
 def append(session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]) -> Verb[Appended]:

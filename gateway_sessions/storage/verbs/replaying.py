@@ -7,7 +7,7 @@ from gateway_sessions.core.replay import Chat, conversation_of
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.message_codec import decode_spoken
-from gateway_sessions.storage.verbs.messages import EVERYTHING, must_exist
+from gateway_sessions.storage.verbs.messages import must_exist, rows_of
 
 MAX_ANCESTORS = 1000
 MAX_OVERLAP = 64
@@ -16,7 +16,7 @@ MAX_OVERLAP = 64
 
 def conversation(session_id: str, limit: int | None, *, include_ancestors: bool) -> Verb[list[Chat]]:
     """What goes to a model: always valid, whatever the transcript went through."""
-    said = yield from _said(session_id, EVERYTHING if limit is None else limit)
+    said = yield from _said(session_id, rows_of(limit))
     if not said:
         yield from must_exist(session_id)
     seen = {session_id}
@@ -26,7 +26,7 @@ def conversation(session_id: str, limit: int | None, *, include_ancestors: bool)
         parent = rows[0][0] if rows and rows[0][1] == Relation.CONTINUATION else None
         if parent is None or parent in seen:
             break
-        before = yield from _said(parent, EVERYTHING if limit is None else limit)
+        before = yield from _said(parent, rows_of(limit))
         said = before + said[_overlap(before, said) :]
         seen.add(parent)
         child = parent

@@ -159,3 +159,19 @@ async def test_what_messages_add_up_to_is_known(db: SessionDB, session: str, fak
     assert record.preview == "first words " + "x" * 48 + "..."
     assert record.last_active == later
     assert record.text_bytes > 80
+
+
+async def test_less_than_nothing_cannot_be_asked_for(db: SessionDB, session: str):
+    for call in (
+        db.get_messages(session, limit=-1),
+        db.get_messages_as_conversation(session, limit=-1),
+        db.list_recent_user_messages(session, -1),
+    ):
+        with pytest.raises(InvalidInputError, match="0 or more"):
+            await call
+    assert await texts(db, session, limit=0) == []
+
+
+async def test_thousands_of_messages_are_one_request(db: SessionDB, session: str):
+    await db.append_messages(session, ({"role": "user", "content": str(n)} for n in range(2000)))
+    assert await texts(db, session) == [str(n) for n in range(2000)]
