@@ -12,6 +12,7 @@ MAY_BLOCK = (
     ("zoneinfo/_tzpath.py", "find_tzfile"),  # a zone is looked for and read once, then cached
     ("zoneinfo/_common.py", "load_data"),
     ("zoneinfo/_common.py", "load_tzdata"),
+    ("coverage/collector.py", "lock_data"),  # measuring a file for the first time
 )
 
 # No deadline: how long an example takes says more about the machine than about the package.
