@@ -70,7 +70,7 @@ async def hold_the_lock(home: Path, seconds: float) -> None:
 
 
 async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock(tmp_path: Path):
-    await hold_the_lock(tmp_path, 1.5)
+    await hold_the_lock(tmp_path, 6 * LONGEST_GAP)
 
 
 @pytest.mark.soak

@@ -24,7 +24,7 @@ from gateway_sessions.testing import FakeClock
 QUICK = Config(
     sessiondb=SessionDBConfig(durability=Durability.OS),
     sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
-    expiry_watcher=ExpiryWatcherConfig(interval=timedelta(hours=12), prune_interval=timedelta(hours=12)),
+    expiry_watcher=ExpiryWatcherConfig(interval=timedelta(days=1), prune_interval=timedelta(days=1)),
 )
 ANNE = SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm")
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ async def test_a_talkative_person_meets_one_daily_reset_on_each_local_date(tmp_p
     async with SessionStore.open(tmp_path, under(DAILY, zone), clock=clock) as store:
         last = await store.get_or_create_session(ANNE)
         while clock.now() < NEW_YEAR + timedelta(days=365):
-            clock.step(hours=4)
+            clock.step(hours=6)
             entry = await store.get_or_create_session(ANNE)
             if entry.session_id != last.session_id:
                 assert (entry.auto_reset_reason, entry.previous_session_id) == (
