@@ -26,6 +26,7 @@
     │   ├── SchemaTooNewError           written by a newer version
     │   ├── UnsupportedStorageError     this place cannot hold a store safely
     │   └── ControlError                the owner of the store could not be asked, or did not answer
+    ├── EventLoopRunningError           a blocking call was made where an event loop runs
     ├── SnapshotError                   sessions.json could not be written
     └── InvalidSnapshotError            sessions.json is not what we wrote
 
@@ -286,6 +287,16 @@ class ControlError(StorageError):
     def __init__(self, what: str, problem: str, *, may_have_happened: bool) -> None:
         self.may_have_happened = may_have_happened
         super().__init__(what, problem)
+
+
+class EventLoopRunningError(GatewaySessionsError, RuntimeError):
+    """A blocking call was made in a thread whose event loop it would stop."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this thread runs an event loop, which a blocking call would stop: use SessionStore or SessionDB "
+            "with await, or make the call in another thread, as with asyncio.to_thread"
+        )
 
 
 class SnapshotError(GatewaySessionsError):

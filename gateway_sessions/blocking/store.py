@@ -1,0 +1,322 @@
+"""The store for callers without a loop.
+
+Made by docs/reference/make_blocking.py from the asynchronous classes: run that, and change nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gateway_sessions.blocking.database import BlockingSessionDB
+from gateway_sessions.blocking.loop_thread import BlockingPart, BlockingResource
+from gateway_sessions.config import Config
+from gateway_sessions.core.export.reports import ImportReport, Progress
+from gateway_sessions.core.messages import Message, Rewind
+from gateway_sessions.core.policies import SessionResetPolicy
+from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
+from gateway_sessions.runtime.expiry import ExpiryWatcher, Sweep
+from gateway_sessions.runtime.explain import Explanation
+from gateway_sessions.runtime.hooks import Hook, Hooks
+from gateway_sessions.runtime.incidents import Incident
+from gateway_sessions.runtime.restart import StartReport
+from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.titling import Titler, plain_titler
+from gateway_sessions.storage.verbs.hooks import HookCall
+
+
+class BlockingHooks(BlockingPart[Hooks]):
+    """The hooks of a store, and what became of their calls."""
+
+    def register(self, hook: Hook, *, name: str | None = None) -> None:
+        """Call *hook* for every session that ends from now on.
+
+        The name is stored with each call that is owed; keep it when the function is renamed. Two hooks of
+        one name are refused with `InvalidInputError`.
+        """
+        self._ask(lambda: self._target.register(hook, name=name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The registered hooks."""
+        return self._ask(lambda: self._target.names)
+
+    def dead_letters(self, limit: int = 100) -> list[HookCall]:
+        """Calls that were given up, the newest first."""
+        return self._wait(lambda: self._target.dead_letters(limit))
+
+    def requeue(self, idempotency_key: str) -> None:
+        """Try a given-up call again, with all its attempts."""
+        self._wait(lambda: self._target.requeue(idempotency_key))
+
+    def sweep(self) -> int:
+        """Make every call whose time has come and wait for the outcomes; how many succeeded."""
+        return self._wait(self._target.sweep)
+
+
+class BlockingExpiryWatcher(BlockingPart[ExpiryWatcher]):
+    """The duty that ends sessions nobody writes to."""
+
+    def sweep(self) -> Sweep:
+        """Look at every entry whose instant has come."""
+        return self._wait(self._target.sweep)
+
+
+class BlockingSessionStore(BlockingResource[SessionStore]):
+    """`SessionStore` for callers without a loop. Open it with `with BlockingSessionStore.open(path)`."""
+
+    @property
+    def home(self) -> Path:
+        """The same as that of the SessionStore."""
+        return self._target.home
+
+    @property
+    def config(self) -> Config:
+        """The same as that of the SessionStore."""
+        return self._target.config
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        config: Config | None = None,
+        *,
+        has_active_processes: HasActiveProcesses | None = None,
+        clock: Clock | None = None,
+        hooks: Mapping[str, Hook] | Iterable[Hook] = (),
+        aliases: AliasResolver | None = None,
+        titler: Titler | None = plain_titler,
+        wait: float = 0.0,
+    ) -> BlockingSessionStore:
+        """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
+
+        It is told so: its `drain_requested` is set, and it decides itself when it ends.
+        *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
+        """
+        return cls(
+            SessionStore.open(
+                path,
+                config,
+                has_active_processes=has_active_processes,
+                clock=clock,
+                hooks=hooks,
+                aliases=aliases,
+                titler=titler,
+                wait=wait,
+            )
+        )
+
+    @property
+    def db(self) -> BlockingSessionDB:
+        """The database."""
+        return BlockingSessionDB(self._target.db, self._loop)
+
+    @property
+    def hooks(self) -> BlockingHooks:
+        """The hooks, and what became of their calls."""
+        return BlockingHooks(self._target.hooks, self._loop)
+
+    @property
+    def watcher(self) -> BlockingExpiryWatcher:
+        """The duty that ends sessions nobody writes to."""
+        return BlockingExpiryWatcher(self._target.watcher, self._loop)
+
+    @property
+    def drain_requested(self) -> bool:
+        """Set when another process would like to take over; this one ends when it sees fit."""
+        return self._ask(self._target.drain_requested.is_set)
+
+    @property
+    def started(self) -> StartReport:
+        """How the store was found when it was opened."""
+        return self._ask(lambda: self._target.started)
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """What was found wrong and dealt with since the store was opened."""
+        return self._ask(lambda: self._target.incidents)
+
+    def get_or_create_session(
+        self, source: SessionSource, force_new: bool = False, touch: bool = True
+    ) -> SessionEntry:
+        """The session that a message from *source* belongs to: the current one, or a new one in its place.
+
+        *touch* is False for heartbeats and cron jobs, which must not keep a session alive.
+        """
+        return self._wait(lambda: self._target.get_or_create_session(source, force_new, touch))
+
+    def update_session(
+        self, session_key: str, last_prompt_tokens: int | None = None, *, session_id: str | None = None
+    ) -> SessionEntry | None:
+        """Note the end of a turn: the person was answered now, and has been told of a reset.
+
+        With *session_id*, a turn that ended after its session was replaced changes nothing.
+        """
+        return self._wait(
+            lambda: self._target.update_session(session_key, last_prompt_tokens, session_id=session_id)
+        )
+
+    def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
+        """Start afresh because a person asked for it; None if the lane has no session."""
+        return self._wait(lambda: self._target.reset_session(session_key, display_name))
+
+    def undo_reset(self, session_key: str) -> SessionEntry | None:
+        """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
+        return self._wait(lambda: self._target.undo_reset(session_key))
+
+    def switch_session(
+        self, session_key: str, target_session_id: str, *, scope: Scope
+    ) -> SessionEntry | None:
+        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
+        return self._wait(lambda: self._target.switch_session(session_key, target_session_id, scope=scope))
+
+    def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
+        """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
+        return self._wait(lambda: self._target.suspend_session(session_key, reason))
+
+    def mark_resume_pending(self, session_key: str, reason: str = ResumeReason.RESTART_TIMEOUT) -> bool:
+        """Note that a turn was cut off; False if there is no session, or it may not go on."""
+        return self._wait(lambda: self._target.mark_resume_pending(session_key, reason))
+
+    def clear_resume_pending(self, session_key: str) -> bool:
+        """Note that a turn succeeded; False if no cut-off turn was waiting."""
+        return self._wait(lambda: self._target.clear_resume_pending(session_key))
+
+    def suspend_recently_active(self, max_age_seconds: float = 120) -> int:
+        """Treat sessions used lately as cut off by a crash: for gateways that do not lease lanes."""
+        return self._wait(lambda: self._target.suspend_recently_active(max_age_seconds))
+
+    def prune_old_entries(self, max_age_days: float | None) -> int:
+        """Forget lanes not written to for that long; their next message starts without any history."""
+        return self._wait(lambda: self._target.prune_old_entries(max_age_days))
+
+    def set_model_override(
+        self, session_key: str, override: Mapping[str, object] | None
+    ) -> SessionEntry | None:
+        """Choose a model for this session; credentials are left out."""
+        return self._wait(lambda: self._target.set_model_override(session_key, override))
+
+    def set_reset_policy(self, session_key: str, policy: SessionResetPolicy | None) -> SessionEntry | None:
+        """Give this session a policy of its own."""
+        return self._wait(lambda: self._target.set_reset_policy(session_key, policy))
+
+    def set_zone(self, session_key: str, zone: str | None) -> SessionEntry | None:
+        """Tell in which time zone the people of this chat live."""
+        return self._wait(lambda: self._target.set_zone(session_key, zone))
+
+    def list_sessions(
+        self,
+        active_minutes: float | None = None,
+        *,
+        scope: Scope,
+        limit: int = 100,
+        after: SessionEntry | None = None,
+    ) -> list[SessionEntry]:
+        """What *scope* may see, the latest written first; *after* is the last of the page before."""
+        return self._wait(
+            lambda: self._target.list_sessions(active_minutes, scope=scope, limit=limit, after=after)
+        )
+
+    def scope_of(self, source: SessionSource) -> Scope:
+        """What the person who wrote may see, under the rules of this store and all of their names."""
+        return self._wait(lambda: self._target.scope_of(source))
+
+    def lookup_by_session_id(self, session_id: str, *, scope: Scope) -> SessionEntry | None:
+        """The entry that holds a session now, if *scope* may see it."""
+        return self._wait(lambda: self._target.lookup_by_session_id(session_id, scope=scope))
+
+    def get_session(self, session_key: str) -> SessionEntry | None:
+        """The lane's entry as it is, without judging it."""
+        return self._wait(lambda: self._target.get_session(session_key))
+
+    def peek_session_id(self, session_key: str) -> str | None:
+        """The id of the lane's session, without touching it."""
+        return self._wait(lambda: self._target.peek_session_id(session_key))
+
+    def has_any_sessions(self) -> bool:
+        """Whether there has ever been a session."""
+        return self._wait(self._target.has_any_sessions)
+
+    def explain(self, session_key: str) -> Explanation:
+        """Why the lane has the session it has, and what its next message will do."""
+        return self._wait(lambda: self._target.explain(session_key))
+
+    def should_notify(self, entry: SessionEntry) -> bool:
+        """Whether people should be told that this session replaced one that nobody asked to end."""
+        return self._ask(lambda: self._target.should_notify(entry))
+
+    def session_prompt(self, source: SessionSource, entry: SessionEntry | None = None) -> str:
+        """What to tell an agent about where it talks: a block for its system prompt, stable between turns.
+
+        With `privacy.redact_pii`, pseudonyms made with this store's own secret stand for ids.
+        """
+        return self._ask(lambda: self._target.session_prompt(source, entry))
+
+    def flush(self) -> None:
+        """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
+        self._wait(self._target.flush)
+
+    def split_session(
+        self,
+        session_key: str,
+        session_id: str,
+        messages: Iterable[Message | Mapping[str, Any]],
+        *,
+        model: str | None = None,
+        system_prompt: str | None = None,
+    ) -> SessionEntry | None:
+        """Go on with *messages*, a summary of the session, in a new one; the old one stays readable.
+
+        One step; it changes nothing about when the lane is reset. Of several callers one does it, and all get
+        the entry as it is then. `SessionEndedError` if the lane has gone on with something else.
+        """
+        return self._wait(
+            lambda: self._target.split_session(
+                session_key, session_id, messages, model=model, system_prompt=system_prompt
+            )
+        )
+
+    def branch_session(self, session_key: str, *, at_message_id: int | None = None) -> SessionEntry | None:
+        """Go on in a copy of the session, up to and with that message; the session can be resumed."""
+        return self._wait(lambda: self._target.branch_session(session_key, at_message_id=at_message_id))
+
+    def resume_session(self, session_key: str, text: str, *, scope: Scope) -> SessionEntry | None:
+        """Go on with the session that a person means by an id, the beginning of one, or a title.
+
+        `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do.
+        """
+        return self._wait(lambda: self._target.resume_session(session_key, text, scope=scope))
+
+    def append_to_transcript(
+        self, session_id: str, message: Message | Mapping[str, Any], skip_db: bool = False
+    ) -> int | None:
+        """Add a message; returns its id. With *skip_db* nothing happens: the agent has stored it itself."""
+        return self._wait(lambda: self._target.append_to_transcript(session_id, message, skip_db))
+
+    def rewrite_transcript(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> bool:
+        """Put messages in the place of the conversation, all or none; what is hidden stays. Always True."""
+        return self._wait(lambda: self._target.rewrite_transcript(session_id, messages))
+
+    def load_transcript(self, session_id: str, *, limit: int | None = None) -> list[Chat]:
+        """What goes to a model, always valid, of the last *limit* messages that belong to it."""
+        return self._wait(lambda: self._target.load_transcript(session_id, limit=limit))
+
+    def rewind_session(self, session_id: str, n: int = 1) -> Rewind | None:
+        """Take back the last *n* turns; None if there is none. `db.restore_rewound` brings them back."""
+        return self._wait(lambda: self._target.rewind_session(session_id, n))
+
+    def import_hermes(
+        self, path: str | Path, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> ImportReport:
+        """Bring a Hermes home along: sessions, messages, use, and lanes that go on with them.
+
+        The home is only read, Hermes may be running. An import that was cut off is simply begun again. See
+        the report for what could not be taken in as it was.
+        """
+        return self._wait(lambda: self._target.import_hermes(path, dry_run=dry_run, progress=progress))
