@@ -18,6 +18,7 @@ MAY_OPEN_FILES = {
     "storage/home.py": "the note of who owns the store, and the table of mounts",
     "storage/queries.py": "the package's own .sql files",
     "storage/drivers/sqlite_backup.py": "a finished copy of the database, which nobody else knows of yet",
+    "storage/transfer/files.py": "files of exported sessions",
     "storage/atomic_file.py": "small files that are replaced whole: the snapshot, markers, counters",
 }
 

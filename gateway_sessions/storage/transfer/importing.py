@@ -20,7 +20,6 @@ from gateway_sessions.core.export.reports import (
 )
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Verb
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.transfer.files import MAX_LINE_BYTES, TOO_LONG
@@ -98,7 +97,6 @@ class Importer:
         outcomes = await self._all(
             [partial(taking_in.take_in, one.rows, self._run, ids, fill=self.fill) for one in batch]
         )
-        failpoint("sessions_taken_in")
         for one, outcome in zip(batch, outcomes, strict=True):
             await self._settle(one, outcome)
         if self.progress is not None and batch:
