@@ -17,13 +17,16 @@ from gateway_sessions import (
     EndReason,
     GatewaySessionsError,
     HomeChannel,
+    Message,
     ResumeReason,
+    Rewind,
     Scope,
     SessionBusyError,
     SessionContext,
     SessionDB,
     SessionEntry,
     SessionFinalized,
+    SessionRecord,
     SessionResetPolicy,
     SessionSource,
     SessionState,
@@ -202,6 +205,17 @@ async def time_in_tests(clock: FakeClock) -> None:
     clock.step(hours=-1)
     await clock.wait_for_sleepers(1)
     assert_type(clock.sleepers, int)
+
+
+async def transcripts(store: SessionStore) -> None:
+    assert_type(await store.append_to_transcript("id", {"role": "user", "content": "hi"}), int | None)
+    assert_type(await store.load_transcript("id"), list[dict[str, Any]])
+    assert_type(await store.rewind_session("id"), Rewind | None)
+    assert_type(await store.db.append_message("id", "tool", "ok", tool_call_id="c", timestamp=5.0), int)
+    assert_type(await store.db.append_messages("id", [Message("user", "hi"), {"role": "tool"}]), list[int])
+    assert_type(await store.db.get_messages("id", limit=5), list[Message])
+    assert_type(await store.db.get_session("id"), SessionRecord | None)
+    await store.db.append_message("id", "user", mood="good")  # type: ignore[call-arg]
 
 
 def errors() -> None:

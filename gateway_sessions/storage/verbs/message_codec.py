@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -59,11 +59,7 @@ def encode(message: Message, now: datetime) -> Stored:
     """The message as it will be stored; `InvalidInputError` for what cannot be."""
     intake = Intake()
     text, parts = content_columns(intake, message.content)
-    calls = message.tool_calls
-    if isinstance(calls, dict):
-        calls = [calls]
-    elif calls is not None and not isinstance(calls, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
-        raise InvalidInputError("tool_calls must be a list")  # noqa: TRY003 -- there is nothing to add
+    calls = _calls(message.tool_calls)
     sent_at = to_micros(message.sent_at or now)
     hidden = message.hidden_because
     columns = (
@@ -71,7 +67,7 @@ def encode(message: Message, now: datetime) -> Stored:
         text,
         parts,
         intake.text("tool_call_id", message.tool_call_id),
-        intake.json("tool_calls", calls or None),
+        intake.json("tool_calls", calls),
         intake.text("tool_name", message.tool_name),
         intake.text("effect_disposition", message.effect_disposition),
         sent_at,
@@ -98,6 +94,19 @@ def encode(message: Message, now: datetime) -> Stored:
         preview=preview_of(text) if text and message.role == Role.USER and hidden is None else None,
         replaced=intake.replaced,
     )
+
+
+def _calls(calls: object) -> list[object] | None:
+    """The calls as a list; one that is not in a list is a list of one."""
+    match calls:
+        case None:
+            return None
+        case list() | tuple():
+            return list(cast("Sequence[object]", calls)) or None
+        case dict():
+            return [cast("object", calls)]
+        case _:
+            raise InvalidInputError("tool_calls must be a list")  # noqa: TRY003 -- there is nothing to add
 
 
 def content_columns(intake: Intake, content: Content) -> tuple[str | None, str | None]:

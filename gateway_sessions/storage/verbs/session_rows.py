@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -32,6 +32,7 @@ LONGEST_DESCENT: Final = 10_000
 _MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
 _RELATIONS: Final = {str(relation): relation for relation in Relation}
 _read_json = msgspec.json.Decoder(dict[str, Any]).decode
+_make_record: Callable[..., SessionRecord] = SessionRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,46 +166,22 @@ def decode_record(row: Row) -> SessionRecord:
 
 
 def _record(*row: Any) -> SessionRecord:
-    session_id, source, owner, started_at, last_active, key, user, parent, relation, ended_at, *rest = row
-    (
-        reason,
-        title,
-        title_by,
-        model,
-        model_config,
-        prompt,
-        provider,
-        url,
-        mode,
-        pinned,
-        archived,
-        extra,
-        *sums,
-    ) = rest
-    return SessionRecord(
-        session_id,
-        source,
-        owner,
+    started_at, last_active, relation, ended_at = row[3], row[4], row[8], row[9]
+    model_config, pinned, archived, extra = row[14], *row[19:22]
+    return _make_record(
+        *row[:3],
         from_micros(started_at),
         from_micros(last_active),
-        key,
-        user,
-        parent,
+        *row[5:8],
         None if relation is None else _RELATIONS[relation],
         None if ended_at is None else from_micros(ended_at),
-        reason,
-        title,
-        title_by,
-        model,
+        *row[10:14],
         NO_EXTRA if model_config is None else _read_json(model_config),
-        prompt,
-        provider,
-        url,
-        mode,
+        *row[15:19],
         pinned != 0,
         archived != 0,
         NO_EXTRA if extra is None else _read_json(extra),
-        *sums,
+        *row[22:],
     )
 
 
