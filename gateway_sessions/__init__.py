@@ -19,6 +19,13 @@ from gateway_sessions.core.budgets import (
     plan_budget,
 )
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
+from gateway_sessions.core.export.reports import (
+    ExportReport,
+    Finding,
+    FindingKind,
+    ImportReport,
+    TransferProgress,
+)
 from gateway_sessions.core.insights import (
     Activity,
     Insights,
@@ -128,12 +135,16 @@ __all__ = [
     "EndReason",
     "EventLoopRunningError",
     "Explanation",
+    "ExportReport",
+    "Finding",
+    "FindingKind",
     "FirstExchange",
     "ForeignDatabaseError",
     "GatewaySessionsError",
     "Hidden",
     "HomeChannel",
     "Hook",
+    "ImportReport",
     "Incident",
     "Insights",
     "InvalidInputError",
@@ -195,6 +206,7 @@ __all__ = [
     "ToolUse",
     "TopSession",
     "TopSessions",
+    "TransferProgress",
     "UnidentifiedSourceError",
     "UnknownPrices",
     "UnsupportedStorageError",
