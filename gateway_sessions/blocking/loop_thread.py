@@ -42,10 +42,7 @@ class LoopThread:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Close the resource, cancel whatever still waits, and end the thread."""
-        try:
-            self._open.__exit__(exc_type, exc, traceback)
-        finally:
-            self._portal = None
+        self._open.__exit__(exc_type, exc, traceback)
 
     def wait(self, work: Callable[[], Awaitable[T]]) -> T:
         """What the work comes to. It is cancelled if this thread is interrupted while it waits."""
@@ -55,16 +52,15 @@ class LoopThread:
             return future.result()
         except CancelledError as error:
             raise StoreStoppedError(self._what) from error
-        except BaseException:
-            future.cancel()
-            raise
+        finally:
+            future.cancel()  # of no effect, unless this thread was interrupted
 
     def _begin(self, work: Callable[[], Awaitable[T]]) -> Future[T]:
         if self._portal is None:
             raise StoreStoppedError(self._what)
         try:
             return self._portal.start_task_soon(work)
-        except RuntimeError as error:  # it has stopped just now
+        except RuntimeError as error:  # it has stopped
             raise StoreStoppedError(self._what) from error
 
 

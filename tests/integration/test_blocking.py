@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import signal
 import sys
@@ -25,8 +26,10 @@ from gateway_sessions import (
     SessionStore,
     StoreBusyError,
     StoreStoppedError,
+    blocking,
 )
 from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore
+from gateway_sessions.blocking.loop_thread import LoopThread
 from tests.unit.runtime.lanes import QUICK, dm
 
 EVERYTHING = Scope.operator()
@@ -265,3 +268,62 @@ def test_a_call_that_is_interrupted_is_cancelled(tmp_path: Path):
             assert store.has_any_sessions() is False
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+class Noting:
+    """Stands for an asynchronous object, and notes how it is called."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple, dict]] = []
+
+    def __getattr__(self, name: str):
+        def call(*args, **kwargs) -> Done:
+            self.calls.append((name, args, kwargs))
+            return Done()
+
+        return call
+
+
+class Done:
+    """Can be awaited, and need not be."""
+
+    def __await__(self):
+        return iter(())
+
+
+class Here(LoopThread):
+    """Does the work where it is asked for."""
+
+    def wait(self, work):
+        return asyncio.run(finished(work))
+
+
+async def finished(work) -> object:
+    outcome = work()
+    return await outcome if inspect.isawaitable(outcome) else outcome
+
+
+def methods(kind: type) -> list[str]:
+    return [
+        name
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member) and not name.startswith("_") and name != "export_all"
+    ]
+
+
+@pytest.mark.parametrize("kind", [getattr(blocking, name) for name in blocking.__all__])
+def test_every_method_hands_on_every_argument(kind: type):
+    target = Noting()
+    part = kind(target, Here("test"))
+    for name in methods(kind):
+        method = getattr(part, name)
+        args, kwargs = [], {}
+        for parameter in inspect.signature(method).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                kwargs[parameter.name] = object()
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                kwargs["anything_else"] = object()
+            else:
+                args.append(object())
+        method(*args, **kwargs)
+        assert target.calls.pop() == (name, tuple(args), kwargs)
