@@ -19,6 +19,7 @@ from gateway_sessions.core.budgets import (
     plan_budget,
 )
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
+from gateway_sessions.core.erasure import ErasureReceipt, Kept
 from gateway_sessions.core.export.reports import (
     ExportReport,
     Finding,
@@ -79,6 +80,7 @@ from gateway_sessions.errors import (
     InvalidTransitionError,
     NothingToUndoError,
     SchemaTooNewError,
+    SentBeforeErasureError,
     SessionBusyError,
     SessionCandidate,
     SessionEndedError,
@@ -133,6 +135,7 @@ __all__ = [
     "ControlError",
     "CostStatus",
     "EndReason",
+    "ErasureReceipt",
     "EventLoopRunningError",
     "Explanation",
     "ExportReport",
@@ -155,6 +158,7 @@ __all__ = [
     "InvalidTitleError",
     "InvalidTransitionError",
     "Isolation",
+    "Kept",
     "Message",
     "MessageVersion",
     "MessageWindow",
@@ -174,6 +178,7 @@ __all__ = [
     "SchemaTooNewError",
     "Scope",
     "Seat",
+    "SentBeforeErasureError",
     "SessionBusyError",
     "SessionCandidate",
     "SessionContext",

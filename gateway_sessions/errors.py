@@ -13,6 +13,7 @@
     ├── InvalidTransitionError          a state does not allow an event
     ├── SessionNotFoundError
     ├── SessionEndedError               a session is over, and cannot be split
+    ├── SentBeforeErasureError          a late message of somebody who was erased since
     ├── SessionBusyError                a turn of that session is running
     ├── SessionOnLaneError              a lane has that session now: its lane must be asked
     ├── NothingToUndoError
@@ -40,6 +41,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
 
 class GatewaySessionsError(Exception):
@@ -213,6 +215,18 @@ class NothingToUndoError(GatewaySessionsError):
     def __init__(self, where: str, why: str) -> None:
         self.where = where
         super().__init__(f"nothing can be undone in {where!r}: {why}")
+
+
+class SentBeforeErasureError(GatewaySessionsError):
+    """A message was sent before its owner was erased: drop it. What is sent later is welcome."""
+
+    def __init__(self, session_id: str, erased_at: datetime) -> None:
+        self.session_id = session_id
+        self.erased_at = erased_at
+        super().__init__(
+            f"a message for session {session_id!r} was sent before its owner was erased, at "
+            f"{erased_at:%Y-%m-%d %H:%M:%S} UTC; drop it"
+        )
 
 
 class StorageError(GatewaySessionsError):

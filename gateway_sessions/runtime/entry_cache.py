@@ -27,3 +27,7 @@ class EntryCache:
         self._entries.move_to_end(entry.session_key)
         if len(self._entries) > self._room:
             self._entries.popitem(last=False)
+
+    def forget_all(self) -> None:
+        """Remember nothing."""
+        self._entries.clear()

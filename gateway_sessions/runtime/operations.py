@@ -39,6 +39,8 @@ OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "set_model_override",
             "set_reset_policy",
             "set_zone",
+            "erase",
+            "was_erased",
             "flush",
         ),
         "db": (

@@ -42,6 +42,7 @@ from gateway_sessions.runtime.hermes_import import HermesMethods
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
+from gateway_sessions.runtime.privacy import PrivacyMethods
 from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.runtime.session_context import build_session_context
@@ -58,7 +59,7 @@ T = TypeVar("T")
 PAGE: Final = 100
 
 
-class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods):
+class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, PrivacyMethods):
     """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, options: StoreOptions) -> None:

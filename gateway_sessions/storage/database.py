@@ -23,10 +23,17 @@ from gateway_sessions.resource import Resource
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
 from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS, back_up, keep_newest, newest_backup
 from gateway_sessions.storage.drivers.sqlite_reader import SqliteReader
-from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport, optimise, vacuum
+from gateway_sessions.storage.drivers.sqlite_upkeep import (
+    VacuumReport,
+    empty_log,
+    optimise,
+    overwrite_deleted,
+    vacuum,
+)
 from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import INDEX_FILE, SearchIndex
+from gateway_sessions.storage.methods.erasure import ErasureMethods
 from gateway_sessions.storage.methods.lineage import LineageMethods
 from gateway_sessions.storage.methods.listing import ListingMethods
 from gateway_sessions.storage.methods.retention import RetentionMethods
@@ -37,7 +44,7 @@ from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
 from gateway_sessions.storage.methods.usage import UsageMethods
 from gateway_sessions.storage.search import Search
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.verbs import erasure, meta
 
 T = TypeVar("T")
 
@@ -54,8 +61,9 @@ class SessionDB(
     LineageMethods,
     TitleMethods,
     ListingMethods,
-    SearchMethods,
     UsageMethods,
+    ErasureMethods,
+    SearchMethods,
     TransferMethods,
     RetentionMethods,
     Resource,
@@ -138,6 +146,16 @@ class SessionDB(
         self._check_running()
         await self._driver.attend(optimise)
 
+    async def empty_log(self) -> bool:
+        """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
+        self._check_running()
+        return await self._driver.attend(empty_log)
+
+    async def overwrite_deleted(self, *, overwrite: bool) -> None:
+        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        self._check_running()
+        await self._driver.attend(partial(overwrite_deleted, overwrite=overwrite))
+
     def newest_backup(self) -> datetime | None:
         """When the newest copy was taken. Looks at the disk: call it from a thread."""
         return newest_backup(self.path.parent / BACKUPS)
@@ -172,6 +190,7 @@ class SessionDB(
         self.entry_ids = itertools.count(self.opening.epoch << EPOCH_BITS)
         self._counted_from = self.opening.generation + (not self.opening.settled)
         self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
+        self._last_erasure = await self._driver.read(erasure.latest_erasure)
         tasks.start_soon(self._index.run)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway_sessions import Scope, SessionResetPolicy, SessionStore
 from tests.crash.stores import SteppedClock
-from tests.crash.workload import key, source
+from tests.crash.workload import START, key, source
 
 Call = Callable[[SessionStore], Awaitable[object]]
 OPERATOR: Final = Scope.operator()
@@ -71,6 +71,8 @@ CALLS: Final[dict[str, Call]] = {
     "rewrite_transcript": rewrite,
     "load_transcript": load,
     "rewind_session": rewind,
+    "erase": lambda store: store.erase(source("a")),
+    "was_erased": lambda store: store.was_erased(source("a"), START),
     "list_sessions": lambda store: store.list_sessions(scope=OPERATOR),
     "scope_of": lambda store: store.scope_of(source("a")),
     "lookup_by_session_id": lambda store: store.lookup_by_session_id("x", scope=OPERATOR),

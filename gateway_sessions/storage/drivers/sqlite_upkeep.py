@@ -32,13 +32,19 @@ def optimise(connection: sqlite3.Connection) -> None:
 
 def empty_log(connection: sqlite3.Connection) -> bool:
     """Bring everything into the file itself and cut the write-ahead log to nothing, if nobody reads it."""
-    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    # Whoever reads may be waiting for a writer, who would wait for us: better to come again later.
+    connection.execute("PRAGMA busy_timeout = 0").fetchone()
+    try:
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}").fetchone()
     return not busy
 
 
-def overwrite_what_is_deleted(connection: sqlite3.Connection) -> None:
-    """From now on, what is deleted is overwritten with zeros."""
-    connection.execute("PRAGMA secure_delete = ON").fetchone()
+def overwrite_deleted(connection: sqlite3.Connection, *, overwrite: bool) -> None:
+    """Whether, from now on, the room of what is deleted is overwritten with zeros."""
+    connection.execute(f"PRAGMA secure_delete = {'ON' if overwrite else 'OFF'}").fetchone()
 
 
 def _size(connection: sqlite3.Connection) -> int:

@@ -12,7 +12,7 @@ from gateway_sessions.core.retention import Bounds, Group, PruneReport
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import retention as verbs
-from gateway_sessions.storage.verbs.retention import PIECE, Kind
+from gateway_sessions.storage.verbs.retention import Kind
 
 MOST_GROUPS: Final = 50
 """Removed in one go."""
@@ -78,12 +78,14 @@ class RetentionMethods(VerbRunner):
         )
 
     async def finish_removals(self) -> int:
-        """Remove the messages of large sessions that are gone, piece by piece; of how many."""
-        left = await self.read(verbs.leftovers)
-        for session_id in left:
-            while not await self.write(partial(verbs.remove_leftover, session_id, self.change_ids)):
-                pass
-        return len(left)
+        """Remove the messages that are left of large sessions, piece by piece; how many there were."""
+        messages = 0
+        for session_id in await self.read(verbs.leftovers):
+            removed = verbs.PIECE
+            while removed == verbs.PIECE:
+                removed = await self.write(partial(verbs.remove_leftover, session_id, self.change_ids))
+                messages += removed
+        return messages
 
     async def _remove(self, groups: Sequence[Group]) -> tuple[list[str], list[str]]:
         removed: list[str] = []
@@ -101,7 +103,7 @@ def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
     batch: list[Group] = []
     messages = 0
     for group in groups:
-        if batch and (messages + group.messages > PIECE or len(batch) == MOST_GROUPS):
+        if batch and (messages + group.messages > verbs.PIECE or len(batch) == MOST_GROUPS):
             yield batch
             batch, messages = [], 0
         batch.append(group)

@@ -6,6 +6,7 @@ remembers what is left until nothing is, so that a crash in between leaves nothi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -114,17 +115,26 @@ def delete(session_id: str, ids: Iterator[int]) -> Verb[list[str]]:
     return [member.session_id for member in group.members]
 
 
-def remove(session_id: str, ids: Iterator[int]) -> Verb[None]:
-    """Remove every row that tells of a session; what came from it stands for itself."""
+def remove(session_id: str, ids: Iterator[int]) -> Verb[Counter[str]]:
+    """Remove every row that tells of a session, and count them; what came from it stands for itself."""
     one = (session_id,)
     yield Statement("detach_children", one)
     yield Statement("forget_moved_session", (session_id, session_id))
-    yield Statement("delete_hook_calls_of_session", (f"{session_id}:", f"{session_id};", session_id))
-    for name in ("delete_usage_of_session", "delete_transitions_of_session", "delete_totals"):
-        yield Statement(name, one)
-    yield Statement("delete_session_row", one)
-    if not (yield from _remove_messages(session_id, ids)):
+    steps = {
+        "hook_calls": ("delete_hook_calls_of_session", (f"{session_id}:", f"{session_id};", session_id)),
+        "usage_events": ("delete_usage_of_session", one),
+        "transitions": ("delete_transitions_of_session", one),
+        "totals": ("delete_totals", one),
+        "sessions": ("delete_session_row", one),
+    }
+    removed: Counter[str] = Counter()
+    for table, (name, params) in steps.items():
+        rows = yield Statement(name, params)
+        removed[table] += rows[0][0]
+    removed["messages"] = yield from _remove_messages(session_id, ids)
+    if removed["messages"] == PIECE:
         yield from meta.remember(f"{LEFT_OVER}{session_id}", 1)
+    return removed
 
 
 def leftovers() -> Verb[list[str]]:
@@ -133,21 +143,21 @@ def leftovers() -> Verb[list[str]]:
     return [row[0].removeprefix(LEFT_OVER) for row in rows]
 
 
-def remove_leftover(session_id: str, ids: Iterator[int]) -> Verb[bool]:
-    """Remove some messages of a session that is gone; whether there are none left."""
-    done = yield from _remove_messages(session_id, ids)
-    if done:
+def remove_leftover(session_id: str, ids: Iterator[int]) -> Verb[int]:
+    """Remove some messages of a session that is gone; how many. Fewer than `PIECE` were the last."""
+    removed = yield from _remove_messages(session_id, ids)
+    if removed < PIECE:
         yield Statement("forget_meta", (f"{LEFT_OVER}{session_id}",))
-    return done
+    return removed
 
 
-def _remove_messages(session_id: str, ids: Iterator[int]) -> Verb[bool]:
+def _remove_messages(session_id: str, ids: Iterator[int]) -> Verb[int]:
     rows = yield Statement("some_messages_of_session", (session_id, PIECE))
     gone = [(row[0],) for row in rows]
     yield Statement("delete_message", many=gone)
     yield Statement("delete_message_versions", many=gone)
     yield Statement("add_index_change", many=[(next(ids), row[0]) for row in rows])
-    return len(rows) < PIECE
+    return len(rows)
 
 
 def _is_on_no_lane(session_id: str) -> Verb[None]:

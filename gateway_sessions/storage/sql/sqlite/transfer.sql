@@ -75,10 +75,6 @@ FROM messages WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?
 -- An event of these that was counted for another session.
 SELECT event_id FROM usage_events WHERE event_id IN (SELECT value FROM json_each(?)) AND session_id <> ? LIMIT 1
 
--- name: erasure_of
--- When all that this one had sent was erased.
-SELECT erased_at FROM tombstones WHERE subject = ?
-
 -- name: attach_session
 -- The parent has been taken in as well.
 UPDATE sessions SET parent_session_id = ?, relation = ?, extra = ? WHERE session_id = ?

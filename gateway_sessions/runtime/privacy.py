@@ -1,0 +1,97 @@
+"""What a store does for a person who wants to know what is known of them, or wants it forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gateway_sessions.core.erasure import ErasureReceipt, Kept
+from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.keys import Isolation, room_of
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.entry_cache import EntryCache
+from gateway_sessions.runtime.opening import Parts
+from gateway_sessions.storage.atomic_file import backup_path
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.methods.erasure import QUARANTINE, remove_all
+from gateway_sessions.storage.sessions_json import FILE_NAME
+
+
+class PrivacyMethods(Resource):
+    """Methods of `SessionStore` about one person."""
+
+    home: Path
+    _isolation: Isolation
+    _cache: EntryCache
+
+    @property
+    def db(self) -> SessionDB:
+        """The database."""
+        raise NotImplementedError
+
+    @property
+    def _parts(self) -> Parts:
+        raise NotImplementedError
+
+    async def scope_of(self, source: SessionSource) -> Scope:
+        """What the person who wrote may see."""
+        raise NotImplementedError
+
+    async def erase(self, subject: SessionSource | str, *, keep_copies: bool = False) -> ErasureReceipt:
+        """Forget a person: nothing of them is left in this home when the receipt is there.
+
+        The person is the one who wrote from a source, or an owner as entries and sessions name it.
+        `SessionBusyError` while a turn of theirs runs. See `SessionDB.erase` for what happens to copies.
+        """
+        receipt = await self.db.erase(await self._person(subject), keep_copies=keep_copies)
+        self._cache.forget_all()
+        if self._parts.snapshot is not None:
+            await self._parts.snapshot.flush()
+        await self._parts.restart.refresh()
+        copies = await in_thread(partial(self._copies, written=self._parts.snapshot is not None))
+        if keep_copies:
+            why = "the caller wanted to keep copies"
+            return replace(receipt, kept=(*receipt.kept, *(Kept(str(one), why) for one in copies)))
+        await in_thread(partial(remove_all, copies))
+        rewritten = (FILE_NAME,) if self._parts.snapshot is not None else ()
+        return replace(
+            receipt,
+            rewritten=(*receipt.rewritten, *rewritten),
+            removed=(*receipt.removed, *map(str, copies)),
+        )
+
+    async def export_person(self, subject: SessionSource | str) -> AsyncIterator[dict[str, Any]]:
+        """All that is known of a person: first their lanes with what happened there, then every session."""
+        async for one in self.db.export_owner(await self._person(subject)):
+            yield one
+
+    async def was_erased(self, source: SessionSource, sent_at: object) -> bool:
+        """Whether a message that arrives now was sent before its sender was erased, and must be dropped."""
+        sent = instant_of("sent_at", sent_at)
+        scope = await self.scope_of(source)
+        erased = [await self.db.erased_at(owner) for owner in sorted(scope.owners)]
+        return any(one is not None and (sent is None or sent <= one) for one in erased)
+
+    async def _person(self, subject: SessionSource | str) -> str:
+        if isinstance(subject, str):
+            return subject
+        room = room_of(subject, self._isolation)
+        people = sorted((await self.scope_of(subject)).owners - {room})
+        if not people:
+            problem = "the source names no person; give the owner of the room to forget the room"
+            raise InvalidInputError(problem)
+        return people[0]
+
+    def _copies(self, *, written: bool) -> list[Path]:
+        """Files of the home that may hold what the database held; also a sessions.json that nobody writes."""
+        index = self.home / FILE_NAME
+        found = [backup_path(index), *self.home.glob(f".{FILE_NAME}.*.tmp"), *([] if written else [index])]
+        found += (self.home / QUARANTINE).rglob("*")
+        return sorted(one for one in found if one.is_file())

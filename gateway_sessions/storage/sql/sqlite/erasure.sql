@@ -1,0 +1,60 @@
+-- name: put_tombstone
+-- Somebody was erased; what they sent before must not come back.
+INSERT INTO tombstones (subject, erased_at) VALUES (?, ?)
+ON CONFLICT (subject) DO UPDATE SET erased_at = excluded.erased_at
+
+-- name: get_tombstone
+-- When somebody was erased.
+SELECT erased_at FROM tombstones WHERE subject = ?
+
+-- name: latest_tombstone
+-- When anybody was erased last.
+SELECT max(erased_at) FROM tombstones
+
+-- name: lanes_of_owner
+-- Their lanes, and whether a turn runs there.
+SELECT e.session_key, e.session_id, l.lease_epoch FROM entries AS e LEFT JOIN lanes AS l ON l.session_key = e.session_key
+WHERE e.owner = ? ORDER BY e.session_key
+
+-- name: lanes_that_were_of_owner
+-- Lanes that they once had a session on and that are nobody else's now.
+SELECT DISTINCT s.session_key FROM sessions AS s LEFT JOIN entries AS e ON e.session_key = s.session_key
+WHERE s.owner = ? AND s.session_key IS NOT NULL AND (e.owner IS NULL OR e.owner = ?) ORDER BY s.session_key
+
+-- name: sessions_of_owner_until
+-- Some of their sessions that began before.
+SELECT session_id FROM sessions WHERE owner = ? AND started_at <= ? ORDER BY session_id LIMIT ?
+
+-- name: delete_transitions_of_lane_until
+-- What happened on a lane before.
+DELETE FROM transitions WHERE session_key = ? AND at <= ?
+
+-- name: delete_hook_calls_of_lane_until
+-- What hooks would have been told of it.
+DELETE FROM hook_calls WHERE session_key = ? AND created_at <= ?
+
+-- name: delete_lane_without_session
+-- Nothing is left to know of the lane, unless somebody uses it again.
+DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.session_key = lanes.session_key)
+
+-- name: entries_that_name
+-- Lanes of others whose entries hold a text.
+SELECT session_key FROM entries WHERE owner <> ? AND platform = ? AND record LIKE ? ESCAPE '~' ORDER BY session_key
+
+-- name: archives_that_name
+-- Ended sessions of others whose entries hold a text.
+SELECT session_id, entry FROM sessions WHERE owner <> ? AND source = ? AND entry LIKE ? ESCAPE '~' ORDER BY session_id
+
+-- name: set_archived_entry
+-- The entry of an ended session, as it should be from now on.
+UPDATE sessions SET entry = ? WHERE session_id = ?
+
+-- name: forget_user_of_sessions
+-- It is not known any more who began these sessions of others.
+UPDATE sessions SET user_id = NULL WHERE owner <> ? AND source = ? AND user_id = ?
+
+-- name: transitions_of_owner_lane
+-- All that happened on a lane.
+SELECT at, session_id, event, from_state, to_state, reason, actor FROM transitions
+WHERE session_key = ? ORDER BY change_id

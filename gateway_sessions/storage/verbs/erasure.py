@@ -1,0 +1,176 @@
+"""Forgetting somebody in every table, step by step; a step that is repeated does no harm.
+
+First, in one piece: their lanes lose their sessions and a tombstone is set, so that nothing they sent before
+comes in any more. Then everything that began until then goes, in pieces that nobody waits long behind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gateway_sessions.core.erasure import Subject, tombstone_of
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.messages import Message
+from gateway_sessions.errors import SentBeforeErasureError, SessionBusyError
+from gateway_sessions.ports import Statement, Verb, VerbFactory
+from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.verbs.entries import archive, load, put, remove
+from gateway_sessions.storage.verbs.retention import group_of
+from gateway_sessions.storage.verbs.retention import remove as remove_session
+
+T = TypeVar("T")
+
+PAGE: Final = 5
+"""Sessions removed in one go."""
+SCRUBBED: Final = "scrubbed"
+ERASED: Final = "erased"
+"""Why sessions end that are about to be removed."""
+_OF_THE_PERSON: Final = ("user_id", "user_id_alt", "user_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What the first step found."""
+
+    lanes: tuple[str, ...] = ()
+    """The lanes that were theirs."""
+    rows: Counter[str] = field(default_factory=Counter[str])
+
+
+def begin(subject: Subject, erased_at: datetime) -> Verb[Begun]:
+    """Take their lanes from them and refuse what they sent before; `SessionBusyError` while a turn runs."""
+    secret = bytes((yield from meta.get("install_secret")))
+    current = yield Statement("lanes_of_owner", (subject.owner,))
+    for session_key, session_id, lease in current:
+        if lease is not None:
+            raise SessionBusyError(session_key, session_id)
+    earlier = yield Statement("lanes_that_were_of_owner", (subject.owner, subject.owner))
+    yield Statement("put_tombstone", (tombstone_of(secret, subject.owner), to_micros(erased_at)))
+    for session_key, _, _ in current:
+        entry = yield from load(session_key)
+        if entry is not None:
+            yield from remove(entry)
+            ended = (to_micros(erased_at), ERASED, archive(entry), entry.session_id)
+            yield Statement("end_session", ended)
+    lanes = sorted({row[0] for row in current} | {row[0] for row in earlier})
+    return Begun(tuple(lanes), Counter(entries=len(current)))
+
+
+def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Verb[Counter[str]]:
+    """Remove some of their sessions; nothing counted means that none is left."""
+    rows = yield Statement("sessions_of_owner_until", (subject.owner, to_micros(erased_at), PAGE))
+    removed: Counter[str] = Counter()
+    for (session_id,) in rows:
+        group = yield from group_of(session_id)
+        ids_of_group = [one.session_id for one in group.members] if group is not None else [session_id]
+        for one in ids_of_group:
+            removed += yield from _taken_from_its_lane(one)
+            removed += yield from remove_session(one, ids)
+    return removed
+
+
+def erase_lane(session_key: str, erased_at: datetime) -> Verb[Counter[str]]:
+    """Remove what else is known of a lane, as far as it happened until then."""
+    until = (session_key, to_micros(erased_at))
+    removed: Counter[str] = Counter()
+    for table in ("transitions", "hook_calls"):
+        rows = yield Statement(f"delete_{table}_of_lane_until", until)
+        removed[table] += rows[0][0]
+    rows = yield Statement("delete_lane_without_session", (session_key,))
+    removed["lanes"] += rows[0][0]
+    return removed
+
+
+def scrub(subject: Subject) -> Verb[Counter[str]]:
+    """Let entries and sessions of rooms not say any more that this person opened them."""
+    if subject.user_id is None:
+        return Counter()
+    whose = (subject.owner, subject.platform)
+    named = f"%{_escaped(msgspec.json.encode(subject.user_id).decode())}%"
+    changed = 0
+    for (session_key,) in (yield Statement("entries_that_name", (*whose, named))):
+        entry = yield from load(session_key)
+        if entry is None or entry.origin is None or not _is_of(entry.origin, subject):
+            continue
+        nobody = replace(entry.origin, user_id=None, user_id_alt=None, user_name=None)
+        yield from put(entry.altered(origin=nobody, version=entry.version + 1))
+        changed += 1
+    for session_id, archived in (yield Statement("archives_that_name", (*whose, named))):
+        record: dict[str, Any] = msgspec.json.decode(archived)
+        origin: dict[str, Any] = record.get("origin") or {}
+        if subject.user_id in (origin.get("user_id"), origin.get("user_id_alt")):
+            record["origin"] = {name: value for name, value in origin.items() if name not in _OF_THE_PERSON}
+            yield Statement("set_archived_entry", (msgspec.json.encode(record).decode(), session_id))
+            changed += 1
+    rows = yield Statement("forget_user_of_sessions", (*whose, subject.user_id))
+    return Counter({SCRUBBED: changed + rows[0][0]})
+
+
+def erased_at(owner: str) -> Verb[datetime | None]:
+    """When that owner was erased; what they sent until then must not come in."""
+    latest = yield from latest_erasure()
+    if latest is None:
+        return None
+    secret = bytes((yield from meta.get("install_secret")))
+    rows = yield Statement("get_tombstone", (tombstone_of(secret, owner),))
+    return from_micros(rows[0][0]) if rows else None
+
+
+def latest_erasure() -> Verb[datetime | None]:
+    """When anybody was erased last."""
+    rows = yield Statement("latest_tombstone")
+    return None if rows[0][0] is None else from_micros(rows[0][0])
+
+
+def unless_late(
+    session_id: str, messages: Sequence[Message], latest: datetime, verb: VerbFactory[T]
+) -> Verb[T]:
+    """Add messages with *verb*; `SentBeforeErasureError` if their owner was erased since one was sent."""
+    first = min((one.sent_at for one in messages if one.sent_at is not None), default=None)
+    if first is not None and first <= latest:
+        sessions = yield Statement("get_session", (session_id,))
+        erased = (yield from erased_at(sessions[0][1])) if sessions else None
+        if erased is not None and first <= erased:
+            raise SentBeforeErasureError(session_id, erased)
+    return (yield from verb())
+
+
+def lane_history(session_key: str) -> Verb[list[dict[str, Any]]]:
+    """All that happened on a lane, for a person who wants to know."""
+    rows = yield Statement("transitions_of_owner_lane", (session_key,))
+    names = ("at", "session_id", "event", "from_state", "to_state", "reason", "actor")
+    return [dict(zip(names, (from_micros(row[0]).isoformat(), *row[1:]), strict=True)) for row in rows]
+
+
+def lanes_of(subject: Subject) -> Verb[list[str]]:
+    """The lanes that are or were theirs."""
+    current = yield Statement("lanes_of_owner", (subject.owner,))
+    earlier = yield Statement("lanes_that_were_of_owner", (subject.owner, subject.owner))
+    return sorted({row[0] for row in current} | {row[0] for row in earlier})
+
+
+def _taken_from_its_lane(session_id: str) -> Verb[Counter[str]]:
+    """A session that was resumed since the first step loses its lane as well."""
+    keys = yield Statement("lane_of_session", (session_id,))
+    entry = (yield from load(keys[0][0])) if keys else None
+    if entry is None:
+        return Counter()
+    lanes = yield Statement("get_lane", (entry.session_key,))
+    if lanes and lanes[0][0] is not None:
+        raise SessionBusyError(entry.session_key, session_id)
+    yield from remove(entry)
+    return Counter(entries=1)
+
+
+def _is_of(origin: Any, subject: Subject) -> bool:
+    return subject.user_id in (origin.user_id, origin.user_id_alt)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")
