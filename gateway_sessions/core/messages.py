@@ -218,8 +218,8 @@ def message_of(given: Message | Mapping[str, Any]) -> Message:
     known = {name: value for name, value in given.items() if name in _FROM_CHAT}
     if "timestamp" in given:
         known["sent_at"] = given["timestamp"]
-    if given.get("platform_message_id") is None and given.get("message_id") is not None:
-        known["platform_message_id"] = str(given["message_id"])
+    name = given.get("platform_message_id", given.get("message_id"))
+    known["platform_message_id"] = None if name is None else str(name)
     if "display_content" in given:
         known["api_content"], known["content"] = given.get("content"), given["display_content"]
     known["sent_at"] = instant_of("timestamp", known.get("sent_at"))

@@ -29,6 +29,8 @@ from gateway_sessions import (
 from gateway_sessions.core.entry_codec import entry_to_dict
 from gateway_sessions.core.lifecycle import Event
 from gateway_sessions.core.snapshot import SnapshotEncoder
+from gateway_sessions.storage.methods.session_rows import SessionRowMethods
+from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.queries import load_migrations
 from gateway_sessions.testing import __all__ as names_for_tests
 from gateway_sessions.testing import clock as testing_clock
@@ -90,6 +92,14 @@ def test_every_method_of_a_store_is_in_the_reference_with_its_parameters():
             parameters = [one for one in inspect.signature(member).parameters if one != "self"]
             documented = [one.split("=")[0].strip() for one in rows[name].split(",")]
             assert [one for one in documented if one not in ("*", "")] == parameters, name
+
+
+def test_every_method_for_sessions_and_messages_is_in_the_reference():
+    known = words_in_code_style(section(page("reference/api.md"), "`SessionDB`"))
+    names = {
+        name for methods in (SessionRowMethods, TranscriptMethods) for name in vars(methods) if name[0] != "_"
+    }
+    assert names - known == set()
 
 
 def test_every_option_of_open_is_in_the_reference():

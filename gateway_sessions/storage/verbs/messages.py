@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.messages import Message
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
@@ -59,7 +60,7 @@ def append(session_id: str, messages: Sequence[Message], now: datetime, ids: Ite
     if not stored:
         yield from must_exist(session_id)
         return Appended([], 0)
-    yield from _advance(session_id, stored)
+    yield from _advance(session_id, stored, to_micros(now))
     message_ids = [next(ids) for _ in stored]
     last = len(stored) - 1
     rows = [
@@ -85,7 +86,7 @@ def must_exist(session_id: str) -> Verb[None]:
         raise SessionNotFoundError(session_id)
 
 
-def _advance(session_id: str, stored: Sequence[Stored]) -> Verb[None]:
+def _advance(session_id: str, stored: Sequence[Stored], now: int) -> Verb[None]:
     active = [one for one in stored if one.active]
     brought = (
         len(stored),
@@ -93,7 +94,7 @@ def _advance(session_id: str, stored: Sequence[Stored]) -> Verb[None]:
         sum(one.calls for one in active),
         sum(one.size for one in stored),
         next((one.preview for one in active if one.preview is not None), None),
-        max(one.sent_at for one in stored),
+        min(now, max(one.sent_at for one in stored)),  # a platform's clock may be ahead of ours
     )
     changed = yield Statement("advance_totals", (*brought, session_id))
     if not changed[0][0]:

@@ -148,8 +148,9 @@ async def test_hidden_messages_are_shown_only_to_those_who_ask(db: SessionDB, se
 
 
 async def test_what_messages_add_up_to_is_known(db: SessionDB, session: str, fake_clock: FakeClock):
-    later = fake_clock.now() + timedelta(hours=1)
-    await db.append_message(session, "assistant", "ä", tool_calls=[*CALLS, *CALLS], timestamp=later)
+    fake_clock.step(timedelta(hours=1))
+    ahead = fake_clock.now() + timedelta(hours=1)
+    await db.append_message(session, "assistant", "ä", tool_calls=[*CALLS, *CALLS], timestamp=ahead)
     await db.append_message(session, "tool", "ok", tool_call_id="call_1")
     await db.append_message(session, "user", " first\nwords " + "x" * 60)
     await db.append_message(session, "user", "second")
@@ -157,7 +158,7 @@ async def test_what_messages_add_up_to_is_known(db: SessionDB, session: str, fak
     assert record is not None
     assert (record.last_seq, record.message_count, record.tool_call_count) == (4, 4, 2)
     assert record.preview == "first words " + "x" * 48 + "..."
-    assert record.last_active == later
+    assert record.last_active == fake_clock.now()
     assert record.text_bytes > 80
 
 

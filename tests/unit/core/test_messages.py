@@ -56,8 +56,9 @@ def test_a_mapping_without_anything_unknown_has_nothing_extra():
 
 
 def test_the_platforms_own_name_for_a_message_goes_before_another():
-    given = {"role": "user", "platform_message_id": "a", "message_id": "b"}
-    assert message_of(given).platform_message_id == "a"
+    given = {"role": "user", "platform_message_id": 5, "message_id": "b"}
+    assert message_of(given).platform_message_id == "5"
+    assert message_of({"role": "user", "message_id": None}).platform_message_id is None
 
 
 @pytest.mark.parametrize(
