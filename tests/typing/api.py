@@ -13,10 +13,13 @@ from typing import Any, assert_type
 from zoneinfo import ZoneInfo
 
 from gateway_sessions import (
+    Allowed,
+    Budgets,
     Config,
     EndReason,
     GatewaySessionsError,
     HomeChannel,
+    Insights,
     Message,
     ResumeReason,
     Rewind,
@@ -31,16 +34,22 @@ from gateway_sessions import (
     SessionSource,
     SessionState,
     SessionStore,
+    SessionUsage,
+    Spent,
+    Stop,
     StorageError,
     SystemClock,
+    Warn,
     build_session_context_prompt,
     build_session_key,
     is_shared_multi_user_session,
     load_config,
     next_reset,
     parse_config,
+    plan_budget,
     reset_due,
 )
+from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore
 from gateway_sessions.testing import FakeClock
 
 
@@ -216,6 +225,29 @@ async def transcripts(store: SessionStore) -> None:
     assert_type(await store.db.get_messages("id", limit=5), list[Message])
     assert_type(await store.db.get_session("id"), SessionRecord | None)
     await store.db.append_message("id", "user", mood="good")  # type: ignore[call-arg]
+
+
+async def usage(store: SessionStore) -> None:
+    assert_type(await store.db.record_usage("id", "event", model="m", input_tokens=5), bool)
+    assert_type(await store.db.record_usage("id", "event", at=5.0, estimated_cost_usd=0.1), bool)
+    assert_type(await store.db.usage_of_session("id"), SessionUsage)
+    assert_type((await store.db.usage_of_session("id")).total.cost_usd, float | None)
+    assert_type(await store.db.spent("id", zone="UTC"), Spent)
+    assert_type(plan_budget(Budgets(), await store.db.spent("id")), Allowed | Warn | Stop)
+    assert_type(await store.db.insights(7, scope=Scope.operator()), Insights)
+    await store.db.insights()  # type: ignore[call-arg]
+    await store.db.record_usage("id", "event", input_token=5)  # type: ignore[call-arg]
+
+
+def without_a_loop(path: Path) -> None:
+    with BlockingSessionStore.open(path) as store:
+        assert_type(store, BlockingSessionStore)
+        assert_type(store.get_or_create_session(SessionSource(platform="cli", chat_id="1")), SessionEntry)
+        assert_type(store.db, BlockingSessionDB)
+        assert_type(store.db.get_messages("id"), list[Message])
+        assert_type(store.db.record_usage("id", "event", input_tokens=5), bool)
+        for session in store.db.export_all(scope=Scope.operator()):
+            assert_type(session, dict[str, Any])
 
 
 def errors() -> None:
