@@ -100,6 +100,11 @@ class HermesDatabase:
     def children(self, session_id: str) -> list[Row]:
         """The sessions that came from one, with the time of their last message."""
         known = [name for name in _CHILDREN if name in self._columns["sessions"]]
+        if (
+            "parent_session_id" not in self._columns["sessions"]
+            or "timestamp" not in self._columns["messages"]
+        ):
+            return []
         found = self._rows(
             f"SELECT {', '.join(known)},"  # noqa: S608 -- names of a closed set
             " (SELECT max(timestamp) FROM messages WHERE messages.session_id = sessions.id)"
@@ -117,6 +122,8 @@ class HermesDatabase:
 
     def end_of(self, session_id: str) -> str | None:
         """Why a session ended, if it did."""
+        if "end_reason" not in self._columns["sessions"]:
+            return None
         found = self._rows("SELECT end_reason FROM sessions WHERE id = ?", (session_id,))
         return found[0][0] if found else None
 

@@ -457,6 +457,22 @@ async def test_routing_of_several_directories_none_of_which_is_this_one(store: S
     assert told[:2] == ["the routing table of /one/sessions", "the routing table of /two/sessions"]
 
 
+@pytest.mark.parametrize(
+    "more", ["", ", parent_session_id, end_reason", ", end_reason, parent_session_id, model"]
+)
+async def test_the_fewest_columns_will_do(store: SessionStore, tmp_path: Path, more: str):
+    home = tmp_path / "hermes"
+    home.mkdir()
+    change(home, f"CREATE TABLE sessions (id TEXT{more})")
+    change(home, "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, timestamp REAL)")
+    change(home, "INSERT INTO sessions (id) VALUES ('a')")
+    change(home, "INSERT INTO messages VALUES (1, 'a', 'user', 1.5)")
+    entry = {"session_id": "a", "created_at": "2026-03-05T15:00:00", "updated_at": "2026-03-05T16:00:00"}
+    (home / "sessions.json").write_text(json.dumps({CHAT: entry}))
+    report = await store.import_hermes(home)
+    assert (report.imported, report.messages, report.lanes, report.errors) == (1, 1, 1, ())
+
+
 async def test_what_is_left_alone_is_listed(store: SessionStore, tmp_path: Path):
     home = hermes_home(tmp_path / "hermes")
     (home / "profiles" / "coder").mkdir(parents=True)
