@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import secrets
 
 import pytest
 
@@ -175,7 +177,7 @@ class TestResuming:
         await store.db.set_session_title(old.session_id, "Trip")
         tip = await store.split_session(old.session_key, old.session_id, SUMMARY)
         await store.reset_session(old.session_key)
-        for text in ("Trip", "trip".title(), old.session_id, tip.session_id):
+        for text in ("Trip", old.session_id, tip.session_id):
             await store.reset_session(old.session_key)
             back = await store.resume_session(old.session_key, text, scope=Scope.of(dm()))
             assert back.session_id == tip.session_id
@@ -199,6 +201,17 @@ class TestResuming:
         lease(home, there.session_key)
         with pytest.raises(SessionBusyError):
             await store.resume_session(here.session_key, "Trip", scope=EVERYTHING)
+
+
+class TestIds:
+    async def test_an_id_that_is_taken_by_chance_is_not_used(self, home, clock, monkeypatch):
+        async with open_store(home, clock=clock) as store:
+            suffixes = itertools.chain(["aa", "aa", "bb", "bb", "cc"], map(str, itertools.count()))
+            monkeypatch.setattr(secrets, "token_hex", lambda _: next(suffixes))
+            old = await talk(store)
+            new = await store.split_session(old.session_key, old.session_id, SUMMARY)
+            branch = await store.branch_session(old.session_key)
+        assert [one.session_id[-2:] for one in (old, new, branch)] == ["aa", "bb", "cc"]
 
 
 class TestTitlesThatMove:
