@@ -12,6 +12,7 @@ from typing import Any, Literal, Unpack
 
 from gateway_sessions.blocking.loop_thread import BlockingResource
 from gateway_sessions.core.budgets import Spent
+from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.export.reports import ExportReport, ImportReport, Progress
 from gateway_sessions.core.insights import Insights
 from gateway_sessions.core.messages import (
@@ -82,6 +83,14 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def optimise(self) -> None:
         """Let the database learn what its tables hold by now; `vacuum` does so as well."""
         self._wait(self._target.optimise)
+
+    def empty_log(self) -> bool:
+        """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
+        return self._wait(self._target.empty_log)
+
+    def overwrite_deleted(self, *, overwrite: bool) -> None:
+        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        self._wait(lambda: self._target.overwrite_deleted(overwrite=overwrite))
 
     def newest_backup(self) -> datetime | None:
         """When the newest copy was taken. Looks at the disk: call it from a thread."""
@@ -197,7 +206,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def append_messages(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> list[int]:
-        """Add messages behind the last, all or none, in one transaction; returns their ids."""
+        """Add messages behind the last, all or none, in one transaction; returns their ids.
+
+        `SentBeforeErasureError` for what somebody sent who was erased since.
+        """
         return self._wait(lambda: self._target.append_messages(session_id, messages))
 
     def get_messages(
@@ -461,37 +473,6 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """Sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
         return self._wait(lambda: self._target.search_sessions_by_id(text, scope=scope, limit=limit))
 
-    def search_messages(
-        self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
-    ) -> SearchResult:
-        """Messages that fit a query: the best of the newest first, or with `sort` "newest" or "oldest"."""
-        return self._wait(
-            lambda: self._target.search_messages(query, scope=scope, limit=limit, offset=offset, **options)
-        )
-
-    def search_sessions(
-        self, query: str, *, scope: Scope, limit: int = 10, **options: Unpack[SearchOptions]
-    ) -> SessionSearchResult:
-        """The conversations in which something fits a query, each once, with its best message."""
-        return self._wait(lambda: self._target.search_sessions(query, scope=scope, limit=limit, **options))
-
-    @property
-    def search_index(self) -> IndexReport:
-        """How the search index is: empty, building, ready or unavailable, and why."""
-        return self._ask(lambda: self._target.search_index)
-
-    def catch_up_search_index(self) -> None:
-        """Return when all that was said before is in the index. A search does not need that."""
-        self._wait(self._target.catch_up_search_index)
-
-    def check_search_index(self) -> IndexReport:
-        """Look at the whole index; a bad one is set aside and made anew from the messages."""
-        return self._wait(self._target.check_search_index)
-
-    def rebuild_search_index(self) -> None:
-        """Leave nothing of the index on the disk, and make it anew in the background."""
-        self._wait(self._target.rebuild_search_index)
-
     def record_usage(
         self,
         session_id: str,
@@ -535,6 +516,54 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     ) -> Insights:
         """What happened in the last days, as far as *scope* sees it; dates and hours are those of *zone*."""
         return self._wait(lambda: self._target.insights(days, scope=scope, source=source, zone=zone))
+
+    def erase(self, owner: str, *, keep_copies: bool = False) -> ErasureReceipt:
+        """Forget an owner of sessions, in every table and file of the database; a receipt tells of it.
+
+        `SessionBusyError` while a turn of theirs runs. Erasing again does no harm. Backups and what is in
+        quarantine are removed, unless they shall be kept: then the receipt lists them. A store that has a
+        sessions.json is asked itself: `SessionStore.erase`.
+        """
+        return self._wait(lambda: self._target.erase(owner, keep_copies=keep_copies))
+
+    def export_owner(self, owner: str) -> Iterator[dict[str, Any]]:
+        """All that is known of an owner: their lanes, what happened there, and every session."""
+        return self._each(lambda: self._target.export_owner(owner))
+
+    def erased_at(self, owner: str) -> datetime | None:
+        """When an owner was erased: what they sent until then must not be taken in."""
+        return self._wait(lambda: self._target.erased_at(owner))
+
+    def search_messages(
+        self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
+    ) -> SearchResult:
+        """Messages that fit a query: the best of the newest first, or with `sort` "newest" or "oldest"."""
+        return self._wait(
+            lambda: self._target.search_messages(query, scope=scope, limit=limit, offset=offset, **options)
+        )
+
+    def search_sessions(
+        self, query: str, *, scope: Scope, limit: int = 10, **options: Unpack[SearchOptions]
+    ) -> SessionSearchResult:
+        """The conversations in which something fits a query, each once, with its best message."""
+        return self._wait(lambda: self._target.search_sessions(query, scope=scope, limit=limit, **options))
+
+    @property
+    def search_index(self) -> IndexReport:
+        """How the search index is: empty, building, ready or unavailable, and why."""
+        return self._ask(lambda: self._target.search_index)
+
+    def catch_up_search_index(self) -> None:
+        """Return when all that was said before is in the index. A search does not need that."""
+        self._wait(self._target.catch_up_search_index)
+
+    def check_search_index(self) -> IndexReport:
+        """Look at the whole index; a bad one is set aside and made anew from the messages."""
+        return self._wait(self._target.check_search_index)
+
+    def rebuild_search_index(self) -> None:
+        """Leave nothing of the index on the disk, and make it anew in the background."""
+        self._wait(self._target.rebuild_search_index)
 
     def export_session(self, session_id: str, *, scope: Scope, include_hidden: bool = True) -> dict[str, Any]:
         """A session with its messages; `SessionNotFoundError` if *scope* cannot see it."""
@@ -640,5 +669,5 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def finish_removals(self) -> int:
-        """Remove the messages of large sessions that are gone, piece by piece; of how many."""
+        """Remove the messages that are left of large sessions, piece by piece; how many there were."""
         return self._wait(self._target.finish_removals)

@@ -5,13 +5,14 @@ Made by docs/reference/make_blocking.py from the asynchronous classes: run that,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gateway_sessions.blocking.database import BlockingSessionDB
 from gateway_sessions.blocking.loop_thread import BlockingPart, BlockingResource
 from gateway_sessions.config import Config
+from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.export.reports import ImportReport, Progress
 from gateway_sessions.core.messages import Message, Rewind
 from gateway_sessions.core.policies import SessionResetPolicy
@@ -320,3 +321,19 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         the report for what could not be taken in as it was.
         """
         return self._wait(lambda: self._target.import_hermes(path, dry_run=dry_run, progress=progress))
+
+    def erase(self, subject: SessionSource | str, *, keep_copies: bool = False) -> ErasureReceipt:
+        """Forget a person: nothing of them is left in this home when the receipt is there.
+
+        The person is the one who wrote from a source, or an owner as entries and sessions name it.
+        `SessionBusyError` while a turn of theirs runs. See `SessionDB.erase` for what happens to copies.
+        """
+        return self._wait(lambda: self._target.erase(subject, keep_copies=keep_copies))
+
+    def export_person(self, subject: SessionSource | str) -> Iterator[dict[str, Any]]:
+        """All that is known of a person: first their lanes with what happened there, then every session."""
+        return self._each(lambda: self._target.export_person(subject))
+
+    def was_erased(self, source: SessionSource, sent_at: object) -> bool:
+        """Whether a message that arrives now was sent before its sender was erased, and must be dropped."""
+        return self._wait(lambda: self._target.was_erased(source, sent_at))
