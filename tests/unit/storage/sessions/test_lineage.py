@@ -64,7 +64,6 @@ class TestLines:
             assert await db.get_session_family(one) == line
             assert await db.resolve_resume_session_id(one) == one
 
-
     async def test_a_session_made_by_hand_for_a_compressed_one_continues_it(self, db):
         await talk(db, "a", "hello")
         await db.end_session("a", "compression")
