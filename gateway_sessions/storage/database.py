@@ -33,6 +33,7 @@ from gateway_sessions.storage.drivers.sqlite_upkeep import (
 from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import INDEX_FILE, SearchIndex
+from gateway_sessions.storage.index_reader import IndexReader
 from gateway_sessions.storage.methods.erasure import ErasureMethods
 from gateway_sessions.storage.methods.lineage import LineageMethods
 from gateway_sessions.storage.methods.listing import ListingMethods
@@ -110,7 +111,7 @@ class SessionDB(
     def open_reader(cls, url_or_path: str | Path, *, clock: Clock | None = None) -> SessionDB:
         """The same database, which another process may own, for reading only: whatever writes is refused."""
         path = database_path(url_or_path)
-        return _ReadingDB(path, SqliteReader(path), clock or SystemClock(), wait=0, allow_network=True)
+        return _ReadingDB(path, SqliteReader(path), clock or SystemClock())
 
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable."""
@@ -196,6 +197,11 @@ class SessionDB(
 
 class _ReadingDB(SessionDB):
     """Owns nothing, and leaves everything as it is."""
+
+    def __init__(self, path: Path, driver: SqliteReader, clock: Clock) -> None:
+        super().__init__(path, driver, clock, wait=0, allow_network=True)
+        self._index = IndexReader(path.with_name(INDEX_FILE), driver, clock)
+        self._search = Search(driver, self._index)
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         await self._driver.start(tasks, cleanup)

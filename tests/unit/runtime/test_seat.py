@@ -276,3 +276,35 @@ async def test_a_store_without_a_socket_still_works(
 
 def test_errors_for_busy_lanes_can_travel():
     assert SessionBusyError("lane", "session").session_key == "lane"
+
+
+async def said(store: SessionStore, text: str) -> str:
+    entry = await store.get_or_create_session(dm("1"))
+    await store.db.append_message(entry.session_id, "user", text)
+    return entry.session_id
+
+
+async def test_a_client_searches_by_the_index_of_the_owner(store: SessionStore, home: Path):
+    session_id = await said(store, "a wonderful world")
+    await store.db.catch_up_search_index()
+    await said(store, "another wonderful thing, not in the index yet")
+    async with connect(home, QUICK) as seat:
+        found = await seat.db.search_messages("wonderful", scope=OPERATOR)
+        assert [hit.session_id for hit in found.hits] == [session_id] * 2
+        await seat.db.catch_up_search_index()
+        await store.db.rebuild_search_index()
+        assert len((await seat.db.search_messages("wonderful", scope=OPERATOR)).hits) == 2
+        for refused in (seat.db.rebuild_search_index, seat.db.check_search_index):
+            with pytest.raises(StorageError, match="opened for reading"):
+                await refused()
+
+
+async def test_without_an_index_a_client_looks_at_the_messages(store: SessionStore, home: Path):
+    await said(store, "a wonderful world")
+    await store.db.catch_up_search_index()
+    for path in home.glob("search.db*"):
+        path.unlink()
+    async with connect(home, QUICK) as seat:
+        assert len((await seat.db.search_messages("wonderful", scope=OPERATOR)).hits) == 1
+        assert seat.db.search_index.state == "unavailable"
+    assert not (home / "search.db").exists()
