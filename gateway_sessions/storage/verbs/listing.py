@@ -159,8 +159,10 @@ def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
     before = yield from _line_before(row)
     if any(link.relation == Relation.DELEGATE for link in before):
         return None
+    if wanted.every_session:
+        return _summary(row)
     root = None
-    for link in [] if wanted.every_session else reversed(before):
+    for link in reversed(before):
         if not link.visible(wanted.scope):
             break
         root = link
