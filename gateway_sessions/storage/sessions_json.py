@@ -34,7 +34,8 @@ from gateway_sessions.storage.verbs import meta, upkeep
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "sessions.json"
-PAGE: Final = 500
+PAGE: Final = 50
+"""Entries per page: so few that no thread keeps the interpreter for long while it decodes or encodes them."""
 SHARE_OF_TIME: Final = 0.01
 """Writing takes no more of the time than this: large files are written less often."""
 LONGEST_PAUSE: Final = timedelta(minutes=5)

@@ -16,8 +16,8 @@ APPLICATION_ID: Final = 0x67736573
 """Marks the file as ours: "gses"."""
 OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables."""
-CACHE_KIB: Final = 8 * 1024
-"""The inner pages of the indexes of many lanes stay in memory."""
+CACHE_KIB: Final = 4 * 1024
+"""The inner pages of the indexes of many lanes stay in memory, and most of their clocks."""
 READABLE_FROM: Final = 1
 """The oldest schema a program must know to work with what this one writes."""
 
