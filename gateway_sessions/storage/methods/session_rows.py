@@ -49,7 +49,7 @@ class SessionRowMethods(VerbRunner):
             system_prompt=system_prompt,
             extra=extra,
         )
-        return await self.write(partial(session_rows.create, new))
+        return await self.write(partial(session_rows.create, new, self.change_ids))
 
     async def ensure_session(
         self, session_id: str, source: str = UNKNOWN_SOURCE, model: str | None = None, **known: Any

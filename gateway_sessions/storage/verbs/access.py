@@ -32,6 +32,7 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load, put
+from gateway_sessions.storage.verbs.index_notes import note_move
 from gateway_sessions.storage.verbs.succession import (
     Change,
     LaneEvent,
@@ -210,6 +211,7 @@ def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> 
 def _claim(request: Request, change: Change, entry: SessionEntry) -> Verb[SessionEntry]:
     """Note whose lane it is, which an imported entry did not say: from now on nobody else is given it."""
     claimed = entry.evolve(change.now, origin=request.source.lasting, owner=request.owner)
+    yield from note_move(claimed.session_id, claimed.session_key, claimed.owner, change.ids)
     yield Statement("reopen_session", (claimed.session_key, claimed.owner, claimed.session_id))
     return (yield from put(change.scheduled(claimed)))
 

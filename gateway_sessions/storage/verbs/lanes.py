@@ -15,6 +15,7 @@ from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import titles
 from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.entries import load, load_by_session, put, put_unqueried, unarchive
+from gateway_sessions.storage.verbs.index_notes import note_move
 from gateway_sessions.storage.verbs.succession import (
     Change,
     displaced,
@@ -211,6 +212,7 @@ def _reopen(
     change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
 ) -> Verb[SessionEntry]:
     yield from titles.make_room(entry.session_id, entry.owner)
+    yield from note_move(entry.session_id, entry.session_key, entry.owner, change.ids)
     yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))
     written = yield from put(change.scheduled(entry))

@@ -119,18 +119,6 @@ def samples(watermark: int, size: int) -> Verb[list[IndexedMessage]]:
     return [one for message_id, one in rows.items() if (message_id,) not in {tuple(row) for row in changed}]
 
 
-def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Verb[None]:
-    """The index does not say any more what these messages say: they were edited, removed or moved."""
-    if rows := [(next(ids), message_id) for message_id in message_ids]:
-        yield Statement("add_index_change", many=rows)
-
-
-def note_session(session_id: str, ids: Iterator[int]) -> Verb[None]:
-    """The same for all messages of a session, which has another lane or owner now."""
-    rows = yield Statement("message_ids_of_session", (session_id,))
-    yield from note_changes((row[0] for row in rows), ids)
-
-
 def clear_changes(last: int) -> Verb[None]:
     """The index has taken in all changes up to that one."""
     yield Statement("clear_index_changes", (last,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -24,6 +24,7 @@ from gateway_sessions.errors import (
     StorageCorruptError,
 )
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.index_notes import note_lane
 
 UNKNOWN_SOURCE: Final = "unknown"
 TOOL_SOURCE: Final = "tool"
@@ -87,7 +88,7 @@ def add_row(
     yield Statement("add_totals", (entry.session_id, micros))
 
 
-def create(new: NewSession) -> Verb[str]:
+def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
     """A session made by hand; one that is there already learns only what it did not know."""
     check_session_id(new.session_id)
     source = check_word("source", new.source)
@@ -97,6 +98,8 @@ def create(new: NewSession) -> Verb[str]:
     there = bool((yield Statement("session_exists", (new.session_id,))))
     parent, relation = yield from _descent(new, there=there)
     if there:
+        if key is not None:
+            yield from note_lane(new.session_id, ids)
         yield Statement("fill_session_row", (key, relation, parent, *settings, new.session_id))
         return new.session_id
     owners = (yield Statement("owner_of_lane", (key,))) if key else ()

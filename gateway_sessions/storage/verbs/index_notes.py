@@ -1,0 +1,32 @@
+"""Notes for the search index: what it has read before is not so any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gateway_sessions.ports import Statement, Verb
+
+
+def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Verb[None]:
+    """These messages were edited, hidden, removed or given to somebody else."""
+    if rows := [(next(ids), message_id) for message_id in message_ids]:
+        yield Statement("add_index_change", many=rows)
+
+
+def note_move(session_id: str, session_key: str, owner: str, ids: Iterator[int]) -> Verb[None]:
+    """A session is about to belong to that lane and owner: what was said in it is found there from now on."""
+    rows = yield Statement("get_session", (session_id,))
+    if rows and (rows[0][0], rows[0][1]) != (session_key, owner):
+        yield from _note_session(session_id, ids)
+
+
+def note_lane(session_id: str, ids: Iterator[int]) -> Verb[None]:
+    """A session is about to get a lane, if it has none."""
+    rows = yield Statement("get_session", (session_id,))
+    if rows and rows[0][0] is None:
+        yield from _note_session(session_id, ids)
+
+
+def _note_session(session_id: str, ids: Iterator[int]) -> Verb[None]:
+    said = yield Statement("message_ids_of_session", (session_id,))
+    yield from note_changes((row[0] for row in said), ids)
