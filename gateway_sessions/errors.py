@@ -296,10 +296,12 @@ class ControlError(StorageError):
     """The owner of a store could not be asked, or did not answer.
 
     `may_have_happened` tells whether the operation can have been carried out: look before asking again.
+    `passing` tells that the owner is just ending: nothing has happened, and another one may be asked soon.
     """
 
-    def __init__(self, what: str, problem: str, *, may_have_happened: bool) -> None:
+    def __init__(self, what: str, problem: str, *, may_have_happened: bool, passing: bool = False) -> None:
         self.may_have_happened = may_have_happened
+        self.passing = passing
         super().__init__(what, problem)
 
 

@@ -15,7 +15,7 @@ from gateway_sessions.config import Config
 from gateway_sessions.core.control_frames import encode
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.errors import InvalidInputError, StoreBusyError
+from gateway_sessions.errors import ControlError, InvalidInputError, StoreBusyError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.control import Control, OwnerStatus
 from gateway_sessions.runtime.opening import DATABASE_FILE
@@ -76,15 +76,16 @@ class Seat:
         arguments = asked.checked(encode(parameters))
         until = anyio.current_time() + min(seconds, OPENING_SECONDS)
         while True:
-            async with connected(self.home) as owner:
-                if owner is not None:
-                    return await owner.ask(name, parameters, asked.returns, seconds=seconds)
             try:
+                async with connected(self.home) as owner:
+                    if owner is not None:
+                        return await owner.ask(name, parameters, asked.returns, seconds=seconds)
                 return await self._as_owner(part, asked, arguments)
-            except StoreBusyError:
-                if anyio.current_time() > until:
+            except (ControlError, StoreBusyError) as error:
+                is_final = isinstance(error, ControlError) and not error.passing
+                if is_final or anyio.current_time() > until:
                     raise
-                await anyio.sleep(RETRY_SECONDS)
+            await anyio.sleep(RETRY_SECONDS)
 
     async def _as_owner(self, part: str, asked: Operation, arguments: dict[str, Any]) -> Any:
         async with SessionStore.open(self.home, self._config, clock=self._clock) as store:

@@ -59,7 +59,7 @@ class OwnerConnection:
             await self._frames.send(request, seconds=seconds)
         except OSError as error:
             problem = "has closed the connection"
-            raise self._error(problem, happened=False) from error
+            raise self._error(problem, happened=False, passing=True) from error
         answer = self._read(await self._next(seconds + GRACE_SECONDS, happened=True), Answer)
         if answer.failure is not None:
             raise error_of(answer.failure)
@@ -67,15 +67,16 @@ class OwnerConnection:
 
     async def _next(self, seconds: float, *, happened: bool) -> bytes:
         cause: Exception
+        gone = False
         try:
             return await self._frames.receive(seconds=seconds)
         except TimeoutError as error:
             problem, cause = f"did not answer within {seconds:g} s", error
         except OSError as error:
-            problem, cause = "has closed the connection without an answer", error
+            problem, cause, gone = "has closed the connection without an answer", error, True
         except InvalidInputError as error:
             problem, cause = f"sends what is no answer: {error}", error
-        raise self._error(problem, happened=happened) from cause
+        raise self._error(problem, happened=happened, passing=gone and not happened) from cause
 
     def _read(self, body: bytes | msgspec.Raw, kind: Any) -> Any:
         try:
@@ -84,8 +85,9 @@ class OwnerConnection:
             problem = f"gave an answer that is {error}"
             raise self._error(problem, happened=True) from error
 
-    def _error(self, problem: str, *, happened: bool) -> ControlError:
-        return ControlError(f"the owner of {self._home}", problem, may_have_happened=happened)
+    def _error(self, problem: str, *, happened: bool, passing: bool = False) -> ControlError:
+        what = f"the owner of {self._home}"
+        return ControlError(what, problem, may_have_happened=happened, passing=passing)
 
 
 @asynccontextmanager

@@ -33,7 +33,6 @@ from gateway_sessions.errors import (
     ControlError,
     GatewaySessionsError,
     InvalidInputError,
-    StoreStoppedError,
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.control_address import HAS_SOCKETS, forget_address, may_talk, prepare_address
@@ -154,7 +153,8 @@ class ControlServer:
 
     async def _result(self, request: Request) -> bytes:
         if self._finishing:
-            raise StoreStoppedError(WHAT)
+            problem = "is just being closed"
+            raise ControlError(WHAT, problem, may_have_happened=False, passing=True)
         seconds = min(max(request.seconds, 0), LONGEST_SECONDS)
         try:
             with anyio.fail_after(seconds):
