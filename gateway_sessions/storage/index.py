@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from anyio.abc import TaskGroup
 
 from gateway_sessions.core.search_documents import Position
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
@@ -85,7 +86,7 @@ class SearchIndex:
         """Set once the file was looked at."""
         self._waiters: list[asyncio.Future[None]] = []
         self._discards: list[asyncio.Future[None]] = []
-        self._stopped = False
+        self._serving = False
 
     @property
     def report(self) -> IndexReport:
@@ -96,8 +97,12 @@ class SearchIndex:
         """Something may have been said."""
         self._woken.set()
 
-    async def run(self) -> None:
-        """Take in what is said, until cancelled."""
+    def start(self, tasks: TaskGroup) -> None:
+        """Begin to take in what is said, in the background."""
+        self._serving = True
+        tasks.start_soon(self._run)
+
+    async def _run(self) -> None:
         failures = 0
         try:
             while True:
@@ -111,7 +116,8 @@ class SearchIndex:
                     await self._rest(RETRY_SECONDS * 2**failures)
                     failures = min(failures + 1, MOST_DOUBLINGS)
         finally:
-            self._stopped = True
+            self._serving = False
+            self._tried.set()
             self._answer(StoreStoppedError(NAME))
             await self._let_go()
 
@@ -119,7 +125,7 @@ class SearchIndex:
         self, match: str, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> Found | None:
         """What the index says; None if it cannot be asked now, see the report."""
-        await self._tried.wait()
+        await self._first_look()
         file = self._file
         if file is None:
             return None if self._report.state is IndexState.UNAVAILABLE else Found(Position(), (), None)
@@ -141,7 +147,7 @@ class SearchIndex:
 
     async def check(self) -> IndexReport:
         """Look at the whole index, and ask it for messages it must have; a bad one is made anew."""
-        await self._tried.wait()
+        await self._first_look()
         if (file := self._file) is not None:
             watermark = file.position.watermark
             sample = await self._truth.read(partial(searching.samples, watermark, SAMPLES))
@@ -151,12 +157,21 @@ class SearchIndex:
 
     async def _ask(self, queue: list[asyncio.Future[None]]) -> None:
         """Have the duty do something, and wait until it is done."""
-        if self._stopped:
-            raise StoreStoppedError(NAME)
+        self._check_serving()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(waiter)
         self._hurry()
         await waiter
+
+    async def _first_look(self) -> None:
+        """Wait until it is known whether there is an index."""
+        self._check_serving()
+        await self._tried.wait()
+        self._check_serving()
+
+    def _check_serving(self) -> None:
+        if not self._serving:
+            raise StoreStoppedError(NAME)
 
     def _hurry(self) -> None:
         self._hurried.set()

@@ -23,7 +23,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("storage/drivers/sqlite_worker.py", "Worker._run_batch"): "handed to everybody who waits for the batch",
     ("storage/drivers/sqlite_worker.py", "Worker._run_errand"): "handed to the one who waits for the errand",
     ("storage/drivers/sqlite_worker.py", "Worker._run_one"): "handed to the one who waits for the verb",
-    ("storage/index.py", "SearchIndex.run"): "reported; what is wrong with the index stops nobody",
+    ("storage/index.py", "SearchIndex._run"): "reported; what is wrong with the index stops nobody",
     ("storage/search_index/file.py", "IndexFile.connect"): "the file is let go of, then it is raised again",
     ("storage/transfer/files.py", "writing"): "the new file is abandoned, then it is raised again",
     (

@@ -12,4 +12,5 @@ SELECT max(id) FROM (
     SELECT max(change_id) AS id FROM transitions
     UNION ALL SELECT max(message_id) FROM messages
     UNION ALL SELECT max(change_id) FROM index_changes
+    UNION ALL SELECT value FROM meta WHERE name = 'index_changes_cleared'
 ) AS ids
