@@ -47,8 +47,6 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             rows = await self._erase_rows(subject, moment)
         finally:
             await self.overwrite_deleted(overwrite=False)
-        if rows[MESSAGES]:
-            await self.rebuild_search_index()
         kept = [kept_in_rooms(subject)]
         if not await self._rewritten():
             name = f"{self.path.name}-wal"
@@ -114,6 +112,9 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         for session_key in begun.lanes:
             rows += await self.write(partial(verbs.erase_lane, session_key, moment))
         rows += await self.write(partial(verbs.scrub, subject))
+        if rows[MESSAGES] or begun.resumed:
+            await self.rebuild_search_index()
+        await self.write(partial(verbs.finish, subject))
         return rows
 
 

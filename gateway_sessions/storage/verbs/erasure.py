@@ -1,7 +1,8 @@
 """Forgetting somebody in every table, step by step; a step that is repeated does no harm.
 
 First, in one piece: their lanes lose their sessions and a tombstone is set, so that nothing they sent before
-comes in any more. Then everything that began until then goes, in pieces that nobody waits long behind.
+comes in any more. Then everything that began until then goes, in pieces that nobody waits long behind. A note
+in `meta` remembers their lanes until that is done, for the next one to go on should this one be cut off.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ T = TypeVar("T")
 PAGE: Final = 5
 """Sessions removed in one go."""
 SCRUBBED: Final = "scrubbed"
+ERASING: Final = "erasing:"
 ERASED: Final = "erased"
 """Why sessions end that are about to be removed."""
 _OF_THE_PERSON: Final = ("user_id", "user_id_alt", "user_name")
@@ -40,6 +42,8 @@ class Begun:
 
     lanes: tuple[str, ...] = ()
     """The lanes that were theirs."""
+    resumed: bool = False
+    """Whether an earlier erasure of them was cut off."""
     rows: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -51,15 +55,25 @@ def begin(subject: Subject, erased_at: datetime) -> Verb[Begun]:
         if lease is not None:
             raise SessionBusyError(session_key, session_id)
     earlier = yield Statement("lanes_that_were_of_owner", (subject.owner, subject.owner))
-    yield Statement("put_tombstone", (tombstone_of(secret, subject.owner), to_micros(erased_at)))
+    tombstone = tombstone_of(secret, subject.owner)
+    yield Statement("put_tombstone", (tombstone, to_micros(erased_at)))
     for session_key, _, _ in current:
         entry = yield from load(session_key)
         if entry is not None:
             yield from remove(entry)
             ended = (to_micros(erased_at), ERASED, archive(entry), entry.session_id)
             yield Statement("end_session", ended)
-    lanes = sorted({row[0] for row in current} | {row[0] for row in earlier})
-    return Begun(tuple(lanes), Counter(entries=len(current)))
+    unfinished = yield from meta.get(f"{ERASING}{tombstone}")
+    known: list[str] = msgspec.json.decode(unfinished) if unfinished is not None else []
+    lanes = sorted({row[0] for row in current} | {row[0] for row in earlier} | set(known))
+    yield from meta.remember(f"{ERASING}{tombstone}", msgspec.json.encode(lanes).decode())
+    return Begun(tuple(lanes), unfinished is not None, Counter(entries=len(current)))
+
+
+def finish(subject: Subject) -> Verb[None]:
+    """No row is left to remove."""
+    secret = bytes((yield from meta.get("install_secret")))
+    yield Statement("forget_meta", (f"{ERASING}{tombstone_of(secret, subject.owner)}",))
 
 
 def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Verb[Counter[str]]:

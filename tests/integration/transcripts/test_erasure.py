@@ -1,11 +1,13 @@
 """Forgetting a person: canaries are planted wherever they can get to, and looked for in every byte."""
 
 import asyncio
+import itertools
 import json
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +20,10 @@ from gateway_sessions import (
     SessionDB,
     SessionSource,
     SessionStore,
+    StorageUnavailableError,
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
+from gateway_sessions.ports import VerbFactory
 from gateway_sessions.storage.methods import erasure as methods
 from gateway_sessions.storage.verbs import retention as verbs
 from gateway_sessions.testing import FakeClock
@@ -311,3 +315,25 @@ async def test_a_source_that_names_no_person_is_refused(home: Path, fake_clock: 
         receipt = await store.erase("main:telegram:room:group:room")
         assert receipt.rows["messages"] == 2
     assert await asyncio.to_thread(traces, home) == {}
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
+async def test_an_erasure_that_was_cut_off_is_finished_by_the_next(
+    home: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch, nth: int
+):
+    plain, passes, caller = SessionDB.write, itertools.count(1), asyncio.current_task()
+
+    async def failing(db: SessionDB, verb: VerbFactory[Any]) -> Any:
+        if asyncio.current_task() is caller and next(passes) == nth:
+            raise StorageUnavailableError("disk", "gone for a moment")
+        return await plain(db, verb)
+
+    async with opened(home, fake_clock) as store:
+        await plant(store)
+        with monkeypatch.context() as patch:
+            patch.setattr(SessionDB, "write", failing)
+            with pytest.raises(StorageUnavailableError):
+                await store.erase(dm())
+    async with opened(home, fake_clock) as store:
+        await store.erase(dm())
+        assert await asyncio.to_thread(traces, home) == {}
