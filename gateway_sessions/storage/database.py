@@ -192,7 +192,7 @@ class SessionDB(
         self._counted_from = self.opening.generation + (not self.opening.settled)
         self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
         self._last_erasure = await self._driver.read(erasure.latest_erasure)
-        self._index.start(tasks)
+        self._index.start(tasks, self.opening.last_change_id)
 
 
 class _ReadingDB(SessionDB):

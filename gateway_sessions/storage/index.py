@@ -25,6 +25,7 @@ from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.search_index.file import Fault, Found, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.places import put_aside, remove_index
 from gateway_sessions.storage.verbs import searching
+from gateway_sessions.storage.verbs.searching import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class SearchIndex:
         self._waiters: list[asyncio.Future[None]] = []
         self._discards: list[asyncio.Future[None]] = []
         self._serving = False
+        self._highest: int | None = 0
 
     @property
     def report(self) -> IndexReport:
@@ -97,8 +99,9 @@ class SearchIndex:
         """Something may have been said."""
         self._woken.set()
 
-    def start(self, tasks: TaskGroup) -> None:
-        """Begin to take in what is said, in the background."""
+    def start(self, tasks: TaskGroup, highest: int) -> None:
+        """Begin to take in what is said, in the background; *highest* is the largest id of earlier owners."""
+        self._highest = highest
         self._serving = True
         tasks.start_soon(self._run)
 
@@ -127,8 +130,10 @@ class SearchIndex:
         """What the index says; None if it cannot be asked now, see the report."""
         await self._first_look()
         file = self._file
+        if self._unusable is not None or (file is None and self._report.state is IndexState.UNAVAILABLE):
+            return None
         if file is None:
-            return None if self._report.state is IndexState.UNAVAILABLE else Found(Position(), (), None)
+            return Found(Position(), (), None)
         try:
             return await in_thread(partial(file.find, match, after, limit, oldest_first=oldest_first))
         except UnusableIndexError as error:
@@ -217,12 +222,22 @@ class SearchIndex:
         file = IndexFile(self.path)
         identity = await self._truth.read(searching.identity)
         await in_thread(partial(file.connect, identity, Position(changes=limits.last_change)))
-        if fault := limits.fault_of(file.position):
+        if not file.is_new and (fault := self._misplaced(file.position, limits)):
             await in_thread(file.close)
             raise UnusableIndexError(Fault.MISPLACED, fault)
+        self._highest = None
         self._file = file
         self._report = replace(self._report, state=IndexState.BUILDING, watermark=file.position.watermark)
         return file
+
+    def _misplaced(self, position: Position, limits: Limits) -> str | None:
+        """Why an index that was found does not belong to the truth as it was found."""
+        highest = limits.highest if self._highest is None else self._highest
+        if max(position.watermark, position.changes) > highest:
+            return "it has seen what the database does not have"
+        if position.changes < limits.cleared:
+            return "it has missed changes of messages"
+        return None
 
     async def _take_in(self, file: IndexFile | None) -> bool:
         if file is None:

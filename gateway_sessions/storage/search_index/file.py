@@ -71,6 +71,7 @@ class IndexFile:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self.position = Position()
+        self.is_new = False
         self._queries: Mapping[str, Query] = {}
         self._read_only = read_only
         self._writer: sqlite3.Connection | None = None
@@ -83,12 +84,12 @@ class IndexFile:
         """Open the index of the store that *identity* names, or make an empty one that begins at *start*."""
         self._queries = load_queries(DIALECT)
         try:
-            if self._read_only:
-                self._reader = self._connect("ro")
-                state = self._inspect(self._reader)
-                self._adopt(state, identity)
-            else:
-                self._open_to_write(identity, start)
+            with _damage_seen():
+                if self._read_only:
+                    self._reader = self._connect("ro")
+                    self._adopt(self._inspect(self._reader), identity)
+                else:
+                    self._open_to_write(identity, start)
         except BaseException:
             self.close()
             raise
@@ -159,10 +160,10 @@ class IndexFile:
     def _open_to_write(self, identity: str, start: Position) -> None:
         self._writer = self._connect("rwc")
         state = self._inspect(self._writer)
-        with _damage_seen():
-            self._configure(self._writer)
-            if state is None:
-                self._create(self._writer, identity, start)
+        self._configure(self._writer)
+        self.is_new = state is None
+        if state is None:
+            self._create(self._writer, identity, start)
         self._adopt(state if state is not None else self._inspect(self._writer), identity)
         self._reader = self._connect("ro")
         self.path.chmod(0o600)
@@ -178,17 +179,16 @@ class IndexFile:
 
     def _inspect(self, connection: sqlite3.Connection) -> dict[str, Any] | None:
         """What the file says of itself; None: it is new."""
-        with _damage_seen():
-            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if application_id == 0 and not tables:
-                return None
-            if application_id != APPLICATION_ID:
-                raise UnusableIndexError(Fault.FOREIGN, f"application id {application_id}")
-            if version != FORMAT:
-                raise UnusableIndexError(Fault.OUTDATED, f"format {version}, ours is {FORMAT}")
-            return dict(connection.execute(self._sql("get_state")).fetchall())
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application_id == 0 and not tables:
+            return None
+        if application_id != APPLICATION_ID:
+            raise UnusableIndexError(Fault.FOREIGN, f"application id {application_id}")
+        if version != FORMAT:
+            raise UnusableIndexError(Fault.OUTDATED, f"format {version}, ours is {FORMAT}")
+        return dict(connection.execute(self._sql("get_state")).fetchall())
 
     def _adopt(self, state: dict[str, Any] | None, identity: str) -> None:
         if state is None:

@@ -17,7 +17,8 @@ from gateway_sessions.core.search_results import ContextLine, SearchHit, Session
 from gateway_sessions.core.search_wanted import Wanted
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.snippets import beginning, snippet
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.ports import Row, Rows, Statement, Verb
 from gateway_sessions.storage.verbs import lineage
 from gateway_sessions.storage.verbs.searching import Candidate
 
@@ -115,11 +116,22 @@ def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
 
 
 def _hit(row: Row, score: float | None, wanted: Wanted) -> Verb[SearchHit]:
+    message_id, session_id, seq = row[:3]
+    before = yield Statement("said_before", (CONTEXT_CHARACTERS, session_id, seq))
+    after = yield Statement("said_after", (CONTEXT_CHARACTERS, session_id, seq))
+    try:
+        return _made_of(row, score, wanted, (before, after))
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = f"it is damaged ({type(error).__name__}: {error}); it was left as it is"
+        what = f"message {message_id} of session {session_id!r}"
+        raise StorageCorruptError(what, problem) from error
+
+
+def _made_of(row: Row, score: float | None, wanted: Wanted, around: tuple[Rows, Rows]) -> SearchHit:
     message_id, session_id, seq, role, content, tool_name, tool_calls, sent_at, hidden, *session = row
     session_key, source, model, started_at, title = session
     fields = texts_of(content, tool_name, tool_calls)
-    before = yield Statement("said_before", (CONTEXT_CHARACTERS, session_id, seq))
-    after = yield Statement("said_after", (CONTEXT_CHARACTERS, session_id, seq))
+    before, after = around
     lines = (*before, (role, fields[0][:CONTEXT_CHARACTERS] if fields else ""), *after)
     return SearchHit(
         id=message_id,

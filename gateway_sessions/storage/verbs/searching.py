@@ -37,17 +37,9 @@ class Limits:
     """How far the truth has come."""
 
     highest: int
-    """No index of this truth has seen a higher id."""
+    """Of a message, or of a note for the index; 0: there was none yet."""
     cleared: int
     last_change: int
-
-    def fault_of(self, position: Position) -> str | None:
-        """Why an index at that position does not belong to this truth."""
-        if max(position.watermark, position.changes) > self.highest:
-            return "it has seen messages that the database does not have"
-        if position.changes < self.cleared:
-            return "it has missed changes of messages"
-        return None
 
 
 class Candidate(NamedTuple):
