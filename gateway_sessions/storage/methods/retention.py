@@ -14,7 +14,7 @@ from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import retention as verbs
 from gateway_sessions.storage.verbs.retention import Kind
 
-MOST_GROUPS: Final = 50
+MOST_GROUPS: Final = 20
 """Removed in one go."""
 
 

@@ -19,7 +19,7 @@ from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import meta
 
 PAGE: Final = 500
-PIECE: Final = 500
+PIECE: Final = 200
 """Messages removed in one go: nobody waits long behind them."""
 LEFT_OVER: Final = "left_over:"
 _BEHIND: Final = "left_over;"

@@ -337,3 +337,39 @@ async def test_an_erasure_that_was_cut_off_is_finished_by_the_next(
     async with opened(home, fake_clock) as store:
         await store.erase(dm())
         assert await asyncio.to_thread(traces, home) == {}
+
+
+async def test_a_session_that_is_resumed_meanwhile_goes_all_the_same(
+    home: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+):
+    async with opened(home, fake_clock) as store:
+        old = await talk(store, dm(), WORD)
+        key = (await store.get_or_create_session(dm())).session_key
+        plain, begun, caller = SessionDB.write, asyncio.Event(), asyncio.current_task()
+
+        async def resumed_after_the_first_step(db: SessionDB, verb: VerbFactory[Any]) -> Any:
+            outcome = await plain(db, verb)
+            if asyncio.current_task() is caller and not begun.is_set():
+                begun.set()
+                fake_clock.step(seconds=1)
+                await store.get_or_create_session(dm())
+                await store.switch_session(key, old, scope=OPERATOR)
+            return outcome
+
+        monkeypatch.setattr(SessionDB, "write", resumed_after_the_first_step)
+        await store.erase(dm())
+        assert await store.db.get_session(old) is None
+        assert await store.get_session(key) is None
+        assert (await store.get_or_create_session(dm())).previous_session_id is None
+
+
+async def test_an_id_that_others_merely_contain_is_left_alone(home: Path, fake_clock: FakeClock):
+    async with opened(home, fake_clock) as store:
+        theirs = SessionSource(platform="telegram", chat_type="group", chat_id=USER, user_id="bob")
+        entry = await store.get_or_create_session(theirs)
+        await store.reset_session(entry.session_key)
+        before = await store.get_session(entry.session_key)
+        receipt = await store.erase(dm())
+        assert "scrubbed" not in receipt.rows
+        assert await store.get_session(entry.session_key) == before
+        assert await store.undo_reset(entry.session_key)
