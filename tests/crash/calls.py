@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Final
 
 from gateway_sessions import Scope, SessionResetPolicy, SessionStore
@@ -12,6 +16,29 @@ from tests.crash.workload import START, key, source
 Call = Callable[[SessionStore], Awaitable[object]]
 OPERATOR: Final = Scope.operator()
 SAID: Final = {"role": "user", "content": "hello"}
+
+
+_numbers = itertools.count()
+
+
+async def bring_along(store: SessionStore) -> object:
+    return await store.import_hermes(hermes_home(store.home.with_name(f"{store.home.name}-hermes")))
+
+
+def hermes_home(home: Path) -> Path:
+    """A home with another session than at the last call."""
+    home.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(home / "state.db")) as database:
+        database.executescript(
+            "DROP TABLE IF EXISTS sessions; DROP TABLE IF EXISTS messages;"
+            "CREATE TABLE sessions (id TEXT, source TEXT, started_at REAL);"
+            "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT);"
+        )
+        name = f"hermes-{next(_numbers)}"
+        database.execute("INSERT INTO sessions VALUES (?, 'cli', 1.0)", (name,))
+        database.execute("INSERT INTO messages (session_id, role) VALUES (?, 'user')", (name,))
+        database.commit()
+    return home
 
 
 async def switch(store: SessionStore) -> object:
@@ -73,6 +100,7 @@ CALLS: Final[dict[str, Call]] = {
     "rewind_session": rewind,
     "erase": lambda store: store.erase(source("a")),
     "was_erased": lambda store: store.was_erased(source("a"), START),
+    "import_hermes": bring_along,
     "list_sessions": lambda store: store.list_sessions(scope=OPERATOR),
     "scope_of": lambda store: store.scope_of(source("a")),
     "lookup_by_session_id": lambda store: store.lookup_by_session_id("x", scope=OPERATOR),

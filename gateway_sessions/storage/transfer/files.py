@@ -52,7 +52,8 @@ async def reading(source: Lines) -> AsyncGenerator[tuple[int, object]]:
     if isinstance(source, str | Path):
         path = _absolute(source)
         with _our_errors(path), ExitStack() as steps:
-            file = steps.enter_context(await in_thread(partial(_opened, path)))
+            # Entered within the thread: whoever is cancelled meanwhile still closes it.
+            file = await in_thread(lambda: steps.enter_context(_opened(path)))
             numbered = enumerate(_lines(file), 1)
             while (one := await in_thread(partial(next, numbered, None))) is not None:
                 if one[1]:
