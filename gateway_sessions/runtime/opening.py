@@ -147,5 +147,5 @@ class Assembly:
         form = SnapshotForm(dialect=settings.format, zone=zone, interval=settings.interval)
         snapshot = SessionsJson(self.home, context.db, self.clock, form)
         if shown is not None:
-            snapshot.trust(shown)
+            await snapshot.trust(shown)
         return snapshot

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from functools import partial
@@ -39,6 +39,8 @@ PAGE: Final = 50
 SHARE_OF_TIME: Final = 0.01
 """Writing takes no more of the time than this: large files are written less often."""
 LONGEST_PAUSE: Final = timedelta(minutes=5)
+BYTES_PER_SECOND: Final = 20_000_000
+"""How fast a file is written, until the first one has been timed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,12 @@ class SessionsJson:
         self._urgent = anyio.Event()
         self._pause = form.interval
 
-    def trust(self, generation: int) -> None:
-        """The file on disk is known to show that generation."""
+    async def trust(self, generation: int) -> None:
+        """The file on disk is known to show that generation; its size tells what the next one will take."""
         self._written = generation
+        with suppress(OSError):
+            size = (await in_thread(self.path.stat)).st_size
+            self._pause = self._pause_after(timedelta(seconds=size / BYTES_PER_SECOND))
 
     async def run(self) -> None:
         """Write after changes, several in one; at once when somebody waits."""
@@ -124,9 +129,12 @@ class SessionsJson:
             problem.__cause__ = error
             logger.exception("sessions.json could not be written", extra={"action": "snapshot_failed"})
         took = timedelta(seconds=asyncio.get_running_loop().time() - started)
-        wanted = took / SHARE_OF_TIME if problem is None else self._pause * 2
-        self._pause = min(max(self._form.interval, wanted), LONGEST_PAUSE)
+        self._pause = self._pause_after(took) if problem is None else min(self._pause * 2, LONGEST_PAUSE)
         return problem
+
+    def _pause_after(self, took: timedelta) -> timedelta:
+        """How long to wait after a write that took so long."""
+        return min(max(self._form.interval, took / SHARE_OF_TIME), LONGEST_PAUSE)
 
     def _answer(self, problem: GatewaySessionsError | None) -> None:
         """Wake those who wait for this write, and who may have gone away meanwhile."""

@@ -40,6 +40,21 @@ async def test_in_mode_coalesced_it_is_there_after_a_flush_and_after_the_end(hom
     assert shown(home) == {one.session_key: one.session_id for one in (first, second)}
 
 
+async def test_in_mode_coalesced_a_large_file_is_written_less_often_from_the_start(home, clock):
+    home.mkdir()
+    entry = {"session_id": "old", "created_at": "2026-01-01T00:00:00", "updated_at": "2026-01-01T00:00:00"}
+    content = json.dumps({"agent:main:telegram:dm:1": entry | {"later": "x" * 4_000_000}})
+    (home / "sessions.json").write_text(content)
+    async with open_store(home, writing(SnapshotMode.COALESCED), clock):
+        pass
+    async with open_store(home, writing(SnapshotMode.COALESCED), clock) as store:
+        new = await store.get_or_create_session(dm("new"))
+        await clock.advance(seconds=15)
+        assert new.session_key not in shown(home)
+        await clock.advance(seconds=15)
+        assert new.session_key in shown(home)
+
+
 async def test_in_mode_off_there_is_no_file(home, clock):
     async with open_store(home, writing(SnapshotMode.OFF), clock) as store:
         await store.get_or_create_session(dm())
