@@ -20,9 +20,9 @@ demo: $(READY)
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "not soak and not alone" \
+	$(BIN)/coverage run -m pytest \
 		--numprocesses auto --maxprocesses $(MOST_WORKERS) --dist loadfile --no-loadscope-reorder
-	$(BIN)/coverage run -m pytest -m "alone and not soak"
+	$(BIN)/coverage run -m pytest -m alone
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

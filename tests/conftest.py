@@ -30,13 +30,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let a soak try every property with many more examples."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let a soak try every property with many more examples; leave out what would disturb or be disturbed."""
     if settings.get_current_profile_name() == "soak":
         for item in items:
             if is_hypothesis_test(getattr(item, "obj", None)) and not item.get_closest_marker("soak"):
                 item.add_marker(pytest.mark.soak)
                 item.add_marker(pytest.mark.timeout(SOAK_SECONDS))
+    left_out = {"soak"} if "soak" not in config.getoption("markexpr") else set[str]()
+    if hasattr(config, "workerinput"):
+        left_out.add("alone")
+    deselected = [item for item in items if left_out.intersection(mark.name for mark in item.iter_markers())]
+    if deselected:
+        items[:] = [item for item in items if item not in deselected]
+        config.hook.pytest_deselected(items=deselected)
 
 
 @pytest.fixture(scope="session", autouse=True)
