@@ -57,12 +57,9 @@ class HermesDatabase:
     _watched: tuple[object, ...] | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
-        try:
-            with self._our_errors():
-                self._open()
-        except BaseException:
-            self._steps.close()
-            raise
+        with self._our_errors(), ExitStack() as steps:
+            self._open(steps)
+            self._steps = steps.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -154,12 +151,12 @@ class HermesDatabase:
             )
             raise StorageUnavailableError(str(self.path), problem)
 
-    def _open(self) -> None:
+    def _open(self, steps: ExitStack) -> None:
         wal, shm = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
         journal = self.path.with_name(self.path.name + "-journal")
         path, options = self.path, "mode=ro"
         if _size(wal) and not shm.exists():
-            path = self._copy(wal)
+            path = self._copy(wal, steps)
         elif not shm.exists() and not _size(journal):
             self._watched = _state(self.path)
             options = "mode=ro&immutable=1"
@@ -167,7 +164,7 @@ class HermesDatabase:
         connection = sqlite3.connect(
             uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        self._connection = self._steps.enter_context(closing(connection))
+        self._connection = steps.enter_context(closing(connection))
         connection.text_factory = _readable
         connection.execute("BEGIN")
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -179,8 +176,8 @@ class HermesDatabase:
                     str(self.path), f"no table {table} with {', '.join(sorted(columns))}"
                 )
 
-    def _copy(self, wal: Path) -> Path:
-        folder = Path(self._steps.enter_context(TemporaryDirectory(dir=self.scratch, prefix=".hermes.")))
+    def _copy(self, wal: Path, steps: ExitStack) -> Path:
+        folder = Path(steps.enter_context(TemporaryDirectory(dir=self.scratch, prefix=".hermes.")))
         for source in (self.path, wal):
             copy_whole(source, folder / source.name)
         return folder / self.path.name
