@@ -3,7 +3,7 @@
 -- whether others hang on them.
 SELECT t.session_id, t.last_active, t.last_seq, t.text_bytes,
     s.pinned OR EXISTS (SELECT 1 FROM entries WHERE entries.session_id = s.session_id) OR EXISTS (
-        SELECT 1 FROM hook_calls WHERE idempotency_key > s.session_id || ':' AND idempotency_key < s.session_id || ';'
+        SELECT 1 FROM hook_calls WHERE idempotency_key > s.session_id || ':' AND idempotency_key < s.session_id || ':~'
             AND hook_calls.session_id = s.session_id AND state = 'owed'),
     EXISTS (SELECT 1 FROM sessions AS c WHERE c.parent_session_id = s.session_id
         AND c.relation IN ('delegate', 'continuation'))
@@ -22,7 +22,7 @@ WHERE (? IS NULL OR s.source = ?) AND (? IS NULL OR s.relation = ?) AND (? OR s.
 -- The same of one session.
 SELECT t.session_id, t.last_active, t.last_seq, t.text_bytes,
     s.pinned OR EXISTS (SELECT 1 FROM entries WHERE entries.session_id = s.session_id) OR EXISTS (
-        SELECT 1 FROM hook_calls WHERE idempotency_key > s.session_id || ':' AND idempotency_key < s.session_id || ';'
+        SELECT 1 FROM hook_calls WHERE idempotency_key > s.session_id || ':' AND idempotency_key < s.session_id || ':~'
             AND hook_calls.session_id = s.session_id AND state = 'owed'),
     s.relation
 FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id WHERE s.session_id = ?
@@ -31,7 +31,7 @@ FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id WHERE s.sessi
 -- The same of the sub-agents of a session and of what continues it.
 SELECT t.session_id, t.last_active, t.last_seq, t.text_bytes,
     s.pinned OR EXISTS (SELECT 1 FROM entries WHERE entries.session_id = s.session_id) OR EXISTS (
-        SELECT 1 FROM hook_calls WHERE idempotency_key > s.session_id || ':' AND idempotency_key < s.session_id || ';'
+        SELECT 1 FROM hook_calls WHERE idempotency_key > s.session_id || ':' AND idempotency_key < s.session_id || ':~'
             AND hook_calls.session_id = s.session_id AND state = 'owed'),
     s.relation
 FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
