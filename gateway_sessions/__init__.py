@@ -55,9 +55,18 @@ from gateway_sessions.core.policies import (
     reset_due,
 )
 from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.recall import Passage
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.retention import PruneReport
 from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.search_results import (
+    ContextLine,
+    FoundMessage,
+    SearchHit,
+    SearchResult,
+    SessionMatch,
+    SessionSearchResult,
+)
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.session_summary import SessionSummary
@@ -106,10 +115,12 @@ from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.seat import Seat, connect
 from gateway_sessions.runtime.session_context import build_session_context
+from gateway_sessions.runtime.session_search import SessionSearch, Summariser
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
+from gateway_sessions.storage.index import IndexReport, IndexState
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
 
 __all__ = [
@@ -131,6 +142,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "ConfigProblem",
+    "ContextLine",
     "Control",
     "ControlError",
     "CostStatus",
@@ -143,12 +155,15 @@ __all__ = [
     "FindingKind",
     "FirstExchange",
     "ForeignDatabaseError",
+    "FoundMessage",
     "GatewaySessionsError",
     "Hidden",
     "HomeChannel",
     "Hook",
     "ImportReport",
     "Incident",
+    "IndexReport",
+    "IndexState",
     "Insights",
     "InvalidInputError",
     "InvalidPolicyError",
@@ -165,6 +180,7 @@ __all__ = [
     "ModelUsage",
     "NothingToUndoError",
     "OwnerStatus",
+    "Passage",
     "Platform",
     "PlatformUse",
     "PruneReport",
@@ -177,6 +193,8 @@ __all__ = [
     "Role",
     "SchemaTooNewError",
     "Scope",
+    "SearchHit",
+    "SearchResult",
     "Seat",
     "SentBeforeErasureError",
     "SessionBusyError",
@@ -186,10 +204,13 @@ __all__ = [
     "SessionEndedError",
     "SessionEntry",
     "SessionFinalized",
+    "SessionMatch",
     "SessionNotFoundError",
     "SessionOnLaneError",
     "SessionRecord",
     "SessionResetPolicy",
+    "SessionSearch",
+    "SessionSearchResult",
     "SessionSource",
     "SessionState",
     "SessionStore",
@@ -205,6 +226,7 @@ __all__ = [
     "StorageUnavailableError",
     "StoreBusyError",
     "StoreStoppedError",
+    "Summariser",
     "SystemClock",
     "TitleTakenError",
     "Titler",

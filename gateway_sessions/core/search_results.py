@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from gateway_sessions.core.messages import Hidden
 
@@ -56,6 +57,13 @@ class SearchResult:
     problem: str | None = None
 
 
+class FoundMessage(NamedTuple):
+    """Where a message is that was found."""
+
+    session_id: str
+    message_id: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMatch:
     """A conversation in which something was found."""
@@ -67,8 +75,8 @@ class SessionMatch:
     """How many messages of it were found, at least."""
     session_ids: tuple[str, ...]
     """The sessions of it in which they are."""
-    message_ids: tuple[int, ...]
-    """The best of them first."""
+    found: tuple[FoundMessage, ...]
+    """All of them, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

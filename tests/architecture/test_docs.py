@@ -225,7 +225,9 @@ async def test_every_file_that_a_store_makes_is_in_the_reference(tmp_path: Path)
     seen: set[str] = set()
     for torn in (True, False):
         async with SessionStore.open(tmp_path / "store") as store:
-            await store.get_or_create_session(source)
+            entry = await store.get_or_create_session(source)
+            await store.db.append_message(entry.session_id, "user", "hello")
+            await store.db.catch_up_search_index()
             await store.flush()
             await store.suspend_recently_active()
             await store.flush()
@@ -233,6 +235,7 @@ async def test_every_file_that_a_store_makes_is_in_the_reference(tmp_path: Path)
         seen |= {path.name for path in store.home.iterdir()}
         if torn:
             (store.home / "sessions.json").write_bytes(b"{")
+            (store.home / "search.db").write_bytes(b"{" * 4096)
     documented = {name.rstrip("/") for name in FIRST_CELL.findall(page("reference/files.md"))}
     assert seen - documented == set()
     assert documented - seen == {

@@ -14,6 +14,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/aliases.py", "CachedAliases._ask"): "the resolver's failure is logged, the plain id is used",
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
     ("runtime/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
+    ("runtime/session_search.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",
     ("runtime/titling.py", "Titling._ask.work"): "a titler's failure is logged and costs a title at most",
     (

@@ -13,7 +13,7 @@ from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.messages import Hidden
 from gateway_sessions.core.search_documents import texts_of
 from gateway_sessions.core.search_ranking import scores
-from gateway_sessions.core.search_results import ContextLine, SearchHit, SessionMatch
+from gateway_sessions.core.search_results import ContextLine, FoundMessage, SearchHit, SessionMatch
 from gateway_sessions.core.search_wanted import Wanted
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.snippets import beginning, snippet
@@ -46,7 +46,7 @@ class _Group:
 
     best: Placed
     session_ids: dict[str, None]
-    message_ids: list[int]
+    found: list[FoundMessage]
 
 
 def page_of(
@@ -68,7 +68,7 @@ def sessions_of(
             roots[one.session_id] = yield from _root(one)
         group = groups.setdefault(roots[one.session_id], _Group(placed, {}, []))
         group.session_ids[one.session_id] = None
-        group.message_ids.append(one.message_id)
+        group.found.append(FoundMessage(one.session_id, one.message_id))
     chosen = list(groups.items())[:limit]
     hits = yield from _shown([group.best for _, group in chosen], wanted)
     best = {hit.id: hit for hit in hits}
@@ -76,9 +76,9 @@ def sessions_of(
         SessionMatch(
             root_id=root,
             best=best[group.best.candidate.message_id],
-            matches=len(group.message_ids),
+            matches=len(group.found),
             session_ids=tuple(group.session_ids),
-            message_ids=tuple(group.message_ids),
+            found=tuple(group.found),
         )
         for root, group in chosen
         if group.best.candidate.message_id in best
