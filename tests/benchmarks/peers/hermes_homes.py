@@ -1,4 +1,4 @@
-"""Writes `tests/data/hermes_*.sql`: the database of a Hermes home, as the peer's own code fills it.
+"""Writes `tests/data/hermes_*.sql` and `.jsonl`: a Hermes database as its own code fills it, and its export.
 
 Needs an environment of its own with `hermes-agent==0.19.0`; `environment.py` makes one. From the root of the
 repository:
@@ -64,6 +64,7 @@ def main() -> None:
         os.environ["HERMES_HOME"] = home
         path = Path(home) / "state.db"
         fill(path)
+        write("hermes_0_19.jsonl", exported(path))
         with closing(sqlite3.connect(path)) as database:
             write("hermes_0_19.sql", dumped(database, TABLES, {}))
             shapes = {"sessions": LATER_SESSIONS, "messages": LATER_MESSAGES}
@@ -129,6 +130,16 @@ def fill(path: Path) -> None:
         odd_ones(db)
         lanes(db)
         db.close()
+
+
+def exported(path: Path) -> list[str]:
+    """What `hermes sessions export` writes."""
+    from hermes_state import SessionDB  # noqa: PLC0415 -- after the environment is set
+
+    db = SessionDB(path)
+    lines = [json.dumps(one, ensure_ascii=False) for one in db.export_all()]
+    db.close()
+    return lines
 
 
 def compressed_chat(db: Any) -> None:

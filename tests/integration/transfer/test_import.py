@@ -17,6 +17,7 @@ from gateway_sessions.core.export.reports import FindingKind, ImportReport, Tran
 from gateway_sessions.storage.transfer import files, importing
 from gateway_sessions.testing import FakeClock
 
+DATA = Path(__file__).parents[2] / "data"
 OPERATOR = Scope.operator()
 T = 1772722800.25
 
@@ -412,3 +413,18 @@ async def test_times_survive_to_the_microsecond(db: SessionDB, other: SessionDB,
     await db.append_messages("s", [{"role": "user", "content": "x", "timestamp": one} for one in moments])
     await other.import_sessions(db.export_all(scope=OPERATOR))
     assert [one.sent_at for one in await other.get_messages("s")] == moments
+
+
+async def test_an_export_that_hermes_wrote_is_taken_in(db: SessionDB):
+    lines = (DATA / "hermes_0_19.jsonl").read_text("utf-8").splitlines()
+    report = await db.import_sessions(lines)
+    assert (report.imported, len(report.errors)) == (10, 1)
+    assert "'api/with slash'" in report.errors[0].detail
+    root = await db.export_session("20260305_150000_aaaaaaaa", scope=OPERATOR)
+    assert (root["title"], root["model_config"]) == ("Trip to Lisbon", {"temperature": 0.5})
+    assert (root["input_tokens"], root["extra"]["chat_id"]) == (290, "4711")
+    assert root["messages"][5]["content"][0] == {"type": "text", "text": "And this?"}
+    assert root["messages"][2]["reasoning_details"] == [{"type": "summary", "text": "look"}]
+    branch = await db.export_session("20260305_170000_dddddd", scope=OPERATOR)
+    assert branch["relation"] == "branch"
+    assert (await db.import_sessions(lines)).skipped == 10
