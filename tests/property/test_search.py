@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway_sessions import Scope
+from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.search_documents import IndexedMessage, Position, Work, tokens_of
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_query import matches, parse_query
@@ -182,3 +184,68 @@ def test_what_is_found_can_be_shown(text: str, query: str):
         assert ">>>" in cut
         assert "<<<" in cut
     assert len(beginning(text)) <= 2 * len(text) + 3
+
+
+class Room:
+    """A database that two people use who must not see each other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._runner = asyncio.Runner()
+        self._db = SessionDB.open(folder / "room" / "sessions.db", survives_power_cut=False)
+        self._names = itertools.count()
+        self.run(self._db.__aenter__())
+
+    def run(self, work):
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        self.run(self._db.__aexit__(None, None, None))
+        self._runner.close()
+
+    async def check(self, steps: list[tuple[str, int, str]], query: str, mode: str) -> None:
+        """Take the steps, then compare the search of each person with a look at what they said."""
+        number = next(self._names)
+        sessions = [f"{number}-{person}" for person in "ab"]
+        for session_id in sessions:
+            await self._db.create_session(session_id, "cli", user_id=session_id)
+        for at, (kind, person, text) in enumerate(steps):
+            await self._take(kind, sessions[person], text, str(at))
+        for session_id in sessions:
+            scope = Scope(owners=frozenset({f"main:cli:user:{session_id}"}))
+            result = await self._db.search_messages(query, scope=scope, mode=mode, limit=1_000)
+            wanted = wanted_of(query, literal=mode == "substring")
+            said = await self._db.get_messages(session_id)
+            expected = {one.message_id for one in said if wanted and wanted.found_in([one.text])}
+            assert not result.degraded
+            assert {hit.id for hit in result.hits} == expected
+            assert {hit.session_id for hit in result.hits} <= {session_id}
+
+    async def _take(self, kind: str, session_id: str, text: str, name: str) -> None:
+        match kind:
+            case "say":
+                await self._db.append_message(session_id, "user", text, platform_message_id=name)
+            case "edit":
+                for earlier in range(int(name)):
+                    await self._db.edit_message(session_id, str(earlier), text)
+            case "rewind":
+                await self._db.rewind_session(session_id)
+            case _:
+                await self._db.catch_up_search_index()
+
+
+@pytest.fixture(scope="module")
+def room(folder: Path) -> Iterator[Room]:
+    one = Room(folder)
+    yield one
+    one.close()
+
+
+STEPS = st.tuples(st.sampled_from(["say", "say", "say", "edit", "rewind", "index"]), st.integers(0, 1), TEXT)
+
+
+@given(steps=st.lists(STEPS, max_size=8), query=QUERY, mode=st.sampled_from(["words", "substring"]))
+@settings(max_examples=25, deadline=None)
+def test_everybody_finds_what_they_said_and_nothing_else(
+    room: Room, steps: list[tuple[str, int, str]], query: str, mode: str
+):
+    room.run(room.check(steps, query, mode))
