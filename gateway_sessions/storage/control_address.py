@@ -64,9 +64,14 @@ def forget_address(home: Path) -> None:
         (home / NOTE_FILE).unlink(missing_ok=True)
 
 
-def may_talk(connection: socket.socket) -> bool:
-    """Whether the program at the other end runs as this user, or as root."""
-    return _peer(connection) in {0, os.geteuid()}
+def may_talk(connection: socket.socket, *, trusted: int | None = None) -> bool:
+    """Whether the program at the other end runs as this user, as root, or as the *trusted* user."""
+    return _peer(connection) in {0, os.geteuid(), trusted}
+
+
+def user_of(home: Path) -> int:
+    """The user that the home belongs to, whom root may ask as well."""
+    return home.stat().st_uid
 
 
 def _peer(connection: socket.socket) -> int:

@@ -24,7 +24,7 @@ from gateway_sessions.core.control_frames import (
     error_of,
 )
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
-from gateway_sessions.storage.control_address import find_address, may_talk
+from gateway_sessions.storage.control_address import find_address, may_talk, user_of
 from gateway_sessions.storage.control_stream import FrameStream, closing
 from gateway_sessions.storage.in_thread import in_thread
 
@@ -103,7 +103,8 @@ async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
         return
     reader, writer = opened
     async with closing(writer):
-        if not may_talk(writer.get_extra_info("socket")):
+        trusted = await in_thread(partial(user_of, home))
+        if not may_talk(writer.get_extra_info("socket"), trusted=trusted):
             who, problem = f"whoever listens at {place}", "is a program of another user"
             raise ControlError(who, problem, may_have_happened=False)
         frames = FrameStream(reader, writer, receives=MAX_ANSWER_BYTES, sends=MAX_REQUEST_BYTES)

@@ -101,7 +101,7 @@ async def test_a_program_of_another_user_is_sent_away(
 async def test_a_server_of_another_user_is_not_talked_to(
     server: ControlServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(control_client, "may_talk", lambda _: False)
+    monkeypatch.setattr(control_client, "may_talk", lambda *_, **__: False)
     with pytest.raises(ControlError, match="program of another user"):
         await works(home)
 
@@ -114,6 +114,7 @@ def test_only_this_user_and_root_may_talk(monkeypatch: pytest.MonkeyPatch):
         assert control_address.may_talk(one)
         monkeypatch.setattr(control_address, "_peer", lambda _: 54321)
         assert not control_address.may_talk(one)
+        assert control_address.may_talk(one, trusted=54321)
 
 
 @pytest.mark.parametrize(
