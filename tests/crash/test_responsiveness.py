@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from tests.crash.heartbeat import call_everything, heartbeat
 from tests.crash.stores import SteppedClock, driven_store
 from tests.crash.workload import START, key, source
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
 
 LONGEST_GAP = 0.1
+TRIES = 3
+"""A call that blocks the loop does it each time; a machine that is busy elsewhere does not."""
 HOLDER = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -53,7 +55,15 @@ def release(holder: subprocess.Popen[str]) -> None:
     holder.stdin.flush()
 
 
-async def hold_the_lock(home: Path, seconds: float) -> None:
+async def smallest_gap(home: Path, measure: Callable[[Path], Awaitable[float]]) -> float:
+    """The least of the largest gaps of a few tries; one that is small enough will do."""
+    found: list[float] = []
+    while len(found) < TRIES and min(found, default=LONGEST_GAP) >= LONGEST_GAP:
+        found.append(await measure(home / f"try-{len(found)}"))
+    return min(found)
+
+
+async def hold_the_lock(home: Path, seconds: float) -> float:
     clock = SteppedClock(START)
     async with SessionStore.open(home, Config(timezone="UTC"), clock=clock) as store:
         await set_the_stage(store, clock)
@@ -66,27 +76,28 @@ async def hold_the_lock(home: Path, seconds: float) -> None:
                 release(holder)
                 failures = await calls
     assert failures == []
-    assert heart.largest < LONGEST_GAP
+    return heart.largest
 
 
 async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock(tmp_path: Path):
-    await hold_the_lock(tmp_path, 6 * LONGEST_GAP)
+    gap = await smallest_gap(tmp_path, lambda home: hold_the_lock(home, 6 * LONGEST_GAP))
+    assert gap < LONGEST_GAP
 
 
 @pytest.mark.soak
 async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock_for_long(tmp_path: Path):
-    await hold_the_lock(tmp_path, 5)
+    assert await smallest_gap(tmp_path, lambda home: hold_the_lock(home, 5)) < LONGEST_GAP
 
 
-async def test_a_lock_that_is_held_too_long_is_a_typed_error_and_loses_nothing(tmp_path: Path):
+async def hold_the_lock_too_long(home: Path) -> float:
     clock = SteppedClock(START)
 
     def impatient(path: Path) -> SqliteDriver:
         return SqliteDriver(path, busy_seconds=0.1)
 
-    async with driven_store(tmp_path, impatient, clock=clock) as store:
+    async with driven_store(home, impatient, clock=clock) as store:
         entry = await store.get_or_create_session(source("a"))
-        with locked_elsewhere(tmp_path) as holder:
+        with locked_elsewhere(home) as holder:
             async with heartbeat() as heart:
                 for call in (store.get_or_create_session(source("a")), store.reset_session(key("a"))):
                     with pytest.raises(StorageUnavailableError, match="locked"):
@@ -99,10 +110,14 @@ async def test_a_lock_that_is_held_too_long_is_a_typed_error_and_loses_nothing(t
         again = await store.get_or_create_session(source("a"))
         assert again.session_id == entry.session_id
         assert await store.get_session(key("new")) is None
-    assert heart.largest < LONGEST_GAP
+    return heart.largest
 
 
-def on_a_slow_disk(shim: Path | None, home: Path, milliseconds: int) -> dict[str, object]:
+async def test_a_lock_that_is_held_too_long_is_a_typed_error_and_loses_nothing(tmp_path: Path):
+    assert await smallest_gap(tmp_path, hold_the_lock_too_long) < LONGEST_GAP
+
+
+async def on_a_slow_disk(shim: Path | None, home: Path, milliseconds: int) -> float:
     environment = dict(os.environ) | {
         "LD_PRELOAD": str(shim),
         "FAULTS_PATH": str(home),
@@ -112,15 +127,14 @@ def on_a_slow_disk(shim: Path | None, home: Path, milliseconds: int) -> dict[str
     command = [sys.executable, "-m", "tests.crash.heartbeat", str(home)]
     root = Path(__file__).parents[2]
     ended = subprocess.run(command, env=environment, cwd=root, stdout=subprocess.PIPE, check=True, timeout=60)
-    answer: dict[str, object] = json.loads(ended.stdout)
-    return answer
+    answer = json.loads(ended.stdout)
+    assert answer["failures"] == []
+    return float(answer["largest"])
 
 
 @pytest.mark.usefixtures("faulty_system")
 @pytest.mark.parametrize(
-    "milliseconds", [150, pytest.param(1500, marks=[pytest.mark.soak, pytest.mark.timeout(90)])]
+    "milliseconds", [120, pytest.param(1500, marks=[pytest.mark.soak, pytest.mark.timeout(240)])]
 )
-def test_the_loop_goes_on_while_the_disk_is_slow(shim: Path | None, tmp_path: Path, milliseconds: int):
-    answer = on_a_slow_disk(shim, tmp_path / "home", milliseconds)
-    assert answer["failures"] == []
-    assert float(str(answer["largest"])) < LONGEST_GAP
+async def test_the_loop_goes_on_while_the_disk_is_slow(shim: Path | None, tmp_path: Path, milliseconds: int):
+    assert await smallest_gap(tmp_path, lambda home: on_a_slow_disk(shim, home, milliseconds)) < LONGEST_GAP
