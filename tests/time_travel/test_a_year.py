@@ -11,6 +11,7 @@ import pytest
 
 from gateway_sessions import Config, EndReason, Scope, SessionResetPolicy, SessionSource
 from gateway_sessions.config import (
+    BackupsConfig,
     Durability,
     ExpiryWatcherConfig,
     SessionDBConfig,
@@ -25,6 +26,7 @@ QUICK = Config(
     sessiondb=SessionDBConfig(durability=Durability.OS),
     sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
     expiry_watcher=ExpiryWatcherConfig(interval=timedelta(days=1), prune_interval=timedelta(days=1)),
+    backups=BackupsConfig(interval=None),
 )
 ANNE = SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm")
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -106,7 +108,9 @@ async def test_a_year_with_all_its_duties_passes_in_a_few_seconds(tmp_path: Path
     async def hear(event) -> None:
         told.append(event.session_id)
 
-    config = replace(under(DAILY, "America/New_York"), session_store_max_age=timedelta(days=90))
+    config = replace(
+        under(DAILY, "America/New_York"), session_store_max_age=timedelta(days=90), backups=BackupsConfig()
+    )
     async with SessionStore.open(tmp_path, config, clock=clock, hooks=[hear]) as store:
         ids = []
         for _ in range(12):

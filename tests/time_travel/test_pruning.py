@@ -12,6 +12,7 @@ import pytest
 
 from gateway_sessions import Config, Scope, SessionResetPolicy, SessionSource
 from gateway_sessions.config import (
+    BackupsConfig,
     Durability,
     ExpiryWatcherConfig,
     SessionDBConfig,
@@ -28,6 +29,7 @@ KEPT_FOR_EVER = Config(
     sessiondb=SessionDBConfig(durability=Durability.OS),
     sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
     expiry_watcher=ExpiryWatcherConfig(interval=timedelta(days=1)),
+    backups=BackupsConfig(interval=None),
 )
 HOURLY = replace(KEPT_FOR_EVER, session_store_max_age=timedelta(days=30))
 DAILY_PASS = ExpiryWatcherConfig(interval=timedelta(days=1), prune_interval=timedelta(days=1))
