@@ -120,7 +120,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         started_at: datetime | float | None = None,
         extra: Mapping[str, Any] = NO_EXTRA,
     ) -> str:
-        """Make a session; of one that is there already, fill in what is not known. Returns its id."""
+        """Make a session; of one that is there already, fill in what is not known. Returns its id.
+
+        `SentBeforeErasureError` if it began before its owner was erased.
+        """
         return self._wait(
             lambda: self._target.create_session(
                 session_id,

@@ -45,7 +45,7 @@ from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
 from gateway_sessions.storage.methods.usage import UsageMethods
 from gateway_sessions.storage.search import Search
-from gateway_sessions.storage.verbs import erasure, meta
+from gateway_sessions.storage.verbs import meta
 
 T = TypeVar("T")
 
@@ -191,7 +191,6 @@ class SessionDB(
         self.entry_ids = itertools.count(self.opening.epoch << EPOCH_BITS)
         self._counted_from = self.opening.generation + (not self.opening.settled)
         self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
-        self._last_erasure = await self._driver.read(erasure.latest_erasure)
         self._index.start(tasks, self.opening.last_change_id)
 
 

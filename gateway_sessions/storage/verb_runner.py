@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,9 +20,6 @@ class VerbRunner:
     _clock: Clock
     change_ids: Iterator[int]
     """Rising ids for rows, to be taken inside a writing verb: so they rise in the order of commits."""
-
-    _last_erasure: datetime | None = None
-    """When anybody was erased last: what was sent later needs no second look."""
 
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable."""

@@ -21,7 +21,7 @@ from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.methods.retention import RetentionMethods
 from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
-from gateway_sessions.storage.verbs import entries
+from gateway_sessions.storage.verbs import entries, tombstones
 from gateway_sessions.storage.verbs import erasure as verbs
 
 QUARANTINE: Final = "quarantine"
@@ -74,7 +74,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
 
     async def erased_at(self, owner: str) -> datetime | None:
         """When an owner was erased: what they sent until then must not be taken in."""
-        return await self.read(partial(verbs.erased_at, owner))
+        return await self.read(partial(tombstones.erased_at, owner))
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
         """Whether the room of deleted rows is overwritten with zeros from now on."""
@@ -104,7 +104,6 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
 
     async def _erase_rows(self, subject: Subject, moment: datetime) -> Counter[str]:
         begun = await self.write(partial(verbs.begin, subject, moment))
-        self._last_erasure = moment
         rows = Counter(begun.rows)
         while removed := await self.write(partial(verbs.erase_sessions, subject, moment, self.change_ids)):
             rows += removed

@@ -35,11 +35,15 @@ class SessionRowMethods(VerbRunner):
         started_at: datetime | float | None = None,
         extra: Mapping[str, Any] = NO_EXTRA,
     ) -> str:
-        """Make a session; of one that is there already, fill in what is not known. Returns its id."""
+        """Make a session; of one that is there already, fill in what is not known. Returns its id.
+
+        `SentBeforeErasureError` if it began before its owner was erased.
+        """
         new = NewSession(
             session_id=session_id,
             source=source,
             started_at=instant_of("started_at", started_at) or self._clock.now(),
+            is_new=started_at is None,
             user_id=user_id,
             session_key=session_key,
             parent_session_id=parent_session_id,

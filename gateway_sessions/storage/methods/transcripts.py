@@ -24,7 +24,7 @@ from gateway_sessions.core.messages import (
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verb_runner import VerbRunner
-from gateway_sessions.storage.verbs import erasure, looking, replaying, rewinding, rewriting
+from gateway_sessions.storage.verbs import looking, replaying, rewinding, rewriting
 from gateway_sessions.storage.verbs import messages as verbs
 from gateway_sessions.storage.verbs.looking import Anchor
 from gateway_sessions.storage.verbs.messages import Page
@@ -59,8 +59,6 @@ class TranscriptMethods(VerbRunner):
         """
         given = await _taken(messages)
         verb = partial(verbs.append, session_id, given, self._clock.now(), self.change_ids)
-        if self._last_erasure is not None:
-            verb = partial(erasure.unless_late, session_id, given, self._last_erasure, verb)
         appended = await self.write(verb)
         self._tell_of_replacements(session_id, appended.replaced)
         return appended.message_ids

@@ -8,24 +8,21 @@ in `meta` remembers their lanes until that is done, for the next one to go on sh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
 from gateway_sessions.core.erasure import Subject, tombstone_of
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.messages import Message
-from gateway_sessions.errors import SentBeforeErasureError, SessionBusyError
-from gateway_sessions.ports import Statement, Verb, VerbFactory
+from gateway_sessions.errors import SessionBusyError
+from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import meta
 from gateway_sessions.storage.verbs.entries import archive, load, put, remove
 from gateway_sessions.storage.verbs.retention import group_of
 from gateway_sessions.storage.verbs.retention import remove as remove_session
-
-T = TypeVar("T")
 
 PAGE: Final = 5
 """Sessions removed in one go."""
@@ -124,35 +121,6 @@ def scrub(subject: Subject) -> Verb[Counter[str]]:
             changed += 1
     rows = yield Statement("forget_user_of_sessions", (*whose, subject.user_id))
     return Counter({SCRUBBED: changed + rows[0][0]})
-
-
-def erased_at(owner: str) -> Verb[datetime | None]:
-    """When that owner was erased; what they sent until then must not come in."""
-    latest = yield from latest_erasure()
-    if latest is None:
-        return None
-    secret = bytes((yield from meta.get("install_secret")))
-    rows = yield Statement("get_tombstone", (tombstone_of(secret, owner),))
-    return from_micros(rows[0][0]) if rows else None
-
-
-def latest_erasure() -> Verb[datetime | None]:
-    """When anybody was erased last."""
-    rows = yield Statement("latest_tombstone")
-    return None if rows[0][0] is None else from_micros(rows[0][0])
-
-
-def unless_late(
-    session_id: str, messages: Sequence[Message], latest: datetime, verb: VerbFactory[T]
-) -> Verb[T]:
-    """Add messages with *verb*; `SentBeforeErasureError` if their owner was erased since one was sent."""
-    first = min((one.sent_at for one in messages if one.sent_at is not None), default=None)
-    if first is not None and first <= latest:
-        sessions = yield Statement("get_session", (session_id,))
-        erased = (yield from erased_at(sessions[0][1])) if sessions else None
-        if erased is not None and first <= erased:
-            raise SentBeforeErasureError(session_id, erased)
-    return (yield from verb())
 
 
 def lane_history(session_key: str) -> Verb[list[dict[str, Any]]]:

@@ -11,6 +11,7 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.messages import Message
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.message_codec import Stored, decode_all, encode
 
 EVERYTHING: Final = 1 << 62
@@ -54,13 +55,22 @@ def rows_of(limit: int | None) -> int:
     return EVERYTHING if limit is None else limit
 
 
-def append(session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]) -> Verb[Appended]:
-    """Add messages behind the last one, all or none; `SessionNotFoundError` if there is no such session."""
+def append(
+    session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int], *, copied: bool = False
+) -> Verb[Appended]:
+    """Add messages behind the last one, all or none; `SessionNotFoundError` if there is no such session.
+
+    `SentBeforeErasureError` for what was sent before its owner was erased, unless it was here already and is
+    merely *copied*.
+    """
     stored = [encode(message, now) for message in messages]
     if not stored:
         yield from must_exist(session_id)
         return Appended([], 0)
-    yield from _advance(session_id, stored, to_micros(now))
+    # What says no time is new: it must come in even if the clock was set back since an erasure.
+    pairs = () if copied else zip(stored, messages, strict=True)
+    sent = (row.sent_at for row, one in pairs if one.sent_at is not None)
+    yield from _advance(session_id, stored, to_micros(now), min(sent, default=tombstones.ANY_TIME))
     message_ids = [next(ids) for _ in stored]
     last = len(stored) - 1
     rows = [
@@ -86,7 +96,7 @@ def must_exist(session_id: str) -> Verb[None]:
         raise SessionNotFoundError(session_id)
 
 
-def _advance(session_id: str, stored: Sequence[Stored], now: int) -> Verb[None]:
+def _advance(session_id: str, stored: Sequence[Stored], now: int, first_sent: int) -> Verb[None]:
     active = [one for one in stored if one.active]
     brought = (
         len(stored),
@@ -96,6 +106,13 @@ def _advance(session_id: str, stored: Sequence[Stored], now: int) -> Verb[None]:
         next((one.preview for one in active if one.preview is not None), None),
         min(now, max(one.sent_at for one in stored)),  # a platform's clock may be ahead of ours
     )
-    changed = yield Statement("advance_totals", (*brought, session_id))
+    changed = yield Statement("advance_totals", (*brought, session_id, first_sent))
+    if changed[0][0]:
+        return
+    sessions = yield Statement("session_to_descend_from", (session_id,))
+    if not sessions:
+        raise SessionNotFoundError(session_id)
+    yield from tombstones.refuse_earlier(session_id, sessions[0][0], first_sent)
+    changed = yield Statement("advance_totals", (*brought, session_id, tombstones.ANY_TIME))
     if not changed[0][0]:
         raise SessionNotFoundError(session_id)

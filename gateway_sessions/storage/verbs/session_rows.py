@@ -24,6 +24,7 @@ from gateway_sessions.errors import (
     StorageCorruptError,
 )
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.index_notes import note_lane
 
 UNKNOWN_SOURCE: Final = "unknown"
@@ -43,6 +44,8 @@ class NewSession:
     session_id: str
     source: str
     started_at: datetime
+    is_new: bool = True
+    """Whether it begins now, and not at an instant that its maker names."""
     user_id: str | None = None
     session_key: str | None = None
     parent_session_id: str | None = None
@@ -105,6 +108,8 @@ def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
     owners = (yield Statement("owner_of_lane", (key,))) if key else ()
     owner = owners[0][0] if owners else new.owner
     started = to_micros(new.started_at)
+    if not new.is_new:
+        yield from tombstones.refuse_earlier(new.session_id, owner, started)
     who = (new.session_id, key, owner, source, user)
     yield Statement("add_session_row", (*who, parent, relation, started, *settings))
     yield Statement("add_totals", (new.session_id, started))

@@ -30,6 +30,9 @@ COLUMNS: Final[tuple[str, ...]] = (
     "billing_provider", "billing_base_url", "billing_mode", "pinned", "archived", "extra",
 )  # fmt: skip
 """In the order of the statements that write and read them."""
+_SENT_AT: Final = 9
+"""The place of the instant in the row of a message."""
+_LATEST: Final = 1 << 62
 _TEXTS: Final = ("model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
 _SUMS: Final = (
     "rewind_count", "preview", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
@@ -54,6 +57,11 @@ class Encoded:
     def session_id(self) -> str:
         """Its id."""
         return str(self.columns["session_id"])
+
+    @property
+    def first_instant(self) -> int:
+        """When it began, or its first message was sent."""
+        return min(int(self.columns["started_at"]), *(int(row[_SENT_AT]) for row in self.messages), _LATEST)
 
     @property
     def digest(self) -> int:

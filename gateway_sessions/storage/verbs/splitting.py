@@ -20,7 +20,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcript
-from gateway_sessions.storage.verbs import titles
+from gateway_sessions.storage.verbs import titles, tombstones
 from gateway_sessions.storage.verbs.entries import archive, load_by_session, put
 from gateway_sessions.storage.verbs.messages import Page
 from gateway_sessions.storage.verbs.succession import Actor, LaneEvent
@@ -85,7 +85,7 @@ def branch(descent: Descent, at_message_id: int | None) -> Verb[str]:
         return descent.new_session_id  # asked for again by somebody who did not get the answer
     yield from _descend(descent, Relation.BRANCH, parent)
     said = yield from transcript.page(descent.session_id, Page(after_seq=0, before_seq=before))
-    yield from transcript.append(descent.new_session_id, said, descent.now, descent.ids)
+    yield from transcript.append(descent.new_session_id, said, descent.now, descent.ids, copied=True)
     return descent.new_session_id
 
 
@@ -102,6 +102,7 @@ def _descend(descent: Descent, relation: Relation, parent: Row) -> Verb[None]:
     if (yield Statement("session_exists", (new_id,))):
         raise InvalidSessionIdError(new_id, "is the id of another session")
     owner, title = parent[:2]
+    yield from tombstones.refuse_descent(descent.session_id, owner, parent[4])
     called: tuple[str | None, str | None] = (None, None)
     if title is not None:
         called = (yield from titles.next_free(owner, title)), str(TitledBy.LINEAGE)

@@ -1,15 +1,15 @@
 -- name: put_tombstone
 -- Somebody was erased; what they sent before must not come back.
 INSERT INTO tombstones (subject, erased_at) VALUES (?, ?)
-ON CONFLICT (subject) DO UPDATE SET erased_at = excluded.erased_at
+ON CONFLICT (subject) DO UPDATE SET erased_at = excluded.erased_at WHERE excluded.erased_at > tombstones.erased_at
 
 -- name: get_tombstone
 -- When somebody was erased.
 SELECT erased_at FROM tombstones WHERE subject = ?
 
--- name: latest_tombstone
--- When anybody was erased last.
-SELECT max(erased_at) FROM tombstones
+-- name: any_tombstone_since
+-- Whether anybody was erased at that instant or later.
+SELECT 1 FROM tombstones WHERE erased_at >= ? LIMIT 1
 
 -- name: lanes_of_owner
 -- Their lanes, and whether a turn runs there.

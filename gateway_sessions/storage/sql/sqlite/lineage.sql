@@ -62,7 +62,7 @@ UPDATE sessions SET relation = 'branch' WHERE parent_session_id = ? AND relation
 
 -- name: session_to_descend_from
 -- What has to be known of a session from which another one comes.
-SELECT owner, title, ended_at, end_reason FROM sessions WHERE session_id = ?
+SELECT owner, title, ended_at, end_reason, started_at FROM sessions WHERE session_id = ?
 
 -- name: place_of_message
 -- Where in the session the message stands.

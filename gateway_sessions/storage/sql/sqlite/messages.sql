@@ -1,8 +1,9 @@
 -- name: advance_totals
--- Make room for that many messages behind the last one, and add up what they bring.
+-- Make room for that many messages behind the last one, and add up what they bring, unless anybody at all was erased
+-- since the first of them was sent.
 UPDATE totals SET last_seq = last_seq + ?, message_count = message_count + ?, tool_call_count = tool_call_count + ?,
     text_bytes = text_bytes + ?, preview = coalesce(preview, ?), last_active = max(last_active, ?)
-WHERE session_id = ?
+WHERE session_id = ? AND NOT EXISTS (SELECT 1 FROM tombstones WHERE erased_at >= ?)
 
 -- name: add_message
 -- A message, so many places before the last one that there is room for.

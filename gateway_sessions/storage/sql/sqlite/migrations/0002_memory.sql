@@ -130,3 +130,6 @@ CREATE TABLE tombstones (
     subject    TEXT PRIMARY KEY,
     erased_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Whoever adds messages asks whether anybody was erased since.
+CREATE INDEX tombstones_by_time ON tombstones (erased_at);
