@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
-from tests.benchmarks.frame import Benchmark, Budget, Contender, Round
+from tests.benchmarks import corpus
+from tests.benchmarks.frame import Benchmark, Budget, Contender, Round, figure_of
 from tests.benchmarks.peers.environment import hermes_python
 
 LANES: Final = (100, 1_000, 10_000, 100_000)
 OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
 BARE_PROGRAM, OUR_PROGRAM, HERMES_PROGRAM = "contenders.bare", "contenders.ours", "peers.hermes_touch"
 TOGETHER: Final = 64
+TRANSCRIPTS: Final = {
+    BARE: Contender(name=BARE, program="contenders.bare_transcripts", task={}),
+    OURS: Contender(name=OURS, program="contenders.our_transcripts", task={}, against=BARE),
+    HERMES: Contender(
+        name=HERMES, program="peers.hermes_transcripts", task={}, against=BARE, python=hermes_python
+    ),
+}
 
 
 def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     """Every benchmark by its name. A quick run does a fifth of the work."""
     scale = 0.2 if quick else 1.0
     every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports())
-    return {one.name: one for one in every}
+    corpora = (2_000, 10_000) if quick else (100_000, 500_000)
+    return {one.name: one for one in (*every, append(scale), load(scale), search(*corpora))}
 
 
 def of(name: str, lanes: int) -> str:
@@ -227,4 +237,117 @@ def imports() -> Benchmark:
         contenders=contenders,
         budgets=[budget],
         compared="import ms",
+    )
+
+
+def remembering(work: str, *, seed: Any = None, in_place: bool = False, **task: Any) -> Iterator[Contender]:
+    """Everybody at the same work with messages."""
+    for name, one in TRANSCRIPTS.items():
+        against = one.against and f"{one.against}, {work}"
+        yield replace(one, name=f"{name}, {work}", against=against, task=task, seed=seed, in_place=in_place)
+
+
+def append(scale: float) -> Benchmark:
+    """What is said must be on the disk before anybody answers."""
+    alone, crowd = "one lane", f"{TOGETHER} lanes at once"
+    many: dict[str, Any] = {"do": "append_at_once", "together": TOGETHER, "seconds": 3.0 * scale}
+    ours_alone, bare_alone = f"{OURS}, {alone}", f"{BARE}, {alone}"
+    ours_crowd, bare_crowd, hermes_crowd = (f"{name}, {crowd}" for name in (OURS, BARE, HERMES))
+    contenders = [
+        *remembering(alone, do="append", operations=int(2_000 * scale)),
+        *remembering(crowd, **many),
+    ]
+    budgets = [
+        Budget(
+            text="p50 in one lane, against the same rows in one bare commit",
+            unit="x",
+            limit=2.0,
+            aim=1.5,
+            floor=0.6,
+            measure=ratio(ours_alone, bare_alone, "p50 ms"),
+        ),
+        Budget(
+            text=f"messages per second from {TOGETHER} lanes, against the bare loop",
+            unit="x",
+            limit=5.0,
+            more_is_better=True,
+            measure=ratio(ours_crowd, bare_crowd, "per second"),
+        ),
+        Budget(
+            text="the same until a search finds them by the index, against Hermes",
+            unit="x",
+            limit=5.0,
+            more_is_better=True,
+            measure=ratio(ours_crowd, hermes_crowd, "findable per second"),
+        ),
+    ]
+    return Benchmark(
+        name="append",
+        title="store messages of about 200 characters, each durably; bare sqlite3 keeps no index",
+        contenders=contenders,
+        budgets=budgets,
+        compared="per second",
+    )
+
+
+def load(scale: float) -> Benchmark:
+    """A conversation goes to a model whole."""
+    contenders: list[Contender] = []
+    budgets: list[Budget] = []
+    for messages in (1_000, 10_000):
+        work = f"{messages:,} messages"
+        seed = {"do": "seed_load", "messages": messages}
+        contenders += remembering(work, seed=seed, do="load", messages=messages, times=int(50 * scale))
+        budgets += [
+            Budget(
+                text=f"{kind} of {messages:,} messages, against reading and decoding its rows",
+                unit="x",
+                limit=1.5,
+                measure=ratio(f"{OURS}, {work}", f"{BARE}, {work}", figure_of(kind, "p50 ms")),
+            )
+            for kind in ("conversation", "messages")
+        ]
+    return Benchmark(
+        name="load",
+        title="load a session as it goes to a model (conversation) and as it is stored (messages)",
+        contenders=contenders,
+        budgets=budgets,
+        compared="p50 ms",
+    )
+
+
+def search(few: int, most: int) -> Benchmark:
+    """Everything that was ever said, in many sessions."""
+    contenders: list[Contender] = []
+    for messages in (few, most):
+        seed = {"do": "seed_search", "messages": messages}
+        for one in remembering(f"{messages:,} messages", seed=seed, in_place=True, do="search"):
+            times = (
+                5 if one.program == TRANSCRIPTS[OURS].program else 2
+            )  # only ours has a budget for its slowest
+            contenders.append(replace(one, task={**one.task, "times": times}))
+    mine = {messages: f"{OURS}, {messages:,} messages" for messages in (few, most)}
+    kinds = (corpus.COMMON, corpus.MID, corpus.RARE, corpus.PHRASE, corpus.TWO_WORDS, corpus.CHINESE)
+    budgets = [
+        Budget(
+            text=f"p99 in {most:,} messages, {kind}",
+            unit="ms",
+            limit=50.0,
+            aim=25.0,
+            measure=figure(mine[most], figure_of(kind, "p99 ms")),
+        )
+        for kind in kinds
+    ]
+    size = figure(mine[most], "bytes each")
+    growth = ratio(mine[most], mine[few], "resident MB")
+    budgets += [
+        Budget(text=f"on disk with {most:,} messages, each", unit="bytes", limit=800.0, measure=size),
+        Budget(text=f"resident memory, against {few:,} messages", unit="x", limit=1.2, measure=growth),
+    ]
+    return Benchmark(
+        name="search",
+        title="the best 20 of many messages; found %: of what a look at every text finds",
+        contenders=contenders,
+        budgets=budgets,
+        compared="p50 ms",
     )

@@ -24,13 +24,24 @@ Round = Mapping[str, Figures]
 """What each contender measured in one round."""
 
 
+KIND: Final = ": "
+
+
+def figure_of(kind: str, figure: str) -> str:
+    """The name of a figure that one kind of work has."""
+    return f"{kind}{KIND}{figure}" if kind else figure
+
+
 class UnavailableError(Exception):
     """A contender that this machine cannot run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A task for a program. With a seed, its folder holds what the seeding task has left there."""
+    """A task for a program. With a seed, its folder holds what the seeding task has left there.
+
+    What the seeding task has measured is among its figures, the same in every round.
+    """
 
     name: str
     program: str
@@ -38,6 +49,8 @@ class Contender:
     against: str | None = None
     """The contender of the same round that this one is compared with."""
     seed: Mapping[str, Any] | None = None
+    in_place: bool = False
+    """It changes nothing of what was seeded, which is too large to be copied for every round."""
     python: Callable[[], str] = lambda: sys.executable
 
 
@@ -75,7 +88,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """Contenders at the same work; `compared` is the figure that ratios are made of."""
+    """Contenders at the same work; `compared` is the figure that ratios are made of.
+
+    A contender that does several kinds of work names its figures `kind: figure`.
+    """
 
     name: str
     title: str
@@ -98,15 +114,20 @@ class Results:
         """That figure in every round that has it."""
         return [one[contender][figure] for one in self.rounds if figure in one.get(contender, {})]
 
-    def ratios(self, contender: Contender) -> list[float]:
+    def kinds(self, contender: str) -> list[str]:
+        """The kinds of work it has figures for; an empty one if some figures are of none."""
+        names = (name for one in self.rounds for name in one.get(contender, {}))
+        return list(dict.fromkeys(name.rpartition(KIND)[0] for name in names))
+
+    def ratios(self, contender: Contender, kind: str = "") -> list[float]:
         """The compared figure over that of the contender it is compared with, round by round."""
-        mine, figure = contender.name, self.benchmark.compared
+        mine, figure = contender.name, figure_of(kind, self.benchmark.compared)
         pairs = [
             (one[mine], one[contender.against])
             for one in self.rounds
             if mine in one and contender.against in one
         ]
-        return [left[figure] / right[figure] for left, right in pairs]
+        return [left[figure] / right[figure] for left, right in pairs if figure in left and figure in right]
 
 
 class Workshop:
@@ -114,7 +135,7 @@ class Workshop:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._seeds: dict[str, Path] = {}
+        self._seeds: dict[str, tuple[Path, Figures]] = {}
 
     def measure(self, benchmark: Benchmark, rounds: int) -> Results:
         """Run every contender once per round, so that a slow moment of the machine hits them all."""
@@ -125,11 +146,7 @@ class Workshop:
             for contender in benchmark.contenders:
                 if contender.name in results.unavailable | results.crashed:
                     continue
-                print(
-                    f"\r\x1b[K{benchmark.name} {number + 1}/{rounds} {contender.name}",
-                    end="",
-                    file=sys.stderr,
-                )
+                _say(f"{benchmark.name} {number + 1}/{rounds} {contender.name}")
                 try:
                     figures[contender.name] = self._run(contender)
                 except UnavailableError as reason:
@@ -142,19 +159,22 @@ class Workshop:
 
     def _run(self, contender: Contender) -> Figures:
         python = contender.python()
-        seed = self._seeded(contender, python) if contender.seed is not None else None
+        seed, seeding = self._seeded(contender, python)
         with tempfile.TemporaryDirectory(dir=self._root) as folder:
-            if seed is not None:
+            if seed is not None and not contender.in_place:
                 shutil.copytree(seed, folder, dirs_exist_ok=True)
             flushed()
-            return _child(python, contender.program, {**contender.task, "folder": folder})
+            place = str(seed) if contender.in_place else folder
+            return {**seeding, **_child(python, contender.program, {**contender.task, "folder": place})}
 
-    def _seeded(self, contender: Contender, python: str) -> Path:
+    def _seeded(self, contender: Contender, python: str) -> tuple[Path | None, Figures]:
+        if contender.seed is None:
+            return None, {}
         name = json.dumps([contender.program, contender.seed], sort_keys=True)
         if name not in self._seeds:
             folder = Path(tempfile.mkdtemp(prefix="seed-", dir=self._root))
-            _child(python, contender.program, {**(contender.seed or {}), "folder": str(folder)})
-            self._seeds[name] = folder
+            figures = _child(python, contender.program, {**contender.seed, "folder": str(folder)})
+            self._seeds[name] = (folder, figures)
         return self._seeds[name]
 
 

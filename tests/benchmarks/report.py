@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tests.benchmarks.frame import Budget, Contender, Results
+from tests.benchmarks.frame import KIND, Budget, Contender, Results, figure_of
 
 
 def text(results: Results) -> str:
@@ -29,9 +29,10 @@ def data(results: Results) -> dict[str, Any]:
         "unavailable": results.unavailable,
         "crashed": results.crashed,
         "ratios": {
-            one.name: statistics.median(ratios)
+            f"{one.name}, {kind}" if kind else one.name: statistics.median(ratios)
             for one in results.benchmark.contenders
-            if (ratios := results.ratios(one))
+            for kind in results.kinds(one.name)
+            if (ratios := results.ratios(one, kind))
         },
         "budgets": [_verdict(budget, results) for budget in results.benchmark.budgets],
     }
@@ -44,23 +45,25 @@ def number(value: float) -> str:
 
 def _contender_rows(results: Results) -> Iterable[list[str]]:
     benchmark = results.benchmark
-    figures = list(dict.fromkeys(name for one in results.rounds for some in one.values() for name in some))
+    names = (name for one in results.rounds for some in one.values() for name in some)
+    figures = list(dict.fromkeys(name.rpartition(KIND)[2] for name in names))
     yield ["", *figures, f"ratio of {benchmark.compared}"]
     for contender in benchmark.contenders:
         if reason := (results.unavailable | results.crashed).get(contender.name):
             word = "crashed" if contender.name in results.crashed else "not measured"
             yield [contender.name, f"{word}: {reason}"]
             continue
-        medians = [results.values(contender.name, figure) for figure in figures]
-        yield [
-            contender.name,
-            *(number(statistics.median(one)) if one else "" for one in medians),
-            _ratio(results, contender),
-        ]
+        for kind in ["", *filter(None, results.kinds(contender.name))]:
+            medians = [results.values(contender.name, figure_of(kind, figure)) for figure in figures]
+            yield [
+                f"  {kind}" if kind else contender.name,
+                *(number(statistics.median(one)) if one else "" for one in medians),
+                _ratio(results, contender, kind),
+            ]
 
 
-def _ratio(results: Results, contender: Contender) -> str:
-    ratios = results.ratios(contender)
+def _ratio(results: Results, contender: Contender, kind: str) -> str:
+    ratios = results.ratios(contender, kind)
     return f"{number(statistics.median(ratios))} x {contender.against}" if ratios else ""
 
 
