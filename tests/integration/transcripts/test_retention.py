@@ -94,13 +94,6 @@ async def test_a_sub_agent_goes_along_and_other_children_stand_for_themselves(db
     assert (branch.parent_session_id, branch.relation) == (None, None)
 
 
-async def test_several_are_deleted_and_counted_once(db: SessionDB):
-    for name in "abc":
-        await begin(db, name, days=3)
-    assert await db.delete_sessions(["a", "b", "a", "unknown"]) == 2
-    assert there(db) == {"c"}
-
-
 async def test_the_session_of_a_lane_is_not_deleted(tmp_path: Path, fake_clock: FakeClock):
     async with open_store(tmp_path, clock=fake_clock) as store:
         entry = await store.get_or_create_session(dm("1"))
@@ -152,73 +145,6 @@ async def test_the_search_index_is_told_of_every_message(db: SessionDB):
     changed = rows(db, "SELECT message_id FROM index_changes")
     assert before == 0
     assert {row[0] for row in changed} in (ids, set())  # an index that is quick has taken it in already
-
-
-async def test_pruning_goes_by_the_last_message_and_includes_what_was_abandoned(db: SessionDB):
-    await begin(db, "abandoned", days=100)
-    await begin(db, "ended", days=100)
-    await db.end_session("ended", "done")
-    await begin(db, "old-but-used", days=100)
-    await db.append_message("old-but-used", "user", "again", timestamp=NOW - timedelta(days=2))
-    await begin(db, "young", days=5)
-    report = await db.prune_sessions()
-    assert set(report.session_ids) == {"abandoned", "ended"}
-    assert (report.messages, report.dry_run, report.kept_in_use) == (2, False, ())
-    assert there(db) == {"old-but-used", "young"}
-    assert orphans(db) == {}
-
-
-async def test_what_is_pinned_archived_or_of_another_kind_stays(db: SessionDB):
-    await begin(db, "pinned", days=100)
-    await db.set_session_pinned("pinned")
-    await begin(db, "archived", days=100)
-    await db.set_session_archived("archived")
-    await db.create_session("elsewhere", "irc", started_at=NOW - timedelta(days=100))
-    await begin(db, "branch", days=100, parent_session_id="pinned", relation=Relation.BRANCH)
-    assert (await db.prune_sessions(source="irc", dry_run=True)).session_ids == ("elsewhere",)
-    assert (await db.prune_sessions(relation="branch", dry_run=True)).session_ids == ("branch",)
-    assert (await db.prune_sessions(only_empty=True, dry_run=True)).session_ids == ("elsewhere",)
-    assert set((await db.prune_sessions(include_archived=True, dry_run=True)).session_ids) == {
-        "archived",
-        "branch",
-        "elsewhere",
-    }
-    assert set((await db.prune_sessions()).session_ids) == {"branch", "elsewhere"}
-    assert there(db) == {"pinned", "archived"}
-
-
-async def test_the_past_of_a_conversation_that_goes_on_stays(db: SessionDB):
-    await begin(db, "first", days=300)
-    await begin(db, "second", days=200, parent_session_id="first", relation=Relation.CONTINUATION)
-    await begin(db, "third", days=3, parent_session_id="second", relation=Relation.CONTINUATION)
-    assert (await db.prune_sessions()).session_ids == ()
-    assert (await db.prune_sessions(now=NOW + timedelta(days=100))).session_ids == (
-        "first",
-        "second",
-        "third",
-    )
-    assert orphans(db) == {}
-
-
-async def test_a_pinned_sub_agent_keeps_its_parent(db: SessionDB):
-    await begin(db, "a", days=100)
-    await begin(db, "helper", days=100, parent_session_id="a", relation=Relation.DELEGATE)
-    await db.set_session_pinned("helper")
-    assert (await db.prune_sessions()).session_ids == ()
-    await db.set_session_pinned("helper", pinned=False)
-    assert sorted((await db.prune_sessions()).session_ids) == ["a", "helper"]
-
-
-async def test_the_oldest_go_beyond_a_number_or_a_size(db: SessionDB):
-    for days in range(2, 12):
-        await begin(db, f"s{days:02}", days=days)
-    report = await db.prune_sessions(older_than_days=None, max_count=7)
-    assert report.session_ids == ("s11", "s10", "s09")
-    size = rows(db, "SELECT sum(text_bytes) FROM totals")[0][0]
-    assert isinstance(size, int)
-    report = await db.prune_sessions(older_than_days=None, max_bytes=size // 2)
-    assert report.session_ids == ("s08", "s07", "s06", "s05")
-    assert len(there(db)) == 3
 
 
 async def test_what_is_used_between_choice_and_removal_stays(db: SessionDB, monkeypatch: pytest.MonkeyPatch):

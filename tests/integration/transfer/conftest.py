@@ -1,4 +1,4 @@
-"""Two databases, one to write from and one to read into."""
+"""A database to write from and to read into."""
 
 from __future__ import annotations
 
@@ -15,13 +15,6 @@ from gateway_sessions.testing import FakeClock
 @pytest.fixture
 async def db(tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[SessionDB]:
     path = tmp_path / "one" / "sessions.db"
-    async with SessionDB.open(path, clock=fake_clock, survives_power_cut=False) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def other(tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[SessionDB]:
-    path = tmp_path / "other" / "sessions.db"
     async with SessionDB.open(path, clock=fake_clock, survives_power_cut=False) as opened:
         yield opened
 

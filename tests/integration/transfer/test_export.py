@@ -1,9 +1,7 @@
-"""What an export writes, for whom, and in which file."""
+"""The file that an export writes, and the files that it leaves alone."""
 
 from __future__ import annotations
 
-import asyncio
-import io
 import json
 import sqlite3
 import stat
@@ -11,20 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import (
-    InvalidInputError,
-    Scope,
-    SessionDB,
-    SessionNotFoundError,
-    SessionSource,
-    StorageCorruptError,
-    StorageUnavailableError,
-)
-from gateway_sessions.core.export.members import ESTABLISHED
+from gateway_sessions import InvalidInputError, Scope, SessionDB, StorageCorruptError, StorageUnavailableError
 from gateway_sessions.core.export.reports import TransferProgress
 
 OPERATOR = Scope.operator()
-ALICE = Scope.of(SessionSource(platform="cli", chat_id="alice", user_id="alice"))
 
 
 async def fill(db: SessionDB) -> None:
@@ -42,36 +30,6 @@ def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-async def test_a_session_has_the_established_members_and_its_messages(db: SessionDB):
-    await fill(db)
-    exported = await db.export_session("a1", scope=OPERATOR)
-    assert list(exported)[: len(ESTABLISHED) + 2] == ["id", "format", *ESTABLISHED]
-    assert exported["id"] == "a1"
-    assert exported["model_config"] == {"temperature": 0.5}
-    assert isinstance(exported["started_at"], float)
-    assert [one["content"] for one in exported["messages"]] == ["question 0", "question 1", "question 2"]
-    assert exported["messages"][0].keys() == {"seq", "role", "content", "timestamp"}
-    json.dumps(exported)
-
-
-async def test_nobody_exports_what_they_cannot_see(db: SessionDB):
-    await fill(db)
-    with pytest.raises(SessionNotFoundError):
-        await db.export_session("b1", scope=ALICE)
-    assert [one["id"] async for one in db.export_all(scope=ALICE)] == ["a1", "a2"]
-    with pytest.raises(SessionNotFoundError):
-        await db.write_export(io.BytesIO(), scope=ALICE, session_id="b1", lineage="logical")
-    stream = io.BytesIO()
-    await db.write_export(stream, scope=ALICE)
-    assert b"Bob" not in stream.getvalue()
-
-
-async def test_all_sessions_come_in_the_order_in_which_they_began(db: SessionDB):
-    await fill(db)
-    assert [one["id"] async for one in db.export_all(scope=OPERATOR)] == ["a1", "a2", "b1"]
-    assert [one["id"] async for one in db.export_all(scope=OPERATOR, source="telegram")] == ["b1"]
-
-
 async def test_a_file_has_a_line_for_each_session_and_is_private(db: SessionDB, tmp_path: Path):
     await fill(db)
     path = tmp_path / "all.jsonl"
@@ -83,43 +41,6 @@ async def test_a_file_has_a_line_for_each_session_and_is_private(db: SessionDB, 
     assert seen[-1] == TransferProgress(sessions=3, messages=5, total_sessions=3)
 
 
-async def test_one_session_or_the_line_it_stands_in(db: SessionDB, tmp_path: Path):
-    await fill(db)
-    path = tmp_path / "one.jsonl"
-    await db.write_export(path, scope=OPERATOR, session_id="a2")
-    assert [one["id"] for one in lines(path)] == ["a2"]
-    await db.write_export(path, scope=OPERATOR, session_id="a2", lineage="logical")
-    assert [one["id"] for one in lines(path)] == ["a1", "a2"]
-
-
-async def test_logically_a_compressed_conversation_stands_together(db: SessionDB, tmp_path: Path):
-    await fill(db)
-    path = tmp_path / "all.jsonl"
-    await db.write_export(path, scope=OPERATOR, lineage="logical")
-    assert [one["id"] for one in lines(path)] == ["a1", "a2", "b1"]
-
-
-async def test_hidden_messages_may_be_left_out(db: SessionDB):
-    await fill(db)
-    await db.rewind_session("a1")
-    whole = await db.export_session("a1", scope=OPERATOR)
-    assert whole["messages"][-1]["hidden_because"] == "rewound"
-    assert whole["messages"][-1]["active"] is False
-    shown = await db.export_session("a1", scope=OPERATOR, include_hidden=False)
-    assert [one["seq"] for one in shown["messages"]] == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("form", "beginning"), [("markdown", b"# question 0\n"), ("html", b"<!DOCTYPE html>")]
-)
-async def test_people_get_pages_they_can_read(db: SessionDB, form: str, beginning: bytes):
-    await fill(db)
-    stream = io.BytesIO()
-    report = await db.write_export(stream, scope=OPERATOR, format=form)
-    assert stream.getvalue().startswith(beginning)
-    assert report.bytes == len(stream.getvalue())
-
-
 async def test_large_sessions_are_read_in_small_pages(db: SessionDB, tmp_path: Path):
     await db.create_session("s", "cli")
     await db.append_messages("s", [{"role": "user", "content": "x" * 700_000}] * 12)
@@ -129,20 +50,6 @@ async def test_large_sessions_are_read_in_small_pages(db: SessionDB, tmp_path: P
     )
     assert seen[0] <= 6
     assert len(lines(tmp_path / "s.jsonl")[0]["messages"]) == 12
-
-
-async def test_an_export_shows_one_moment(db: SessionDB, tmp_path: Path):
-    await fill(db)
-    written: list[asyncio.Task[int]] = []
-
-    def write_meanwhile(_: TransferProgress) -> None:
-        if not written:
-            written.append(asyncio.ensure_future(db.append_message("b1", "user", "too late")))
-
-    path = tmp_path / "all.jsonl"
-    await db.write_export(path, scope=OPERATOR, progress=write_meanwhile)
-    await written[0]
-    assert b"too late" not in path.read_bytes()
 
 
 async def test_a_failure_leaves_the_old_file_and_nothing_else(db: SessionDB, tmp_path: Path):
@@ -170,13 +77,6 @@ async def test_an_export_never_takes_the_place_of_the_database(db: SessionDB, en
     with pytest.raises(InvalidInputError, match="the store itself"):
         await db.write_export(db.path.with_name(db.path.name + end), scope=OPERATOR)
     assert (await db.export_session("b1", scope=OPERATOR))["messages"]
-
-
-async def test_options_that_nobody_knows_are_refused(db: SessionDB):
-    with pytest.raises(InvalidInputError, match="jsonl, markdown, html"):
-        await db.write_export(io.BytesIO(), scope=OPERATOR, format="pdf")
-    with pytest.raises(InvalidInputError, match="lineage"):
-        await db.write_export(io.BytesIO(), scope=OPERATOR, lineage="family")  # type: ignore[arg-type]
 
 
 async def test_damage_is_told_and_not_left_out(db: SessionDB, tmp_path: Path):
