@@ -57,7 +57,7 @@ MODULES = {
             SessionDB,
             "`SessionDB` for callers without a loop. Open it with `with BlockingSessionDB.open(path)`.",
             attributes={"path": "Path"},
-            left_out=frozenset({"read", "write", "change", "view", "outdo"}),
+            left_out=frozenset({"read", "write", "change", "view", "outdo", "rewrite_beside"}),
         ),
     ),
     "store": (

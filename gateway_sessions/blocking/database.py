@@ -524,10 +524,18 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """Forget an owner of sessions, in every table and file of the database; a receipt tells of it.
 
         `SessionBusyError` while a turn of theirs runs. Erasing again does no harm. Backups and what is in
-        quarantine are removed, unless they shall be kept: then the receipt lists them. A store that has a
-        sessions.json is asked itself: `SessionStore.erase`.
+        quarantine are removed, unless they shall be kept: then the receipt lists them. One that is cut off
+        is finished by the store when it is opened again, or by `finish_erasures`.
         """
         return self._wait(lambda: self._target.erase(owner, keep_copies=keep_copies))
+
+    def unfinished_erasures(self) -> int:
+        """How many erasures were begun and not finished."""
+        return self._wait(self._target.unfinished_erasures)
+
+    def finish_erasures(self) -> int:
+        """Bring to their end the erasures that were cut off; how many. What was sent since stays."""
+        return self._wait(self._target.finish_erasures)
 
     def export_owner(self, owner: str) -> Iterator[dict[str, Any]]:
         """All that is known of an owner: their lanes, what happened there, and every session."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gateway_sessions.core.erasure import ErasureReceipt, Kept
+from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.keys import Isolation, room_of
 from gateway_sessions.core.scope import Scope
@@ -20,7 +19,7 @@ from gateway_sessions.runtime.opening import Parts
 from gateway_sessions.storage.atomic_file import backup_path
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.methods.erasure import QUARANTINE, remove_all
+from gateway_sessions.storage.methods.erasure import QUARANTINE, Beside
 from gateway_sessions.storage.sessions_json import FILE_NAME
 
 
@@ -50,22 +49,7 @@ class PrivacyMethods(Resource):
         The person is the one who wrote from a source, or an owner as entries and sessions name it.
         `SessionBusyError` while a turn of theirs runs. See `SessionDB.erase` for what happens to copies.
         """
-        receipt = await self.db.erase(await self._person(subject), keep_copies=keep_copies)
-        self._cache.forget_all()
-        if self._parts.snapshot is not None:
-            await self._parts.snapshot.flush()
-        await self._parts.restart.refresh()
-        copies = await in_thread(partial(self._copies, written=self._parts.snapshot is not None))
-        if keep_copies:
-            why = "the caller wanted to keep copies"
-            return replace(receipt, kept=(*receipt.kept, *(Kept(str(one), why) for one in copies)))
-        await in_thread(partial(remove_all, copies))
-        rewritten = (FILE_NAME,) if self._parts.snapshot is not None else ()
-        return replace(
-            receipt,
-            rewritten=(*receipt.rewritten, *rewritten),
-            removed=(*receipt.removed, *map(str, copies)),
-        )
+        return await self.db.erase(await self._person(subject), keep_copies=keep_copies)
 
     async def export_person(self, subject: SessionSource | str) -> AsyncIterator[dict[str, Any]]:
         """All that is known of a person: first their lanes with what happened there, then every session."""
@@ -88,6 +72,16 @@ class PrivacyMethods(Resource):
             problem = "the source names no person; give the owner of the room to forget the room"
             raise InvalidInputError(problem)
         return people[0]
+
+    async def _rewrite_beside(self) -> Beside:
+        """Let no other file of the store name who is not in the database any more, but copies."""
+        self._cache.forget_all()
+        snapshot = self._parts.snapshot
+        if snapshot is not None:
+            await snapshot.flush()
+        await self._parts.restart.refresh()
+        copies = await in_thread(partial(self._copies, written=snapshot is not None))
+        return Beside((FILE_NAME,) if snapshot is not None else (), tuple(copies))
 
     def _copies(self, *, written: bool) -> list[Path]:
         """Files of the home that may hold what the database held; also a sessions.json that nobody writes."""

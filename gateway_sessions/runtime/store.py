@@ -36,6 +36,7 @@ from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Ver
 from gateway_sessions.runtime.control import Control
 from gateway_sessions.runtime.conversations import ConversationMethods
 from gateway_sessions.runtime.entry_cache import EntryCache
+from gateway_sessions.runtime.erasures import Erasures
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
 from gateway_sessions.runtime.hermes_import import HermesMethods
@@ -334,6 +335,10 @@ class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, Privac
             cache=self._cache,
         )
         self._opened = await assembly.run(tasks, cleanup)
+        self.db.rewrite_beside = self._rewrite_beside
+        erasures = Erasures(self.db, self._clock, self._opened.incidents)
+        if await erasures.found():
+            tasks.start_soon(erasures.run)
         self._control = Control(self.home, self._opened.context.db, self._clock, self)
         await self._control.start(tasks, cleanup)
 

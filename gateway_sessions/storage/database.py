@@ -87,6 +87,7 @@ class SessionDB(
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
         self._counted_from = 0
+        self._erasing, self._copying = asyncio.Lock(), asyncio.Lock()
         self._index = SearchIndex(path.with_name(INDEX_FILE), driver, self._clock)
         self._search = Search(driver, self._index)
 
@@ -165,9 +166,10 @@ class SessionDB(
         """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
         self._check_running()
         folder = self.path.parent / BACKUPS
-        copy = await in_thread(partial(back_up, self.path, folder, self._clock.now()))
-        if keep is not None:
-            await in_thread(partial(keep_newest, folder, keep))
+        async with self._copying:
+            copy = await in_thread(partial(back_up, self.path, folder, self._clock.now()))
+            if keep is not None:
+                await in_thread(partial(keep_newest, folder, keep))
         return copy
 
     @property

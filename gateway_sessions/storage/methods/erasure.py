@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +26,7 @@ from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
 from gateway_sessions.storage.verbs import entries, tombstones
 from gateway_sessions.storage.verbs import erasure as verbs
+from gateway_sessions.storage.verbs.erasure import Plan
 
 QUARANTINE: Final = "quarantine"
 MESSAGES: Final = "messages"
@@ -31,35 +35,49 @@ PAUSE_SECONDS: Final = 0.05
 """So often, and so far apart, it is tried to empty a log that somebody reads."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Files of a store that are not the database's."""
+
+    rewritten: tuple[str, ...] = ()
+    copies: tuple[Path, ...] = ()
+    """May hold what the database held."""
+
+
 class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
     """Telling a person what is known of them, and forgetting it."""
+
+    _erasing: asyncio.Lock
+    """Held by the one erasure that is under way."""
+    _copying: asyncio.Lock
+    """Held while a copy is made, and while copies are removed: none may appear that was begun before."""
+    rewrite_beside: Callable[[], Awaitable[Beside]] | None = None
+    """What the store around the database does about its own files, once the rows are gone."""
 
     async def erase(self, owner: str, *, keep_copies: bool = False) -> ErasureReceipt:
         """Forget an owner of sessions, in every table and file of the database; a receipt tells of it.
 
         `SessionBusyError` while a turn of theirs runs. Erasing again does no harm. Backups and what is in
-        quarantine are removed, unless they shall be kept: then the receipt lists them. A store that has a
-        sessions.json is asked itself: `SessionStore.erase`.
+        quarantine are removed, unless they shall be kept: then the receipt lists them. One that is cut off
+        is finished by the store when it is opened again, or by `finish_erasures`.
         """
-        subject, moment = Subject.named(owner), self._clock.now()
-        await self.overwrite_deleted(overwrite=True)
-        try:
-            rows = await self._erase_rows(subject, moment)
-        finally:
-            await self.overwrite_deleted(overwrite=False)
-        kept = [kept_in_rooms(subject)]
-        if not await self._rewritten():
-            name = f"{self.path.name}-wal"
-            kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
-        copies = await in_thread(partial(copies_of, self.path))
-        if keep_copies:
-            kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
-            return _receipt(subject, moment, rows, kept)
-        await in_thread(partial(remove_all, copies))
-        rewritten = [self.path.name]
-        if any(one.parent.name == BACKUPS for one in copies):
-            rewritten.append(str((await self.back_up()).relative_to(self.path.parent)))
-        return _receipt(subject, moment, rows, kept, rewritten=rewritten, removed=copies)
+        subject = Subject.named(owner)
+        async with self._erasing, self._overwriting():
+            moment = self._clock.now()
+            begun = await self.write(partial(verbs.begin, subject, moment, keep_copies=keep_copies))
+            return await self._carry_out(begun.plan, begun.rows)
+
+    async def unfinished_erasures(self) -> int:
+        """How many erasures were begun and not finished."""
+        return len(await self.read(verbs.unfinished))
+
+    async def finish_erasures(self) -> int:
+        """Bring to their end the erasures that were cut off; how many. What was sent since stays."""
+        async with self._erasing, self._overwriting():
+            plans = await self.read(verbs.unfinished)
+            for plan in plans:
+                await self._carry_out(plan, Counter())
+            return len(plans)
 
     async def export_owner(self, owner: str) -> AsyncIterator[dict[str, Any]]:
         """All that is known of an owner: their lanes, what happened there, and every session."""
@@ -102,18 +120,56 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             emptied = await self.empty_log()
         return emptied
 
-    async def _erase_rows(self, subject: Subject, moment: datetime) -> Counter[str]:
-        begun = await self.write(partial(verbs.begin, subject, moment))
-        rows = Counter(begun.rows)
+    @asynccontextmanager
+    async def _overwriting(self) -> AsyncGenerator[None]:
+        await self.overwrite_deleted(overwrite=True)
+        try:
+            yield
+        finally:
+            await self.overwrite_deleted(overwrite=False)
+
+    async def _carry_out(self, plan: Plan, begun: Counter[str]) -> ErasureReceipt:
+        """All steps after the first; each may be done again."""
+        rows = begun
+        if plan.owner is not None:
+            rows = begun + await self._erase_rows(Subject.named(plan.owner), plan)
+        async with self._copying:
+            beside = await self.rewrite_beside() if self.rewrite_beside is not None else Beside()
+            copies = [*await in_thread(partial(copies_of, self.path)), *beside.copies]
+            if not plan.keep_copies:
+                await in_thread(partial(remove_all, copies))
+            await self.write(partial(verbs.forget_name, plan))
+        kept = [kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
+        if not await self._rewritten():
+            name = f"{self.path.name}-wal"
+            kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
+        await self.write(partial(verbs.finish, plan))
+        rewritten = [self.path.name]
+        if plan.keep_copies:
+            kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
+            copies = []
+        elif any(one.parent.name == BACKUPS for one in copies):
+            rewritten.append(str((await self.back_up()).relative_to(self.path.parent)))
+        return ErasureReceipt(
+            owner=plan.owner or "",
+            erased_at=plan.until,
+            rows={table: count for table, count in sorted(rows.items()) if count},
+            rewritten=(*rewritten, *beside.rewritten),
+            removed=tuple(map(str, copies)),
+            kept=tuple(kept),
+        )
+
+    async def _erase_rows(self, subject: Subject, plan: Plan) -> Counter[str]:
+        rows: Counter[str] = Counter()
+        moment = plan.until
         while removed := await self.write(partial(verbs.erase_sessions, subject, moment, self.change_ids)):
             rows += removed
         rows[MESSAGES] += await self.finish_removals()
-        for session_key in begun.lanes:
+        for session_key in plan.lanes:
             rows += await self.write(partial(verbs.erase_lane, session_key, moment))
         rows += await self.write(partial(verbs.scrub, subject))
-        if rows[MESSAGES] or begun.resumed:
+        if rows[MESSAGES] or plan.resumed:
             await self.rebuild_search_index()
-        await self.write(partial(verbs.finish, subject))
         return rows
 
 
@@ -129,22 +185,3 @@ def remove_all(paths: Iterable[Path]) -> None:
     """Take files away for good."""
     for path in paths:
         remove(path)
-
-
-def _receipt(
-    subject: Subject,
-    moment: datetime,
-    rows: Counter[str],
-    kept: Iterable[Kept],
-    *,
-    rewritten: Iterable[str] = (),
-    removed: Iterable[Path] = (),
-) -> ErasureReceipt:
-    return ErasureReceipt(
-        owner=subject.owner,
-        erased_at=moment,
-        rows={table: count for table, count in sorted(rows.items()) if count},
-        rewritten=tuple(rewritten),
-        removed=tuple(map(str, removed)),
-        kept=tuple(kept),
-    )

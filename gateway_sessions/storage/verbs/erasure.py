@@ -2,7 +2,8 @@
 
 First, in one piece: their lanes lose their sessions and a tombstone is set, so that nothing they sent before
 comes in any more. Then everything that began until then goes, in pieces that nobody waits long behind. A note
-in `meta` remembers their lanes until that is done, for the next one to go on should this one be cut off.
+in `meta` remembers what is to be done until all files are as they should be, for the next owner of the store
+to go on should this one be cut off. It names nobody any more once no row and no copy does.
 """
 
 from __future__ import annotations
@@ -23,28 +24,45 @@ from gateway_sessions.storage.verbs import meta
 from gateway_sessions.storage.verbs.entries import archive, load, put, remove
 from gateway_sessions.storage.verbs.retention import group_of
 from gateway_sessions.storage.verbs.retention import remove as remove_session
+from gateway_sessions.storage.verbs.tombstones import ERASING
 
 PAGE: Final = 5
 """Sessions removed in one go."""
 SCRUBBED: Final = "scrubbed"
-ERASING: Final = "erasing:"
+_BEHIND: Final = "erasing;"
 ERASED: Final = "erased"
 """Why sessions end that are about to be removed."""
 _OF_THE_PERSON: Final = ("user_id", "user_id_alt", "user_name")
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What the first step found."""
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be done to forget somebody; as a note, it outlives the process that began."""
 
+    tombstone: str
+    erased_at: int
+    keep_copies: bool
+    owner: str | None = None
+    """None once no row is left that tells of them."""
     lanes: tuple[str, ...] = ()
     """The lanes that were theirs."""
     resumed: bool = False
     """Whether an earlier erasure of them was cut off."""
+
+    @property
+    def until(self) -> datetime:
+        """What began later stays."""
+        return from_micros(self.erased_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What the first step found and did."""
+
+    plan: Plan
     rows: Counter[str] = field(default_factory=Counter[str])
 
 
-def begin(subject: Subject, erased_at: datetime) -> Verb[Begun]:
+def begin(subject: Subject, erased_at: datetime, *, keep_copies: bool) -> Verb[Begun]:
     """Take their lanes from them and refuse what they sent before; `SessionBusyError` while a turn runs."""
     secret = bytes((yield from meta.get("install_secret")))
     current = yield Statement("lanes_of_owner", (subject.owner,))
@@ -60,17 +78,34 @@ def begin(subject: Subject, erased_at: datetime) -> Verb[Begun]:
             yield from remove(entry)
             ended = (to_micros(erased_at), ERASED, archive(entry), entry.session_id)
             yield Statement("end_session", ended)
-    unfinished = yield from meta.get(f"{ERASING}{tombstone}")
-    known: list[str] = msgspec.json.decode(unfinished) if unfinished is not None else []
-    lanes = sorted({row[0] for row in current} | {row[0] for row in earlier} | set(known))
-    yield from meta.remember(f"{ERASING}{tombstone}", msgspec.json.encode(lanes).decode())
-    return Begun(tuple(lanes), unfinished is not None, Counter(entries=len(current)))
+    noted = yield from meta.get(f"{ERASING}{tombstone}")
+    known = _read_plan(noted).lanes if noted is not None else ()
+    plan = Plan(
+        tombstone=tombstone,
+        erased_at=to_micros(erased_at),
+        keep_copies=keep_copies,
+        owner=subject.owner,
+        lanes=tuple(sorted({row[0] for row in current} | {row[0] for row in earlier} | set(known))),
+        resumed=noted is not None,
+    )
+    yield from _note(plan)
+    return Begun(plan, Counter(entries=len(current)))
 
 
-def finish(subject: Subject) -> Verb[None]:
-    """No row is left to remove."""
-    secret = bytes((yield from meta.get("install_secret")))
-    yield Statement("forget_meta", (f"{ERASING}{tombstone_of(secret, subject.owner)}",))
+def forget_name(plan: Plan) -> Verb[None]:
+    """No row is left to remove: the note need not name them any more."""
+    yield from _note(msgspec.structs.replace(plan, owner=None, lanes=()))
+
+
+def finish(plan: Plan) -> Verb[None]:
+    """Nothing is left to do."""
+    yield Statement("forget_meta", (f"{ERASING}{plan.tombstone}",))
+
+
+def unfinished() -> Verb[list[Plan]]:
+    """The erasures that were begun and not finished."""
+    rows = yield Statement("unfinished_erasures", (ERASING, _BEHIND))
+    return [msgspec.structs.replace(_read_plan(row[0]), resumed=True) for row in rows]
 
 
 def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Verb[Counter[str]]:
@@ -148,6 +183,14 @@ def _taken_from_its_lane(session_id: str) -> Verb[Counter[str]]:
         raise SessionBusyError(entry.session_key, session_id)
     yield from remove(entry)
     return Counter(entries=1)
+
+
+def _note(plan: Plan) -> Verb[None]:
+    yield from meta.remember(f"{ERASING}{plan.tombstone}", msgspec.json.encode(plan).decode())
+
+
+def _read_plan(text: str) -> Plan:
+    return msgspec.json.decode(text, type=Plan)
 
 
 def _is_of(origin: Any, subject: Subject) -> bool:

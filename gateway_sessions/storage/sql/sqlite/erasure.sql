@@ -58,3 +58,7 @@ UPDATE sessions SET user_id = NULL WHERE owner <> ? AND source = ? AND user_id =
 -- All that happened on a lane.
 SELECT at, session_id, event, from_state, to_state, reason, actor FROM transitions
 WHERE session_key = ? ORDER BY change_id
+
+-- name: unfinished_erasures
+-- What was noted of erasures that have not come to their end.
+SELECT value FROM meta WHERE name > ? AND name < ? ORDER BY name

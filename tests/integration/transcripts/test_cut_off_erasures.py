@@ -1,0 +1,138 @@
+"""An erasure that is cut off anywhere is brought to its end when the store is opened again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import SessionDB
+from gateway_sessions.storage import database
+from gateway_sessions.storage.methods import erasure
+from gateway_sessions.testing import FakeClock
+from tests.integration.transcripts.test_erasure import WORD, dm, opened, talk, traces
+
+PERSON = "main:telegram:user:4242424242"
+STEPS = ("_erase_rows", "back_up", "_rewritten", "vacuum", "finish_removals", "rebuild_search_index")
+
+CHILD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from gateway_sessions import SessionDB
+from gateway_sessions.testing import FakeClock
+from tests.integration.transcripts.test_erasure import dm, opened, plant
+
+async def main(home, step):
+    clock = FakeClock()
+    async with opened(home, clock) as store:
+        await plant(store)
+        async def die(*args, **kwargs):
+            os.kill(os.getpid(), signal.SIGKILL)
+        setattr(SessionDB, step, die)
+        await store.erase(dm())
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+
+async def wait_until_finished(db: SessionDB) -> None:
+    while await db.unfinished_erasures():  # noqa: ASYNC110 -- another task finishes them
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_killed_erasure_is_finished_by_the_next_owner(
+    tmp_path: Path, fake_clock: FakeClock, step: str
+):
+    home = tmp_path / "home"
+    command = [sys.executable, "-c", CHILD, str(home), step]
+    ended = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    fake_clock.step(seconds=5)
+    async with opened(home, fake_clock) as store:
+        cut_off = [one.action for one in store.incidents]
+        assert ("erasure_cut_off" in cut_off) == (step != "back_up")
+        await wait_until_finished(store.db)
+        assert await asyncio.to_thread(traces, home) == {}
+        assert await store.was_erased(dm(), fake_clock.now()) is False
+    async with opened(home, fake_clock) as store:
+        assert [one.action for one in store.incidents] == []
+
+
+async def test_who_came_back_since_keeps_what_they_said(
+    tmp_path: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+):
+    home = tmp_path / "home"
+
+    async def cut_off(_db: SessionDB) -> bool:
+        raise ConnectionAbortedError
+
+    async with opened(home, fake_clock) as store:
+        await talk(store, dm(), "before")
+        with monkeypatch.context() as patch:
+            patch.setattr(SessionDB, "_rewritten", cut_off)
+            with pytest.raises(ConnectionAbortedError):
+                await store.erase(dm())
+        fake_clock.step(seconds=1)
+        back = await talk(store, dm(), "here I am again")
+        assert await store.db.finish_erasures() == 1
+        assert await store.db.finish_erasures() == 0
+        assert await store.db.message_count(back) == 2
+        assert (await store.get_or_create_session(dm())).session_id == back
+
+
+async def test_a_copy_that_is_being_made_does_not_outlive_an_erasure(
+    tmp_path: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+):
+    home, plain = tmp_path / "home", database.back_up
+    copied, go_on = threading.Event(), threading.Event()
+
+    def slowly(path: Path, folder: Path, taken_at: object) -> Path:
+        copy = plain(path, folder, taken_at)  # type: ignore[arg-type]
+        if not copied.is_set():
+            copied.set()
+            go_on.wait(10)
+            copy.write_bytes(WORD.encode())
+        return copy
+
+    async with opened(home, fake_clock) as store:
+        await talk(store, dm(), WORD)
+        monkeypatch.setattr(database, "back_up", slowly)
+        copying = asyncio.create_task(store.db.back_up())
+        await asyncio.to_thread(copied.wait, 10)
+        erasing = asyncio.create_task(store.erase(dm()))
+        while (await store.db.erased_at(PERSON)) is None:  # noqa: ASYNC110 -- it stands at its second step
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        go_on.set()
+        await asyncio.gather(copying, erasing)
+    assert await asyncio.to_thread(traces, home) == {}
+
+
+async def test_leftovers_of_copies_and_repairs_go_as_well(tmp_path: Path, fake_clock: FakeClock):
+    home = tmp_path / "home"
+    left = ["backups/sessions-20250101T000000Z.tmp", "sessions.db.rebuilt", "sessions.db.rebuilding"]
+    async with opened(home, fake_clock) as store:
+        await talk(store, dm(), "hello")
+        (home / "backups").mkdir()
+        for one in left:
+            (home / one).write_text(WORD)
+        receipt = await store.erase(dm())
+        assert set(left) <= {str(Path(one).relative_to(home)) for one in receipt.removed}
+    assert await asyncio.to_thread(traces, home) == {}
+
+
+def test_what_is_a_copy_is_found_by_name(tmp_path: Path):
+    names = ("sessions.db.v1.bak", "sessions.db.rebuilt-journal", "backups/x", "quarantine/a/b")
+    for one in (*names, "sessions.db", "sessions.db-wal", "config.yaml"):
+        (tmp_path / one).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / one).touch()
+    found = erasure.copies_of(tmp_path / "sessions.db")
+    assert {os.fspath(one.relative_to(tmp_path)) for one in found} == set(names)
