@@ -48,17 +48,28 @@ class DatabaseMachine(RuleBasedStateMachine):
         self.touched: set[str] = set()
         """Sessions to be compared after this step."""
 
-    @initialize()
+    @initialize(said=SAID)
+    def settle_in(self, said: list[Said]) -> None:
+        self.open()
+        for owner, text in (("alice", "docker builds"), ("bob", "größe 部署")):
+            self.begin(owner)
+            first = [Said("user", text, platform_id=f"p{next(self.numbers)}"), *said]
+            self.append(max(self.model.talks), first)
+
     def open(self) -> None:
         self.db = self.open_db()
         self.run(self.db.__aenter__())
 
     def teardown(self) -> None:
         self.touched = set(self.model.talks)
-        self.every_touched_session_is_what_the_model_says()
-        self.run(self.db.__aexit__(None, None, None))
-        self.runner.close()
-        shutil.rmtree(self.home)
+        try:
+            self.every_touched_session_is_what_the_model_says()
+            for owner, word in itertools.product(("alice", "bob"), ("docker", "build*", "部署")):
+                self.search(owner, (word, None), word.rstrip("*"))
+        finally:
+            self.run(self.db.__aexit__(None, None, None))
+            self.runner.close()
+            shutil.rmtree(self.home)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(work)
@@ -85,23 +96,22 @@ class DatabaseMachine(RuleBasedStateMachine):
         self.open()
         self.touched = set(self.model.talks)
 
-    @precondition(lambda self: self.model.talks)
     @rule(data=st.data(), said=SAID, named=st.booleans())
     def say(self, data: st.DataObject, said: list[Said], *, named: bool) -> None:
-        session_id, talk = self.one(data)
-        if named:
-            said[0] = Said("user", "docker", platform_id=f"p{next(self.numbers)}")
-        self.run(self.db.append_messages(session_id, [one.mapping for one in said]))
-        talk.said += said
+        session_id, _ = self.one(data)
+        first = [Said("user", "docker", platform_id=f"p{next(self.numbers)}")] if named else []
+        self.append(session_id, first + said)
 
-    @precondition(lambda self: self.model.talks)
+    def append(self, session_id: str, said: list[Said]) -> None:
+        self.run(self.db.append_messages(session_id, [one.mapping for one in said]))
+        self.model.talks[session_id].said += said
+
     @rule(data=st.data(), turns=st.integers(1, 3))
     def rewind(self, data: st.DataObject, turns: int) -> None:
         session_id, talk = self.one(data)
         done = self.run(self.db.rewind_session(session_id, turns))
         assert (done and done.rewound_count) == talk.rewind(turns)
 
-    @precondition(lambda self: self.model.talks)
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
         session_id, talk = self.one(data)
@@ -112,13 +122,17 @@ class DatabaseMachine(RuleBasedStateMachine):
         else:
             assert self.run(self.db.restore_rewound(session_id)) == expected
 
-    @precondition(lambda self: self.model.talks)
+    @rule(data=st.data())
+    def rewind_and_restore(self, data: st.DataObject) -> None:
+        self.rewind(data, 1)
+        self.restore(data)
+
     @rule(data=st.data(), text=st.none() | TEXTS)
     def change_on_its_platform(self, data: st.DataObject, text: str | None) -> None:
         session_id, talk = self.one(data)
+        assert not self.run(self.db.retract_message(session_id, "p"))
         names = [one.platform_id for one in talk.said if one.platform_id]
         if not names:
-            assert not self.run(self.db.retract_message(session_id, "p"))
             return
         name = data.draw(st.sampled_from(names))
         if text is None:
@@ -126,7 +140,6 @@ class DatabaseMachine(RuleBasedStateMachine):
         else:
             assert self.run(self.db.edit_message(session_id, name, text)) is talk.edit(name, text)
 
-    @precondition(lambda self: self.model.talks)
     @rule(data=st.data())
     def end_or_reopen(self, data: st.DataObject) -> None:
         session_id, talk = self.one(data)
@@ -138,7 +151,6 @@ class DatabaseMachine(RuleBasedStateMachine):
             assert self.run(self.db.reopen_session(session_id))
             talk.end_reason = None
 
-    @precondition(lambda self: self.model.talks)
     @rule(data=st.data())
     def split(self, data: st.DataObject) -> None:
         session_id, _ = self.one(data)
@@ -151,7 +163,6 @@ class DatabaseMachine(RuleBasedStateMachine):
             assert self.run(self.db.split_session(session_id, new, [SUMMARY.mapping])) == expected
             self.touched = set(self.model.talks)
 
-    @precondition(lambda self: self.model.talks)
     @rule(data=st.data())
     def branch(self, data: st.DataObject) -> None:
         session_id, _ = self.one(data)
@@ -160,14 +171,12 @@ class DatabaseMachine(RuleBasedStateMachine):
         self.model.branch(session_id, new)
         self.touched.add(new)
 
-    @precondition(lambda self: self.model.talks)
     @rule(data=st.data(), cleared=st.booleans())
     def name(self, data: st.DataObject, *, cleared: bool) -> None:
         session_id, talk = self.one(data)
         talk.title = None if cleared else f"T{next(self.numbers)}"
         assert self.run(self.db.set_session_title(session_id, talk.title))
 
-    @precondition(lambda self: self.model.talks)
     @rule(data=st.data(), tokens=st.integers(0, 9), again=st.booleans())
     def use(self, data: st.DataObject, tokens: int, *, again: bool) -> None:
         session_id, talk = self.one(data)
