@@ -168,8 +168,8 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         for session_key in plan.lanes:
             rows += await self.write(partial(verbs.erase_lane, session_key, moment))
         rows += await self.write(partial(verbs.scrub, subject))
-        if rows[MESSAGES] or plan.resumed:
-            await self.rebuild_search_index()
+        # Even if no message was left: an index keeps words of what was deleted until it is made anew.
+        await self.rebuild_search_index()
         return rows
 
 

@@ -45,8 +45,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """None once no row is left that tells of them."""
     lanes: tuple[str, ...] = ()
     """The lanes that were theirs."""
-    resumed: bool = False
-    """Whether an earlier erasure of them was cut off."""
 
     @property
     def until(self) -> datetime:
@@ -86,7 +84,6 @@ def begin(subject: Subject, erased_at: datetime, *, keep_copies: bool) -> Verb[B
         keep_copies=keep_copies,
         owner=subject.owner,
         lanes=tuple(sorted({row[0] for row in current} | {row[0] for row in earlier} | set(known))),
-        resumed=noted is not None,
     )
     yield from _note(plan)
     return Begun(plan, Counter(entries=len(current)))
@@ -105,7 +102,7 @@ def finish(plan: Plan) -> Verb[None]:
 def unfinished() -> Verb[list[Plan]]:
     """The erasures that were begun and not finished."""
     rows = yield Statement("unfinished_erasures", (ERASING, _BEHIND))
-    return [msgspec.structs.replace(_read_plan(row[0]), resumed=True) for row in rows]
+    return [_read_plan(row[0]) for row in rows]
 
 
 def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Verb[Counter[str]]:

@@ -129,6 +129,20 @@ async def test_leftovers_of_copies_and_repairs_go_as_well(tmp_path: Path, fake_c
     assert await asyncio.to_thread(traces, home) == {}
 
 
+async def test_words_of_what_was_deleted_before_are_not_left_in_the_search_index(
+    tmp_path: Path, fake_clock: FakeClock
+):
+    home = tmp_path / "home"
+    async with opened(home, fake_clock) as store:
+        await store.db.create_session("gone", "telegram", user_id="4242424242")
+        await store.db.append_message("gone", "user", f"my {WORD}")
+        await store.db.catch_up_search_index()
+        await store.db.delete_session("gone")
+        await store.db.catch_up_search_index()
+        await store.erase(dm())
+        assert await asyncio.to_thread(traces, home) == {}
+
+
 def test_what_is_a_copy_is_found_by_name(tmp_path: Path):
     names = ("sessions.db.v1.bak", "sessions.db.rebuilt-journal", "backups/x", "quarantine/a/b")
     for one in (*names, "sessions.db", "sessions.db-wal", "config.yaml"):
