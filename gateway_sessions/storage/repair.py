@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.search_documents import Position
 from gateway_sessions.errors import ForeignDatabaseError, StorageError, StorageUnavailableError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.atomic_file import set_aside
@@ -24,8 +25,11 @@ from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepa
 from gateway_sessions.storage.drivers.sqlite_worker import drive
 from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.index import INDEX_FILE, SAMPLES
 from gateway_sessions.storage.queries import load_migrations, load_queries
-from gateway_sessions.storage.verbs import consistency
+from gateway_sessions.storage.search_index.file import Fault, IndexFile, UnusableIndexError
+from gateway_sessions.storage.search_index.places import remove_index
+from gateway_sessions.storage.verbs import consistency, searching
 
 DATABASE: Final = "sessions.db"
 QUARANTINE: Final = "quarantine"
@@ -33,6 +37,8 @@ REBUILT: Final = f"{DATABASE}{REBUILT_SUFFIX}"
 """Whole and durable as soon as it has this name; it waits to take the place of the damaged database."""
 UNFINISHED: Final = "sessions.db.rebuilding"
 MOST_PROBLEMS: Final = 20
+LOOKS: Final = 2
+"""At an index that may be filled meanwhile."""
 _ENGINE: Final = "sqlite"
 
 
@@ -86,10 +92,30 @@ def _check(database: Path) -> CheckReport:
         return CheckReport(found=tuple(problems), damaged=True)
     try:
         with closing(read_only(database)) as connection:
-            found = drive(connection, load_queries(_ENGINE), consistency.findings())
+            found = list(map(str, drive(connection, load_queries(_ENGINE), consistency.findings())))
+            problem = _index_problem(database.with_name(INDEX_FILE), connection)
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
-    return CheckReport(found=tuple(map(str, found)))
+    return CheckReport(found=(*found, f"search index: {problem}") if problem is not None else tuple(found))
+
+
+def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
+    """Why the search index cannot be used. One that is not there is made anew by itself."""
+    if not path.exists():
+        return None
+    queries = load_queries(_ENGINE)
+    index, problem = IndexFile(path, read_only=True), None
+    try:
+        for _ in range(LOOKS):
+            index.connect(drive(truth, queries, searching.identity()), Position())
+            samples = drive(truth, queries, searching.samples(index.position.watermark, SAMPLES))
+            problem = index.check(samples)
+            index.close()
+            if problem is None:
+                break
+    except UnusableIndexError as error:
+        return None if error.fault is Fault.GONE else str(error)
+    return problem
 
 
 def _repair(home: Path, stamp: str) -> RepairReport:
@@ -97,18 +123,21 @@ def _repair(home: Path, stamp: str) -> RepairReport:
     if rebuilt.exists():
         kept = _swap(home, stamp)
         rest = _mend_content(database)
-        done = ("a repair that was cut off has been finished", *rest.done)
+        done = ("a repair that was cut off has been finished", *rest.done, *_without_index(home))
         return RepairReport(found=rest.found, done=done, lost=rest.lost, quarantine=kept)
     report = _check(database)
     if not report.damaged:
-        return _mend_content(database) if report.found else RepairReport()
+        if not report.found:
+            return RepairReport()
+        mended = _mend_content(database)
+        return replace(mended, found=report.found, done=(*mended.done, *_without_index(home)))
     backup = next((one for one in backups_in(home / BACKUPS) if problem_of(one) is None), None)
     tables = _rebuild(home, backup)
     kept = _swap(home, stamp)
     rest = _mend_content(database)
     return RepairReport(
         found=(*report.found, *rest.found),
-        done=(*_told(tables, backup), *rest.done),
+        done=(*_told(tables, backup), *rest.done, *_without_index(home)),
         lost=(*_losses(tables), *rest.lost),
         quarantine=kept,
     )
@@ -172,6 +201,15 @@ def _mend_content(database: Path) -> RepairReport:
         done=tuple(f"mended: {one}" for one in wrong if one.what not in remaining),
         lost=tuple(map(str, left)),
     )
+
+
+def _without_index(home: Path) -> tuple[str, ...]:
+    """What the search index knows is not what the database says now; it can be lost."""
+    index = home / INDEX_FILE
+    if not index.exists():
+        return ()
+    remove_index(index)
+    return ("search index: removed, it is made anew when the store is opened",)
 
 
 def _told(tables: list[RebuiltTable], backup: Path | None) -> list[str]:

@@ -127,8 +127,9 @@ class IndexFile:
     def check(self, samples: Sequence[IndexedMessage]) -> str | None:
         """What is wrong with the index; *samples* are messages that it must find."""
         try:
-            with self._filling, _damage_seen():
-                self._writing().execute(self._sql("check_structure"))
+            if not self._read_only:
+                with self._filling, _damage_seen():
+                    self._writing().execute(self._sql("check_structure"))
             problem = self._read(_page_problem)
             missing = [one.message_id for one in samples if not self._finds(one)]
         except UnusableIndexError as error:

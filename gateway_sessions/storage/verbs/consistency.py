@@ -44,6 +44,9 @@ def findings() -> Verb[list[Finding]]:
         rows = yield Statement(name)
         if rows:
             found.append(Finding(what, len(rows), str(rows[0][0])))
+    circles = yield from _oldest_of_circles()
+    if circles:
+        found.append(Finding("conversations that come from themselves", len(circles), circles[0]))
     return found
 
 
@@ -58,9 +61,30 @@ def mend() -> Verb[list[Finding]]:
     for session_id, *_ in (yield Statement("wrong_totals")):
         size = yield Statement("bytes_of_messages", (session_id,))
         yield Statement("recount_totals", (size[0][0], session_id))
+    yield from _change("cut_from_parent", [(one,) for one in (yield from _oldest_of_circles())])
     yield from _change("restore_clock", (yield Statement("entries_without_clock")))
     yield from _change("delete_clock", (yield Statement("clocks_without_entry")))
     return wrong
+
+
+def _oldest_of_circles() -> Verb[list[str]]:
+    """Of sessions that come from each other in a circle, the one that began first: there it is cut."""
+    rows = yield Statement("sessions_with_parent")
+    parents: dict[str, str] = {row[0]: row[1] for row in rows}
+    age = {session_id: number for number, session_id in enumerate(parents)}
+    oldest: list[str] = []
+    done: set[str] = set()
+    for session_id in parents:
+        path: dict[str, None] = {}
+        current: str | None = session_id
+        while current is not None and current not in done and current not in path:
+            path[current] = None
+            current = parents.get(current)
+        if current is not None and current in path:
+            way = list(path)
+            oldest.append(min(way[way.index(current) :], key=age.__getitem__))
+        done.update(path)
+    return oldest
 
 
 def _change(name: str, rows: Rows) -> Verb[None]:

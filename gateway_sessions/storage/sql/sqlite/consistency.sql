@@ -52,6 +52,14 @@ SELECT messages.session_id, last_seq - count(*) FROM messages
 JOIN totals ON totals.session_id = messages.session_id
 GROUP BY messages.session_id, last_seq HAVING last_seq > count(*)
 
+-- name: sessions_with_parent
+-- Which session comes from which, the oldest first.
+SELECT session_id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL ORDER BY started_at, session_id
+
+-- name: cut_from_parent
+-- The session is where its conversation begins.
+UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE session_id = ?
+
 -- name: entries_without_clock
 -- Entries of which nobody knows when they were used.
 SELECT entry_id, coalesce((SELECT last_active FROM totals WHERE totals.session_id = entries.session_id), 0)
