@@ -108,10 +108,12 @@ class ExpiryWatcher:
         book = f"{self._context.policies.fingerprint} {self._context.freshness}"
         if await self._context.db.read(partial(meta.get, BOOK_FINGERPRINT)) == book:
             return 0
-        rescheduled, after = 0, ""
-        while page := await self._context.db.read(partial(upkeep.key_page, after)):
-            rescheduled += await self._context.apply(Actor.WATCHER, _rescheduling(page))
-            after = page[-1].session_key
+        rescheduled = 0
+        after: str | None = ""
+        while after is not None:
+            page = partial(upkeep.reschedule_page, after=after)
+            some, after = await self._context.apply(Actor.WATCHER, page)
+            rescheduled += some
         await self._context.db.write(partial(meta.remember, BOOK_FINGERPRINT, book))
         return rescheduled
 

@@ -61,7 +61,7 @@ def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReaso
 
 
 def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
-    """Store when each policy has to be looked at next; an entry written meanwhile has done so itself."""
+    """Store when each policy has to be looked at next; one that is written meanwhile is left out."""
     rows: list[tuple[object, ...]] = []
     for entry in entries:
         due = change.scheduled(entry)
@@ -70,6 +70,16 @@ def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
             rows.append((due_at, due.policy_fingerprint, entry.entry_id, entry.version))
     yield Statement("reschedule_entry", many=rows)
     return len(rows)
+
+
+def reschedule_page(change: Change, after: str) -> Verb[tuple[int, str | None]]:
+    """Do so for a page of all entries, as they are now; also the key to go on behind, or None at the end.
+
+    Read in the same transaction: what knows no policies, such as the counting of use, may write any entry.
+    """
+    page = yield from key_page(after)
+    rescheduled = yield from reschedule(change, page)
+    return rescheduled, page[-1].session_key if len(page) == PAGE else None
 
 
 def key_page(after: str, limit: int = PAGE) -> Verb[list[SessionEntry]]:
