@@ -1,4 +1,4 @@
-"""Finishing what an erasure has left undone that was cut off: somebody was promised that it will be."""
+"""Finishing erasures and removals that were cut off: somebody was promised that they will be."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gateway_sessions.errors import SessionBusyError, SnapshotError, StorageErro
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.verbs import retention
 
 logger = logging.getLogger(__name__)
 
@@ -16,7 +17,7 @@ RETRY_SECONDS: Final = 60.0
 
 
 class Erasures:
-    """The erasures of an earlier process."""
+    """What an earlier process has left undone."""
 
     def __init__(self, db: SessionDB, clock: Clock, incidents: Incidents) -> None:
         self._db = db
@@ -24,17 +25,18 @@ class Erasures:
         self._incidents = incidents
 
     async def found(self) -> bool:
-        """Whether there are any; they are reported."""
+        """Whether there is anything; erasures are reported."""
         count = await self._db.unfinished_erasures()
         if count:
             detail = f"{count} erasures were cut off; they are finished in the background"
             self._incidents.report("erasure_cut_off", detail)
-        return count > 0
+        return count > 0 or bool(await self._db.read(retention.leftovers))
 
     async def run(self) -> None:
-        """Finish them; what stands in the way is waited for."""
+        """Finish it; what stands in the way is waited for."""
         while True:
             try:
+                await self._db.finish_removals()
                 finished = await self._db.finish_erasures()
             except StoreStoppedError:
                 return

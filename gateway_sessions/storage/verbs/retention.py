@@ -145,10 +145,18 @@ def leftovers() -> Verb[list[str]]:
 
 def remove_leftover(session_id: str, ids: Iterator[int]) -> Verb[int]:
     """Remove some messages of a session that is gone; how many. Fewer than `PIECE` were the last."""
+    if (yield from meta.get(f"{LEFT_OVER}{session_id}")) is None:
+        return 0  # somebody else has, and by now there may be a new session of that name
     removed = yield from _remove_messages(session_id, ids)
     if removed < PIECE:
         yield Statement("forget_meta", (f"{LEFT_OVER}{session_id}",))
     return removed
+
+
+def make_way(session_id: str, ids: Iterator[int]) -> Verb[None]:
+    """A session of that name is about to begin: all that is left of an earlier one goes first."""
+    while (yield from remove_leftover(session_id, ids)):
+        pass
 
 
 def _remove_messages(session_id: str, ids: Iterator[int]) -> Verb[int]:

@@ -26,6 +26,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.index_notes import note_lane
+from gateway_sessions.storage.verbs.retention import make_way
 
 UNKNOWN_SOURCE: Final = "unknown"
 TOOL_SOURCE: Final = "tool"
@@ -111,6 +112,7 @@ def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
     if not new.is_new:
         yield from tombstones.refuse_earlier(new.session_id, owner, started)
     who = (new.session_id, key, owner, source, user)
+    yield from make_way(new.session_id, ids)
     yield Statement("add_session_row", (*who, parent, relation, started, *settings))
     yield Statement("add_totals", (new.session_id, started))
     return new.session_id

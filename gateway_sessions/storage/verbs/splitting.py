@@ -23,6 +23,7 @@ from gateway_sessions.storage.verbs import messages as transcript
 from gateway_sessions.storage.verbs import titles, tombstones
 from gateway_sessions.storage.verbs.entries import archive, load_by_session, put
 from gateway_sessions.storage.verbs.messages import Page
+from gateway_sessions.storage.verbs.retention import make_way
 from gateway_sessions.storage.verbs.succession import Actor, LaneEvent
 
 
@@ -106,6 +107,7 @@ def _descend(descent: Descent, relation: Relation, parent: Row) -> Verb[None]:
     called: tuple[str | None, str | None] = (None, None)
     if title is not None:
         called = (yield from titles.next_free(owner, title)), str(TitledBy.LINEAGE)
+    yield from make_way(new_id, descent.ids)
     answered = (descent.model, descent.system_prompt)
     yield Statement("add_descendant", (new_id, str(relation), micros, *called, *answered, descent.session_id))
     yield Statement("add_totals_of_descendant", (new_id, micros, descent.session_id))

@@ -14,6 +14,7 @@ from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.titles import base_title, lineage_range, next_title
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
+from gateway_sessions.storage.verbs.retention import make_way
 from gateway_sessions.storage.verbs.session_rows_in import (
     COLUMNS,
     Columns,
@@ -235,6 +236,7 @@ def _free_relation(relation: str | None, parent: str, run: Run) -> Verb[str | No
 
 
 def _write(one: Encoded, ids: Iterator[int]) -> Verb[None]:
+    yield from make_way(one.session_id, ids)
     yield Statement("take_in_session", tuple(one.columns[name] for name in COLUMNS))
     yield Statement("take_in_totals", one.totals)
     numbers = {row[0]: next(ids) for row in one.messages}

@@ -4,9 +4,11 @@ SELECT session_id, session_key, owner, coalesce(platform, 'unknown'), updated_at
 JOIN clocks USING (entry_id) WHERE session_id NOT IN (SELECT session_id FROM sessions)
 
 -- name: messages_without_session
--- Sessions that only their messages tell of.
+-- Sessions that only their messages tell of, and that are not just being removed.
 SELECT session_id, NULL, 'main:unknown:local', 'unknown', min(sent_at) FROM messages
-WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id
+WHERE session_id NOT IN (SELECT session_id FROM sessions)
+    AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'left_over:' || messages.session_id)
+GROUP BY session_id
 
 -- name: usage_without_session
 -- Sessions that only their bills tell of.
