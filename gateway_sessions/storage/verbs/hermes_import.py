@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.session_rows_in import columns_of, note_in
 
 
@@ -31,11 +33,13 @@ class LaneState:
 
     session_id: str | None
     holder: str | None
+    erased: bool = False
+    """Whether its owner was erased since it began."""
 
     @property
     def free(self) -> bool:
         """Whether the lane can have the session."""
-        return self.session_id is None and self.holder is None
+        return self.session_id is None and self.holder is None and not self.erased
 
 
 def known(session_ids: Sequence[str], member: str) -> Verb[dict[str, Known]]:
@@ -62,5 +66,7 @@ def lane_states(entries: Sequence[SessionEntry]) -> Verb[list[LaneState]]:
     for entry in entries:
         here = yield Statement("entry_by_key", (entry.session_key,))
         holder = yield Statement("lane_of_session", (entry.session_id,))
-        states.append(LaneState(here[0][2] if here else None, holder[0][0] if holder else None))
+        erased = yield from tombstones.erased_since(entry.owner, to_micros(entry.created_at))
+        there = here[0][2] if here else None
+        states.append(LaneState(there, holder[0][0] if holder else None, erased is not None))
     return states

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.entries import put
 from gateway_sessions.storage.verbs.meta import remember
 from gateway_sessions.storage.verbs.session_rows import add_row
@@ -16,9 +18,14 @@ IMPORTED = "index_imported"
 
 
 def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
-    """Write those entries whose lane and session are not known yet; how many that were."""
+    """Write those entries whose lane and session are not known yet; how many that were.
+
+    Not those that began before their owner was erased.
+    """
     written = 0
     for entry in entries:
+        if (yield from tombstones.erased_since(entry.owner, to_micros(entry.created_at))) is not None:
+            continue
         if (yield Statement("entry_by_key", (entry.session_key,))):
             continue
         if (yield Statement("entry_by_session", (entry.session_id,))):

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.titles import base_title, lineage_range, next_title
 from gateway_sessions.ports import Row, Statement, Verb
@@ -186,8 +185,8 @@ def _difference(one: Encoded) -> Verb[str | None]:
 
 
 def _refusal(one: Encoded, run: Run) -> Verb[str | None]:
-    erased = yield from tombstones.erased_at(one.columns["owner"])
-    if erased is not None and one.first_instant <= to_micros(erased):
+    erased = yield from tombstones.erased_since(one.columns["owner"], one.first_instant)
+    if erased is not None:
         return f"it began before its owner was erased, on {erased:%Y-%m-%d}"
     events = [row[0] for row in one.usage]
     text = msgspec.json.encode(events).decode()

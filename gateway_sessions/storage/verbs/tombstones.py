@@ -1,7 +1,7 @@
 """What is remembered of people who were erased, so that nothing they sent before comes in again.
 
 Whatever writes messages asks here, inside its own transaction: `append`, which everything goes through that
-adds to a session, and the taking in of files.
+adds to a session, and the taking in of files and of lanes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ def erased_at(owner: str) -> Verb[datetime | None]:
     return from_micros(rows[0][0]) if rows else None
 
 
+def erased_since(owner: str, instant: int) -> Verb[datetime | None]:
+    """When that owner was erased, if that was at the instant or later."""
+    if not (yield Statement("any_tombstone_since", (instant,))):
+        return None
+    erased = yield from erased_at(owner)
+    return erased if erased is not None and instant <= to_micros(erased) else None
+
+
 def refuse_earlier(session_id: str, owner: str, instant: int) -> Verb[None]:
     """`SentBeforeErasureError` if the owner was erased at that instant or later."""
-    if not (yield Statement("any_tombstone_since", (instant,))):
-        return
-    erased = yield from erased_at(owner)
-    if erased is not None and instant <= to_micros(erased):
+    if (erased := (yield from erased_since(owner, instant))) is not None:
         raise SentBeforeErasureError(session_id, erased)
 
 

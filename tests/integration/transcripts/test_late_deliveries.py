@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway_sessions import Scope, SentBeforeErasureError, SessionDB
+from gateway_sessions import Scope, SentBeforeErasureError, SessionDB, SessionSource
 from gateway_sessions.ports import VerbFactory
 from gateway_sessions.testing import FakeClock
+from tests.integration.transfer.hermes import hermes_home
+from tests.unit.runtime.lanes import open_store
 
 PERSON = "main:cli:user:alice"
 EVERYTHING = Scope.operator()
@@ -107,3 +109,19 @@ async def test_nothing_descends_from_a_session_that_is_being_erased(
     await db.erase(PERSON)
     assert len(refused) == 2
     assert await db.session_count(scope=EVERYTHING) == 0
+
+
+async def test_an_import_brings_no_lane_back_of_who_was_erased_since(tmp_path: Path):
+    hermes = await asyncio.to_thread(hermes_home, tmp_path / "hermes")
+    alice = SessionSource(platform="telegram", chat_id="4711", user_id="4711")
+    async with open_store(
+        tmp_path / "store", clock=FakeClock(start=datetime(2026, 6, 1, tzinfo=UTC))
+    ) as store:
+        everybody = await store.import_hermes(hermes, dry_run=True)
+        receipt = await store.erase(alice)
+        report = await store.import_hermes(hermes)
+        assert (report.lanes, everybody.lanes) == (1, 3), "hers are a chat, and a place in a group"
+        lanes = await store.list_sessions(scope=EVERYTHING)
+        assert lanes
+        assert receipt.owner not in {one.owner for one in lanes}
+        assert await store.db.session_count(scope=Scope(owners=frozenset({receipt.owner}))) == 0
