@@ -28,6 +28,7 @@ QUICK = Config(
     expiry_watcher=ExpiryWatcherConfig(interval=timedelta(days=1), prune_interval=timedelta(days=1)),
     backups=BackupsConfig(interval=None),
 )
+pytestmark = pytest.mark.timeout(90)  # on a machine that is busy elsewhere
 ANNE = SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm")
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 ZONES = ["America/New_York", "Australia/Lord_Howe"]
