@@ -326,7 +326,8 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Forget a person: nothing of them is left in this home when the receipt is there.
 
         The person is the one who wrote from a source, or an owner as entries and sessions name it.
-        `SessionBusyError` while a turn of theirs runs. See `SessionDB.erase` for what happens to copies.
+        `SessionBusyError` while a turn of theirs runs. Once begun, it is finished in the background, even if
+        the call fails or is cancelled. See `SessionDB.erase` for what happens to copies.
         """
         return self._wait(lambda: self._target.erase(subject, keep_copies=keep_copies))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Final
 
@@ -17,34 +18,48 @@ RETRY_SECONDS: Final = 60.0
 
 
 class Erasures:
-    """What an earlier process has left undone."""
+    """What was left undone: by an earlier process, or because a call was cancelled or failed."""
 
     def __init__(self, db: SessionDB, clock: Clock, incidents: Incidents) -> None:
         self._db = db
         self._clock = clock
         self._incidents = incidents
+        self._wanted = asyncio.Event()
 
-    async def found(self) -> bool:
-        """Whether there is anything; erasures are reported."""
+    async def look(self) -> None:
+        """See what an earlier process has left; erasures are reported."""
         count = await self._db.unfinished_erasures()
         if count:
             detail = f"{count} erasures were cut off; they are finished in the background"
             self._incidents.report("erasure_cut_off", detail)
-        return count > 0 or bool(await self._db.read(retention.leftovers))
+        leftovers = await self._db.read(retention.leftovers)
+        if count or leftovers:
+            self.wake()
+
+    def wake(self) -> None:
+        """There may be something to finish."""
+        self._wanted.set()
 
     async def run(self) -> None:
-        """Finish it; what stands in the way is waited for."""
+        """Finish whatever there is; what stands in the way is waited for."""
         while True:
+            await self._wanted.wait()
+            self._wanted.clear()
             try:
-                await self._db.finish_removals()
-                finished = await self._db.finish_erasures()
+                await self.sweep()
             except StoreStoppedError:
                 return
             except (StorageError, SnapshotError, SessionBusyError):
                 logger.exception("an erasure could not be finished", extra={"action": "erasure_failed"})
                 await self._clock.sleep(RETRY_SECONDS)
-            else:
-                if finished:
-                    facts = {"action": "erasure_finished", "erasures": finished}
-                    logger.info("erasures that were cut off have been finished", extra=facts)
-                return
+                self.wake()
+
+    async def sweep(self) -> int:
+        """Finish what there is now; how many erasures."""
+        await self._db.finish_removals()
+        if not await self._db.unfinished_erasures():
+            return 0
+        finished = await self._db.finish_erasures()
+        facts = {"action": "erasure_finished", "erasures": finished}
+        logger.info("erasures that were cut off have been finished", extra=facts)
+        return finished

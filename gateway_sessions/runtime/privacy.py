@@ -15,6 +15,7 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.entry_cache import EntryCache
+from gateway_sessions.runtime.erasures import Erasures
 from gateway_sessions.runtime.opening import Parts
 from gateway_sessions.storage.atomic_file import backup_path
 from gateway_sessions.storage.database import SessionDB
@@ -29,6 +30,7 @@ class PrivacyMethods(Resource):
     home: Path
     _isolation: Isolation
     _cache: EntryCache
+    _erasures: Erasures | None = None
 
     @property
     def db(self) -> SessionDB:
@@ -47,9 +49,17 @@ class PrivacyMethods(Resource):
         """Forget a person: nothing of them is left in this home when the receipt is there.
 
         The person is the one who wrote from a source, or an owner as entries and sessions name it.
-        `SessionBusyError` while a turn of theirs runs. See `SessionDB.erase` for what happens to copies.
+        `SessionBusyError` while a turn of theirs runs. Once begun, it is finished in the background, even if
+        the call fails or is cancelled. See `SessionDB.erase` for what happens to copies.
         """
-        return await self.db.erase(await self._person(subject), keep_copies=keep_copies)
+        owner, finished = await self._person(subject), False
+        try:
+            receipt = await self.db.erase(owner, keep_copies=keep_copies)
+            finished = True
+        finally:
+            if not finished and self._erasures is not None:
+                self._erasures.wake()
+        return receipt
 
     async def export_person(self, subject: SessionSource | str) -> AsyncIterator[dict[str, Any]]:
         """All that is known of a person: first their lanes with what happened there, then every session."""

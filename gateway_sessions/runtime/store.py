@@ -336,9 +336,9 @@ class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, Privac
         )
         self._opened = await assembly.run(tasks, cleanup)
         self.db.rewrite_beside = self._rewrite_beside
-        erasures = Erasures(self.db, self._clock, self._opened.incidents)
-        if await erasures.found():
-            tasks.start_soon(erasures.run)
+        self._erasures = Erasures(self.db, self._clock, self._opened.incidents)
+        await self._erasures.look()
+        tasks.start_soon(self._erasures.run)
         self._control = Control(self.home, self._opened.context.db, self._clock, self)
         await self._control.start(tasks, cleanup)
 

@@ -66,6 +66,28 @@ async def test_a_killed_erasure_is_finished_by_the_next_owner(
         assert [one.action for one in store.incidents] == []
 
 
+async def test_an_erasure_whose_caller_goes_away_is_finished_all_the_same(
+    tmp_path: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+):
+    home, begun = tmp_path / "home", asyncio.Event()
+
+    async def stand_still(_db: SessionDB, _subject: object, _plan: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with opened(home, fake_clock) as store:
+        await talk(store, dm(), WORD)
+        with monkeypatch.context() as patch:
+            patch.setattr(SessionDB, "_erase_rows", stand_still)
+            erasing = asyncio.create_task(store.erase(dm()))
+            await begun.wait()
+        erasing.cancel()
+        await asyncio.wait({erasing})
+        await wait_until_finished(store.db)
+        assert store.incidents == ()
+    assert await asyncio.to_thread(traces, home) == {}
+
+
 async def test_who_came_back_since_keeps_what_they_said(
     tmp_path: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ):
@@ -79,7 +101,7 @@ async def test_who_came_back_since_keeps_what_they_said(
         with monkeypatch.context() as patch:
             patch.setattr(SessionDB, "_rewritten", cut_off)
             with pytest.raises(ConnectionAbortedError):
-                await store.erase(dm())
+                await store.db.erase(PERSON)
         fake_clock.step(seconds=1)
         back = await talk(store, dm(), "here I am again")
         assert await store.db.finish_erasures() == 1
