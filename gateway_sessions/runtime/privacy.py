@@ -96,6 +96,9 @@ class PrivacyMethods(Resource):
     def _copies(self, *, written: bool) -> list[Path]:
         """Files of the home that may hold what the database held; also a sessions.json that nobody writes."""
         index = self.home / FILE_NAME
-        found = [backup_path(index), *self.home.glob(f".{FILE_NAME}.*.tmp"), *([] if written else [index])]
+        found = [backup_path(index)]
+        if not written:
+            # An unfinished file belongs to its writer, if there is one, and then shows a later moment.
+            found += [index, *self.home.glob(f".{FILE_NAME}.*.tmp")]
         found += (self.home / QUARANTINE).rglob("*")
         return sorted(one for one in found if one.is_file())
