@@ -15,7 +15,7 @@ from gateway_sessions.testing.stillness import AnyTask, Stillness, where
 
 START: Final = "2026-01-01T00:00:00+00:00"
 PATIENCE: Final = timedelta(seconds=10)
-GRACE: Final = timedelta(seconds=1)
+GRACE: Final = timedelta(seconds=3)
 
 _ZERO: Final = timedelta()
 _BACKWARDS: Final = "time only passes forward; to set the wall clock back, use step()"
