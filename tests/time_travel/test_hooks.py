@@ -233,7 +233,10 @@ async def test_after_a_crash_the_call_is_repeated_with_the_same_key(
     async with SessionStore.open(tmp_path, QUICK, clock=fake_clock, hooks=[hook]) as store:
         await fake_clock.advance()
         assert len(hook.calls) == heard_before, "the attempt under way may still be doing its work"
-        await fake_clock.advance(minutes=2)
+        for _ in range(3):  # on a busy machine the duty may begin to wait only when time has passed already
+            await fake_clock.advance(minutes=2)
+            if len(hook.calls) > heard_before:
+                break
         assert await store.hooks.dead_letters() == []
     assert hook.calls[-1].attempt == 2
     assert {call.idempotency_key for call in hook.calls} == {
