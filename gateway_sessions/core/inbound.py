@@ -1,0 +1,172 @@
+"""A message on its way in: what a platform handed over, before any session has it.
+
+It is stored as it came before anybody works on it, and enters the transcript with the turn that answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.messages import NO_EXTRA, Content, Message, Role
+from gateway_sessions.core.source import SessionSource, check_identifier
+from gateway_sessions.errors import InvalidInputError
+
+SEPARATOR: Final = "\x1f"
+"""Between the parts of an idempotency key; no identifier may hold it."""
+DASHES: Final = MappingProxyType({0x2014: "--", 0x2013: "-"})
+"""What keyboards make of the dashes that options begin with."""
+
+
+class MessageKind(StrEnum):
+    """What a platform says happened."""
+
+    NEW = "new"
+    EDIT = "edit"
+    DELETE = "delete"
+
+
+class AttachmentKind(StrEnum):
+    """What an attachment is to people."""
+
+    PHOTO = "photo"
+    VIDEO = "video"
+    AUDIO = "audio"
+    VOICE = "voice"
+    DOCUMENT = "document"
+    STICKER = "sticker"
+    LOCATION = "location"
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that came with a message; where it lies, not what it holds."""
+
+    kind: AttachmentKind
+    url: str = ""
+    media_type: str | None = None
+    name: str | None = None
+    size: int | None = None
+
+
+class ReplyTo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The earlier message that a person answered to."""
+
+    message_id: str
+    text: str | None = None
+    author_id: str | None = None
+    author_name: str | None = None
+    own: bool = False
+    """Whether the agent had said it."""
+
+
+class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message as an adapter hands it over."""
+
+    source: SessionSource
+    text: str = ""
+    message_id: str | None = None
+    """Its id on the platform; without one, a message delivered twice is two messages."""
+    account: str = ""
+    """The adapter that brought it, where one platform has several."""
+    kind: MessageKind = MessageKind.NEW
+    revision: int = 0
+    """The n-th edit of it."""
+    sent_at: datetime | None = None
+    attachments: tuple[Attachment, ...] = ()
+    reply_to: ReplyTo | None = None
+    internal: bool = False
+    """Said by the program and not by a person: it keeps no session alive."""
+    metadata: Mapping[str, Any] = NO_EXTRA
+    """What the adapter wants back with the turn."""
+
+    def __post_init__(self) -> None:
+        check_identifier("message_id", self.message_id)
+        check_identifier("account", self.account)
+        if self.kind is not MessageKind.NEW and not self.message_id:
+            problem = f"a message of kind {str(self.kind)!r} must name the message_id it changes"
+            raise InvalidInputError(problem)
+
+    @property
+    def sender(self) -> str:
+        """Who said it, among those who write on one lane."""
+        return self.source.participant_id or self.source.chat_id
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The same for every delivery of one event of a platform; None if it cannot be told again."""
+        if not self.message_id:
+            return None
+        what = str(self.kind) if self.kind is not MessageKind.EDIT else f"edit {self.revision}"
+        return SEPARATOR.join(
+            (self.source.platform, self.account, self.source.chat_id, self.message_id, what)
+        )
+
+    @property
+    def command(self) -> str | None:
+        """The name behind a leading slash, in lower case; None for a path, or without a slash."""
+        if self.kind is not MessageKind.NEW or not self.text.startswith("/"):
+            return None
+        head = self.text[1:].split(maxsplit=1)
+        name = head[0].partition("@")[0].lower() if head and not self.text[1].isspace() else ""
+        return name if name and "/" not in name else None
+
+    @property
+    def arguments(self) -> str:
+        """What stands behind the name of a command, with dashes as they were meant."""
+        _, _, rest = self.text.partition(" ")
+        return rest.strip().translate(DASHES)
+
+    @property
+    def has_media(self) -> bool:
+        """Whether anything came with it."""
+        return bool(self.attachments)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing at all."""
+        return not self.text.strip() and not self.attachments
+
+
+def turn_text(messages: Sequence[InboundMessage]) -> str:
+    """What the messages of one turn say together. A caption that repeats another one is left out."""
+    parts: list[str] = []
+    for message in messages:
+        said = message.text.strip()
+        if said and not (message.has_media and said in parts):
+            parts.append(said)
+    return "\n".join(parts)
+
+
+def turn_content(messages: Sequence[InboundMessage]) -> Content:
+    """The content of the user's row for these messages: text, or parts where something came with it."""
+    text = turn_text(messages)
+    attached = [one for message in messages for one in message.attachments]
+    if not attached:
+        return text
+    said = [{"type": "text", "text": text}] if text else []
+    return [*said, *({"type": "attachment", **msgspec.to_builtins(one)} for one in attached)]
+
+
+def user_row(messages: Sequence[InboundMessage], *, steered: bool = False) -> Message:
+    """The row of the transcript that the messages of one turn become: one, however many they are."""
+    first = messages[0]
+    ids = [one.message_id for one in messages if one.message_id]
+    extra: dict[str, Any] = {}
+    if len(ids) > 1:
+        extra["platform_message_ids"] = ids
+    if first.source.user_name:
+        extra["name"] = first.source.user_name
+    if steered:
+        extra["steered"] = True
+    return Message(
+        Role.USER,
+        turn_content(messages),
+        sent_at=first.sent_at,
+        platform_message_id=ids[0] if ids else None,
+        extra=extra or NO_EXTRA,
+    )
