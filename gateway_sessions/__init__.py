@@ -73,10 +73,13 @@ from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, UsageSum
 from gateway_sessions.errors import (
+    AdapterError,
+    AdapterUnavailableError,
     AmbiguousSessionError,
     ConfigError,
     ConfigProblem,
     ControlError,
+    DeliveryRefusedError,
     EventLoopRunningError,
     ForeignDatabaseError,
     GatewaySessionsError,
@@ -88,6 +91,7 @@ from gateway_sessions.errors import (
     InvalidTitleError,
     InvalidTransitionError,
     NothingToUndoError,
+    RateLimitedError,
     SchemaTooNewError,
     SentBeforeErasureError,
     SessionBusyError,
@@ -126,6 +130,8 @@ from gateway_sessions.storage.repair import CheckReport, RepairReport, check_sto
 __all__ = [
     "PRESETS",
     "Activity",
+    "AdapterError",
+    "AdapterUnavailableError",
     "AliasResolver",
     "Allowed",
     "AmbiguousSessionError",
@@ -146,6 +152,7 @@ __all__ = [
     "Control",
     "ControlError",
     "CostStatus",
+    "DeliveryRefusedError",
     "EndReason",
     "ErasureReceipt",
     "EventLoopRunningError",
@@ -184,6 +191,7 @@ __all__ = [
     "Platform",
     "PlatformUse",
     "PruneReport",
+    "RateLimitedError",
     "Relation",
     "RepairReport",
     "Require",

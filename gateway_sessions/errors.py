@@ -28,6 +28,10 @@
     │   ├── UnsupportedStorageError     this place cannot hold a store safely
     │   └── ControlError                the owner of the store could not be asked, or did not answer
     ├── EventLoopRunningError           a blocking call was made where an event loop runs
+    ├── AdapterError                    a message was certainly not sent
+    │   ├── AdapterUnavailableError     the platform cannot be reached; later it may work
+    │   ├── RateLimitedError            the platform asks to wait
+    │   └── DeliveryRefusedError        the platform will never take this one
     ├── SnapshotError                   sessions.json could not be written
     └── InvalidSnapshotError            sessions.json is not what we wrote
 
@@ -313,6 +317,35 @@ class EventLoopRunningError(GatewaySessionsError, RuntimeError):
             "this thread runs an event loop, which a blocking call would stop: use SessionStore or SessionDB "
             "with await, or make the call in another thread, as with asyncio.to_thread"
         )
+
+
+class AdapterError(GatewaySessionsError):
+    """A message was certainly not sent; any other error of an adapter means that nobody knows."""
+
+    def __init__(self, platform: str, problem: str) -> None:
+        self.platform = platform
+        self.problem = problem
+        super().__init__(f"{platform}: {problem}")
+
+
+class AdapterUnavailableError(AdapterError):
+    """The platform cannot be reached now; the message was not sent, and may be sent later."""
+
+
+class RateLimitedError(AdapterError):
+    """The platform wants no more messages now; this one was not sent, and may be sent later.
+
+    `retry_after` tells after how many seconds, if the platform has said so.
+    """
+
+    def __init__(self, platform: str, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        pause = f"for {retry_after:g} s" if retry_after is not None else "for a while"
+        super().__init__(platform, f"takes no messages {pause}; this one was not sent")
+
+
+class DeliveryRefusedError(AdapterError):
+    """The platform does not take this message, nor ever will: do not send it again."""
 
 
 class SnapshotError(GatewaySessionsError):

@@ -1,0 +1,69 @@
+"""What a platform has to offer to be spoken on: the one protocol between a gateway and an adapter.
+
+An adapter turns what a platform says into `InboundMessage`s and an `OutboundMessage` into what the platform
+shows. Order, memory, retries and duplicates are not its business: it tells the truth about each single call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeAlias
+
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.receipts import Receipt
+
+Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
+"""Hands a message over. Once it returns, the message is safe and may be acknowledged to the platform, or it
+was rejected. If it raises, nothing was taken: the platform must deliver the message again, with the same id.
+"""
+
+
+class Adapter(Protocol):
+    """A connection to one account of one platform.
+
+    What fails for certain is told apart from what may have happened: `AdapterUnavailableError` and
+    `RateLimitedError` (not sent, later it may work) and `DeliveryRefusedError` (not sent, and never will be).
+    After any other error, or none in time, nobody knows; then a reply may have to be sent a second time.
+    """
+
+    @property
+    def name(self) -> str:
+        """The account, as it stands in `InboundMessage.account`; "" where a platform has one only."""
+        ...
+
+    @property
+    def platform(self) -> str:
+        """The platform, as it stands in every source."""
+        ...
+
+    @property
+    def capabilities(self) -> AdapterCapabilities:
+        """What can be asked of it; the same as long as it lives."""
+        ...
+
+    def connect(self, submit: Submit) -> AbstractAsyncContextManager[None]:
+        """Listen within the block, and leave nothing running behind it; may be entered again afterwards.
+
+        A connection that breaks is mended inside. If that cannot be, the block is left by an error.
+        """
+        ...
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        """Send a message, and return its id on the platform if it has one.
+
+        A text longer than `max_length` is refused as a whole. The key is the same in every attempt at the
+        same message and no other.
+        """
+        ...
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        """Let a message that was sent say something else; asked only of those that can `edit`."""
+        ...
+
+    async def typing(self, target: ReplyTarget) -> None:
+        """Show for a few seconds that an answer is being made; a hint, which may be lost."""
+        ...

@@ -1,0 +1,123 @@
+"""A message on its way out: what is said, to whom, and what the platform can do with it.
+
+Target and message are stored before anything is sent, so that a reply still finds its way after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.inbound import Attachment, InboundMessage
+from gateway_sessions.core.messages import NO_EXTRA
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import InvalidInputError
+
+LEAST_MAX_LENGTH: Final = 64
+"""A shorter limit leaves no room for a fence that is opened again, or for a mark."""
+
+
+class TextFormat(StrEnum):
+    """How a text is to be read."""
+
+    PLAIN = "plain"
+    MARKDOWN = "markdown"
+
+
+class LengthUnit(StrEnum):
+    """What a platform counts when it limits the length of a text."""
+
+    CHARACTERS = "characters"
+    UTF16 = "utf16"
+    BYTES = "bytes"
+
+    def length(self, text: str) -> int:
+        """How long a text is, counted like this."""
+        match self:
+            case LengthUnit.CHARACTERS:
+                return len(text)
+            case LengthUnit.UTF16:
+                return len(text) + sum(character > "\uffff" for character in text)
+            case LengthUnit.BYTES:
+                return len(text.encode("utf-8", "surrogatepass"))
+
+
+class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a reply goes: all that an adapter needs to find the place again, in another process as well."""
+
+    platform: str
+    account: str = ""
+    """The adapter that sends it, where one platform has several."""
+    chat_id: str = ""
+    user_id: str | None = None
+    """The person, for platforms that have no chats."""
+    thread_id: str | None = None
+    reply_to: str | None = None
+    """The id of the message that is answered."""
+    metadata: Mapping[str, Any] = NO_EXTRA
+    """What the adapter wanted back with the reply."""
+
+    @classmethod
+    def answering(cls, message: InboundMessage) -> ReplyTarget:
+        """The place that a message came from."""
+        target = cls.at(message.source, account=message.account)
+        return msgspec.structs.replace(target, reply_to=message.message_id, metadata=message.metadata)
+
+    @classmethod
+    def at(cls, source: SessionSource, *, account: str = "") -> ReplyTarget:
+        """A place of which only the origin is known, for what is said without having been asked."""
+        return cls(
+            platform=source.platform,
+            account=account,
+            chat_id=source.chat_id,
+            user_id=source.user_id or source.user_id_alt,
+            thread_id=source.thread_id,
+        )
+
+
+class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something to be said."""
+
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    is_notice: bool = False
+    """Said by the gateway and not by the agent; an adapter may show it smaller."""
+    format: TextFormat = TextFormat.PLAIN
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing at all."""
+        return not self.text.strip() and not self.attachments
+
+    def saying(self, text: str) -> OutboundMessage:
+        """The same message with another text."""
+        return msgspec.structs.replace(self, text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterCapabilities:
+    """What a platform can do, as far as anybody here asks."""
+
+    edit: bool = False
+    """What was sent can be changed, so that a reply can grow while it is made."""
+    typing: bool = False
+    idempotent_send: bool = False
+    """What is sent a second time with the same idempotency key is shown once."""
+    max_length: int | None = None
+    """The longest text of one message; longer ones are sent in parts."""
+    length_unit: LengthUnit = LengthUnit.CHARACTERS
+    min_edit_interval: timedelta = timedelta(seconds=1)
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None and self.max_length < LEAST_MAX_LENGTH:
+            problem = f"max_length = {self.max_length} must be at least {LEAST_MAX_LENGTH}, or None"
+            raise InvalidInputError(problem)
+
+    def fits(self, text: str) -> bool:
+        """Whether a text can be sent in one message."""
+        return self.max_length is None or self.length_unit.length(text) <= self.max_length
