@@ -9,6 +9,7 @@
     │   ├── TitleTakenError             another session of that owner has it
     │   ├── AmbiguousSessionError       a text that names several sessions
     │   ├── InvalidPolicyError
+    │   ├── InvalidBusyRulesError
     │   └── ConfigError                 all problems of a configuration at once
     ├── InvalidTransitionError          a state does not allow an event
     ├── SessionNotFoundError
@@ -16,6 +17,7 @@
     ├── SentBeforeErasureError          a late message of somebody who was erased since
     ├── SessionBusyError                a turn of that session is running
     ├── SessionOnLaneError              a lane has that session now: its lane must be asked
+    ├── FencedError                     a turn that was stopped, or overtaken, may not write any more
     ├── NothingToUndoError
     ├── StorageError
     │   ├── StoreBusyError              another process owns the store
@@ -138,6 +140,16 @@ class InvalidPolicyError(InvalidInputError):
         super().__init__(f"reset policy: {field} = {value!r} {problem}")
 
 
+class InvalidBusyRulesError(InvalidInputError):
+    """Rules for a busy lane that nothing could keep."""
+
+    def __init__(self, field: str, value: object, problem: str) -> None:
+        self.field = field
+        self.value = value
+        self.problem = problem
+        super().__init__(f"busy rules: {field} = {value!r} {problem}")
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
     """One thing that is wrong in a configuration: where, what, and what may have been meant."""
@@ -210,6 +222,17 @@ class SessionBusyError(GatewaySessionsError):
         self.session_id = session_id
         super().__init__(
             f"session {session_id!r} is in the middle of a turn on lane {session_key!r}; stop it first"
+        )
+
+
+class FencedError(GatewaySessionsError):
+    """A turn does not have its lane any more: it was stopped or overtaken, and nothing it writes counts."""
+
+    def __init__(self, session_key: str, token: int) -> None:
+        self.session_key = session_key
+        self.token = token
+        super().__init__(
+            f"turn {token} of lane {session_key!r} is over: it was stopped or overtaken; nothing was changed"
         )
 
 

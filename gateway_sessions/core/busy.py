@@ -1,0 +1,305 @@
+"""What becomes of a message that comes while its lane is busy.
+
+It waits, joins a waiting turn, reaches the running one, ends it, takes it back, or is refused. What waits is
+one queue for each lane. A message may join the last waiting turn only, and only if the same person wrote all
+of it: so joining reorders nothing, and nobody's words become somebody else's. Everything else gets a turn of
+its own at the end, or is refused and told so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
+from gateway_sessions.core.instants import LONGEST
+from gateway_sessions.core.receipts import Disposition, RejectReason
+from gateway_sessions.errors import InvalidBusyRulesError
+
+BUSY_RETRY_SECONDS: Final = 5.0
+FULL_RETRY_SECONDS: Final = 30.0
+"""After how long it makes sense to try again. How long turns take is not known here."""
+
+_NOW: Final = timedelta(0)
+_MOST: Final = 1_000_000
+
+
+class BusyMode(StrEnum):
+    """What a message does to a lane on which a turn runs."""
+
+    QUEUE = "queue"  # it waits, and gets a turn of its own
+    COLLECT = "collect"  # it waits, and all that one person says until then becomes one turn
+    STEER = "steer"  # the running turn gets it, if its agent takes messages
+    INTERRUPT = "interrupt"  # the running turn ends, and what it did stands
+    REJECT = "reject"  # it is refused
+    ROLLBACK = "rollback"  # the running turn ends, and is taken back
+
+
+class DropPolicy(StrEnum):
+    """Who has to go when a queue is full."""
+
+    REJECT_NEW = "reject_new"  # the newcomer
+    DROP_OLDEST = "drop_oldest"  # the turn that has waited longest and was not asked for with /queue
+
+
+class Demotion(StrEnum):
+    """Why a message only waits although the mode asks for more."""
+
+    SUB_WORK = "sub_work"  # the running turn has work under way that must not be cut off
+    CANNOT_STEER = "cannot_steer"  # the running turn takes no messages, or others wait already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusyRules:
+    """How a lane deals with messages that come while it is busy."""
+
+    mode: BusyMode = BusyMode.QUEUE
+    debounce: timedelta = timedelta(seconds=0.35)
+    """How long a burst may pause; zero: there are no bursts."""
+    debounce_cap: timedelta = timedelta(seconds=1)
+    """How long a burst may take, from its first message on."""
+    max_queued: int = 32
+    """How many turns may wait on a lane."""
+    drop: DropPolicy = DropPolicy.REJECT_NEW
+    merge_limit: int = 20
+    """How many messages one turn may hold."""
+    merge_chars: int = 32_000
+    """How long the text of joined messages may be, all together."""
+    acknowledge: bool = True
+    """Whether people are told what becomes of a message that waits."""
+    ack_cooldown: timedelta = timedelta(seconds=30)
+    """How long a lane is told nothing more after that."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", _choice("mode", self.mode, BusyMode))
+        object.__setattr__(self, "drop", _choice("drop", self.drop, DropPolicy))
+        for name in ("debounce", "debounce_cap", "ack_cooldown"):
+            _check_time(name, getattr(self, name))
+        if self.debounce_cap < self.debounce:
+            raise InvalidBusyRulesError(
+                "debounce_cap", self.debounce_cap, "must not be less than the debounce"
+            )
+        for name in ("max_queued", "merge_limit", "merge_chars"):
+            _check_count(name, getattr(self, name))
+        if not isinstance(self.acknowledge, bool):
+            raise InvalidBusyRulesError("acknowledge", self.acknowledge, "must be true or false")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The last of the turns that wait on a lane: the only one that a message may join."""
+
+    seq: int
+    sender: str
+    """Who wrote all of it; empty: nobody knows."""
+    solo: bool = False
+    """Whether nothing may join it: it was asked for with /queue, or the program said it."""
+    has_media: bool = False
+    has_text: bool = True
+    messages: int = 1
+    characters: int = 0
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneLoad:
+    """What a message finds on its lane."""
+
+    running: bool = False
+    can_steer: bool = False
+    """Whether the running turn takes messages."""
+    sub_work: bool = False
+    """Whether the running turn has work of others under way, which is not to be cut off."""
+    stopping: bool = False
+    """Whether the running turn was told to end already: nothing needs to end it again."""
+    steered: int = 0
+    """How many messages the running turn was given."""
+    waiting: int = 0
+    """How many turns wait."""
+    deferred: int = 0
+    """How many of them were asked for with /queue; only past those may the running turn be steered."""
+    last: Waiting | None = None
+    """The last of them; None: none waits, or it is not to be joined."""
+    oldest: int | None = None
+    """The oldest of them that may be dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """What of a message decides on its way."""
+
+    sender: str
+    """Who wrote it; empty: nobody knows, and it joins nothing."""
+    at: datetime
+    solo: bool = False
+    """Whether it was asked for with /queue: it waits, gets a turn of its own, and disturbs nothing."""
+    has_media: bool = False
+    """Whether something came with it that may come in a burst: anything but speech."""
+    has_text: bool = True
+    """Whether a person said something with it, in writing or aloud."""
+    characters: int = 0
+    internal: bool = False
+    """Whether the program said it: it joins nothing and disturbs nothing."""
+
+    @classmethod
+    def of(cls, message: InboundMessage, *, at: datetime, solo: bool = False) -> Arrival:
+        """What decides on the way of this message."""
+        kinds = {attachment.kind for attachment in message.attachments}
+        return cls(
+            sender=message.sender,
+            at=at,
+            solo=solo,
+            has_media=not kinds <= {AttachmentKind.VOICE},
+            has_text=bool(message.text.strip()) or AttachmentKind.VOICE in kinds,
+            characters=len(message.text),
+            internal=message.internal,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueue:
+    """It gets a turn of its own, behind all that wait; or the running turn gets it, if *then* is STEERS."""
+
+    ready_at: datetime
+    """Before this its turn does not begin, as more may come that belongs to it."""
+    then: Disposition
+    drop: int | None = None
+    """The waiting turn that makes room for it."""
+    demotion: Demotion | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """It joins the last waiting turn."""
+
+    into: int
+    ready_at: datetime
+    """Before this that turn does not begin any more, as more may come that belongs to it."""
+    then: Disposition = Disposition.MERGED
+    """INTERRUPTS and ROLLS_BACK: the running turn ends all the same."""
+    demotion: Demotion | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuse:
+    """Nothing of it is kept, and whoever sent it is told."""
+
+    reason: RejectReason
+    retry_after: float
+    """Seconds."""
+
+
+ArrivalPlan: TypeAlias = Enqueue | Merge | Refuse
+
+
+def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalPlan:
+    """Decide what becomes of a message."""
+    wanted = _wanted(arrival, load, rules)
+    demotion = _demotion(wanted, load, rules)
+    effect = None if demotion else wanted
+    if effect is Disposition.STEERS:
+        return Enqueue(ready_at=arrival.at, then=effect)
+    if rules.mode is BusyMode.REJECT and load.running and not arrival.internal:
+        return Refuse(reason=RejectReason.BUSY, retry_after=BUSY_RETRY_SECONDS)
+    if load.last is not None and _joins(arrival, load.last, rules):
+        ready_at = min(arrival.at + rules.debounce, load.last.first_at + rules.debounce_cap)
+        return Merge(
+            into=load.last.seq, ready_at=ready_at, then=effect or Disposition.MERGED, demotion=demotion
+        )
+    if rules.mode is BusyMode.REJECT and load.waiting and not arrival.internal:
+        return Refuse(reason=RejectReason.BUSY, retry_after=BUSY_RETRY_SECONDS)
+    drop = None
+    if load.waiting >= rules.max_queued:
+        # What the program says never costs a person their message.
+        drop = load.oldest if rules.drop is DropPolicy.DROP_OLDEST and not arrival.internal else None
+        if drop is None:
+            return Refuse(reason=RejectReason.QUEUE_FULL, retry_after=FULL_RETRY_SECONDS)
+    busy = load.running or load.waiting > 0
+    then = effect or (Disposition.QUEUED if busy else Disposition.STARTS)
+    return Enqueue(ready_at=_ready_at(arrival, effect, rules), then=then, drop=drop, demotion=demotion)
+
+
+def _wanted(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> Disposition | None:
+    """What the mode asks a message to do to the running turn.
+
+    Pictures and files come in bursts, with words before or after them, and so wait for the rest.
+    """
+    said = arrival.has_text and not arrival.has_media
+    if not said or arrival.solo or arrival.internal or not load.running or load.stopping:
+        return None
+    return _EFFECTS.get(rules.mode)
+
+
+_EFFECTS: Final = MappingProxyType(
+    {
+        BusyMode.STEER: Disposition.STEERS,
+        BusyMode.INTERRUPT: Disposition.INTERRUPTS,
+        BusyMode.ROLLBACK: Disposition.ROLLS_BACK,
+    }
+)
+
+
+def _demotion(wanted: Disposition | None, load: LaneLoad, rules: BusyRules) -> Demotion | None:
+    if wanted is None:
+        return None
+    if wanted is not Disposition.STEERS:
+        return Demotion.SUB_WORK if load.sub_work else None
+    # What waits was said before: the running turn is not to hear the later words first.
+    possible = load.can_steer and load.waiting <= load.deferred and load.steered < rules.max_queued
+    return None if possible else Demotion.CANNOT_STEER
+
+
+def _joins(arrival: Arrival, last: Waiting, rules: BusyRules) -> bool:
+    """Whether a message becomes part of the last waiting turn."""
+    alone = arrival.solo or arrival.internal or last.solo
+    if alone or not arrival.sender or arrival.sender != last.sender:
+        return False
+    if last.messages >= rules.merge_limit or last.characters + arrival.characters > rules.merge_chars:
+        return False
+    return rules.mode is BusyMode.COLLECT or _continues_burst(arrival.at, last, rules)
+
+
+def _continues_burst(at: datetime, last: Waiting, rules: BusyRules) -> bool:
+    """Whether it is close enough to what was said before, on a clock that may have been set back since."""
+    pause, length = abs(at - last.last_at), abs(at - last.first_at)
+    return rules.debounce > _NOW and pause <= rules.debounce and length <= rules.debounce_cap
+
+
+def _ready_at(arrival: Arrival, effect: Disposition | None, rules: BusyRules) -> datetime:
+    """When a new turn may begin: at once, or when the rest of a burst has had the time to come.
+
+    A message that ends the running turn waits as well: else the next part of the same thought would end the
+    turn that this one begins, and so on.
+    """
+    if arrival.solo or arrival.internal:
+        return arrival.at
+    waits = rules.mode is BusyMode.COLLECT or arrival.has_media or effect is not None
+    return arrival.at + rules.debounce if waits else arrival.at
+
+
+def acknowledge_due(last_ack_at: datetime | None, now: datetime, rules: BusyRules) -> bool:
+    """Whether a lane may be told what becomes of a message, after it was last told such a thing."""
+    if not rules.acknowledge:
+        return False
+    return last_ack_at is None or not _NOW <= now - last_ack_at < rules.ack_cooldown
+
+
+def _choice(name: str, value: object, choices: type[BusyMode] | type[DropPolicy]) -> StrEnum:
+    try:
+        return choices(value)
+    except ValueError:
+        raise InvalidBusyRulesError(name, value, f"must be one of {', '.join(choices)}") from None
+
+
+def _check_time(name: str, value: object) -> None:
+    if not isinstance(value, timedelta) or not _NOW <= value <= LONGEST:
+        raise InvalidBusyRulesError(name, value, "must be 0 or more, and a century at most")
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
+        raise InvalidBusyRulesError(name, value, f"must be from 1 to {_MOST}")

@@ -1,0 +1,68 @@
+"""What people are told about a message that came while its lane was busy."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from gateway_sessions.core.busy import Demotion
+from gateway_sessions.core.receipts import Disposition, RejectReason
+
+
+def acknowledgement(disposition: Disposition, depth: int = 0, demotion: Demotion | None = None) -> str | None:
+    """What a person is told about a message that was accepted; None: nothing, as they see it soon enough.
+
+    *depth* is how many turns wait, this one included.
+    """
+    match disposition:
+        case Disposition.QUEUED:
+            others = depth - 1
+            before = f", after {others} other{'s' if others > 1 else ''}" if others > 0 else ""
+            return f"Queued: I will answer this when I am done{before}.{demotion_note(demotion)}"
+        case Disposition.STEERS:
+            return "Passed on to what I am working on."
+        case Disposition.INTERRUPTS:
+            return "Stopping what I was doing, and turning to this."
+        case Disposition.ROLLS_BACK:
+            return "Taking back what I was doing, and starting again with this."
+        case _:
+            return None
+
+
+def demotion_note(demotion: Demotion | None) -> str:
+    """The end of an acknowledgement that tells why the message only waits."""
+    match demotion:
+        case Demotion.SUB_WORK:
+            return " Work is under way that must not be cut off; /stop ends it all the same."
+        case Demotion.CANNOT_STEER:
+            return " It cannot be passed on to what I am working on."
+        case None:
+            return ""
+
+
+def refusal(reason: RejectReason) -> str:
+    """What a person is told about a message that was refused."""
+    return _REFUSALS[reason]
+
+
+_REFUSALS: Final = MappingProxyType(
+    {
+        RejectReason.BUSY: "I am busy, and did not take your message. Please send it again in a moment.",
+        RejectReason.QUEUE_FULL: (
+            "Too many messages wait here already, so I did not take this one. Please send it again later."
+        ),
+        RejectReason.OVERLOADED: "I have too much to do, and did not take your message. Please try again later.",
+        RejectReason.TOO_LARGE: "Your message is too large, and I did not take it.",
+        RejectReason.DRAINING: "I am about to restart, and did not take your message. Please send it again soon.",
+        RejectReason.ERASED: "This message was sent before your data was erased, and I did not take it.",
+        RejectReason.NOT_ALLOWED: "I may not take this message.",
+        RejectReason.EMPTY: "There is nothing in this message.",
+        RejectReason.UNKNOWN: "I do not know the message that this changes.",
+    }
+)
+
+
+def dropped_notice(messages: int = 1) -> str:
+    """What a person is told whose waiting turn, of that many messages, made room for a newer one."""
+    what = "a message of yours" if messages == 1 else f"{messages} messages of yours"
+    return f"Too many messages wait here: {what} had to make room, and will not be answered."
