@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
 from gateway_sessions.core.instants import LONGEST
@@ -22,6 +22,8 @@ from gateway_sessions.errors import InvalidBusyRulesError
 BUSY_RETRY_SECONDS: Final = 5.0
 FULL_RETRY_SECONDS: Final = 30.0
 """After how long it makes sense to try again. How long turns take is not known here."""
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 _NOW: Final = timedelta(0)
 _MOST: Final = 1_000_000
@@ -84,8 +86,7 @@ class BusyRules:
             )
         for name in ("max_queued", "merge_limit", "merge_chars"):
             _check_count(name, getattr(self, name))
-        if not isinstance(self.acknowledge, bool):
-            raise InvalidBusyRulesError("acknowledge", self.acknowledge, "must be true or false")
+        _check_flag("acknowledge", self.acknowledge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,14 +204,13 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
     effect = None if demotion else wanted
     if effect is Disposition.STEERS:
         return Enqueue(ready_at=arrival.at, then=effect)
-    if rules.mode is BusyMode.REJECT and load.running and not arrival.internal:
-        return Refuse(reason=RejectReason.BUSY, retry_after=BUSY_RETRY_SECONDS)
-    if load.last is not None and _joins(arrival, load.last, rules):
+    rejects = rules.mode is BusyMode.REJECT and not arrival.internal
+    if load.last is not None and _joins(arrival, load.last, rules) and not (rejects and load.running):
         ready_at = min(arrival.at + rules.debounce, load.last.first_at + rules.debounce_cap)
-        return Merge(
-            into=load.last.seq, ready_at=ready_at, then=effect or Disposition.MERGED, demotion=demotion
-        )
-    if rules.mode is BusyMode.REJECT and load.waiting and not arrival.internal:
+        then = effect or Disposition.MERGED
+        return Merge(into=load.last.seq, ready_at=ready_at, then=then, demotion=demotion)
+    busy = load.running or load.waiting > 0
+    if rejects and busy:
         return Refuse(reason=RejectReason.BUSY, retry_after=BUSY_RETRY_SECONDS)
     drop = None
     if load.waiting >= rules.max_queued:
@@ -218,7 +218,6 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
         drop = load.oldest if rules.drop is DropPolicy.DROP_OLDEST and not arrival.internal else None
         if drop is None:
             return Refuse(reason=RejectReason.QUEUE_FULL, retry_after=FULL_RETRY_SECONDS)
-    busy = load.running or load.waiting > 0
     then = effect or (Disposition.QUEUED if busy else Disposition.STARTS)
     return Enqueue(ready_at=_ready_at(arrival, effect, rules), then=then, drop=drop, demotion=demotion)
 
@@ -288,7 +287,7 @@ def acknowledge_due(last_ack_at: datetime | None, now: datetime, rules: BusyRule
     return last_ack_at is None or not _NOW <= now - last_ack_at < rules.ack_cooldown
 
 
-def _choice(name: str, value: object, choices: type[BusyMode] | type[DropPolicy]) -> StrEnum:
+def _choice(name: str, value: str, choices: type[_Choice]) -> _Choice:
     try:
         return choices(value)
     except ValueError:
@@ -303,3 +302,8 @@ def _check_time(name: str, value: object) -> None:
 def _check_count(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
         raise InvalidBusyRulesError(name, value, f"must be from 1 to {_MOST}")
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidBusyRulesError(name, value, "must be true or false")

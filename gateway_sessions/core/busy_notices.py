@@ -51,9 +51,13 @@ _REFUSALS: Final = MappingProxyType(
         RejectReason.QUEUE_FULL: (
             "Too many messages wait here already, so I did not take this one. Please send it again later."
         ),
-        RejectReason.OVERLOADED: "I have too much to do, and did not take your message. Please try again later.",
+        RejectReason.OVERLOADED: (
+            "I have too much to do, and did not take your message. Please send it again later."
+        ),
         RejectReason.TOO_LARGE: "Your message is too large, and I did not take it.",
-        RejectReason.DRAINING: "I am about to restart, and did not take your message. Please send it again soon.",
+        RejectReason.DRAINING: (
+            "I am about to restart, and did not take your message. Please send it again soon."
+        ),
         RejectReason.ERASED: "This message was sent before your data was erased, and I did not take it.",
         RejectReason.NOT_ALLOWED: "I may not take this message.",
         RejectReason.EMPTY: "There is nothing in this message.",
