@@ -5,6 +5,7 @@ It is stored as it came before anybody works on it, and enters the transcript wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -19,8 +20,10 @@ from gateway_sessions.errors import InvalidInputError
 
 SEPARATOR: Final = "\x1f"
 """Between the parts of an idempotency key; no identifier may hold it."""
-DASHES: Final = MappingProxyType({0x2014: "--", 0x2013: "-"})
+DASHES: Final = MappingProxyType({"\u2014": "--", "\u2013": "-"})
 """What keyboards make of the dashes that options begin with."""
+
+_OPTION = re.compile("(?<!\\S)[\u2013\u2014](?=\\S)")
 
 
 class MessageKind(StrEnum):
@@ -90,11 +93,15 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         if self.kind is not MessageKind.NEW and not self.message_id:
             problem = f"a message of kind {str(self.kind)!r} must name the message_id it changes"
             raise InvalidInputError(problem)
+        if self.sent_at is not None and self.sent_at.tzinfo is None:
+            problem = f"sent_at = {self.sent_at!r} does not say its time zone"
+            raise InvalidInputError(problem)
 
     @property
     def sender(self) -> str:
-        """Who said it, among those who write on one lane."""
-        return self.source.participant_id or self.source.chat_id
+        """Who said it, among those who write on one lane; empty: a room did not tell, it may be anybody."""
+        alone = self.source.chat_id if self.source.chat_type == "dm" else ""
+        return self.source.participant_id or alone
 
     @property
     def idempotency_key(self) -> str | None:
@@ -102,24 +109,32 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         if not self.message_id:
             return None
         what = str(self.kind) if self.kind is not MessageKind.EDIT else f"edit {self.revision}"
-        return SEPARATOR.join(
-            (self.source.platform, self.account, self.source.chat_id, self.message_id, what)
-        )
+        source = self.source
+        # Where there are no chats, each person or thread counts messages for itself.
+        place = (source.chat_id,) if source.chat_id else ("", source.participant_id, source.thread_id)
+        parts = (source.platform, self.account, self.message_id, what, *place)
+        return SEPARATOR.join(part or "" for part in parts)
 
     @property
     def command(self) -> str | None:
         """The name behind a leading slash, in lower case; None for a path, or without a slash."""
         if self.kind is not MessageKind.NEW or not self.text.startswith("/"):
             return None
-        head = self.text[1:].split(maxsplit=1)
-        name = head[0].partition("@")[0].lower() if head and not self.text[1].isspace() else ""
-        return name if name and "/" not in name else None
+        word = self.text.split(maxsplit=1)[0].removeprefix("/")
+        name = word.partition("@")[0].lower()
+        return name if name and "/" not in word else None
 
     @property
     def arguments(self) -> str:
-        """What stands behind the name of a command, with dashes as they were meant."""
-        _, _, rest = self.text.partition(" ")
-        return rest.strip().translate(DASHES)
+        """What stands behind the name of a command, with the dashes of its options as they were meant."""
+        if self.command is None:
+            return ""
+        _, *rest = self.text.split(maxsplit=1)
+        return _OPTION.sub(lambda dash: DASHES[dash[0]], rest[0].strip()) if rest else ""
+
+    def saying(self, text: str, attachments: tuple[Attachment, ...]) -> InboundMessage:
+        """The same message with another content."""
+        return msgspec.structs.replace(self, text=text, attachments=attachments)
 
     @property
     def has_media(self) -> bool:
@@ -133,7 +148,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def turn_text(messages: Sequence[InboundMessage]) -> str:
-    """What the messages of one turn say together. A caption that repeats another one is left out."""
+    """What the messages of one turn say together. A caption that only repeats one of them is left out."""
     parts: list[str] = []
     for message in messages:
         said = message.text.strip()

@@ -49,6 +49,8 @@ class Accepted:
     """The place of the message whose turn it is part of."""
     dropped: tuple[int, ...] = ()
     """Waiting messages that made room for it."""
+    demoted: str | None = None
+    """Why it only waits, although the lane's mode asks for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
