@@ -38,13 +38,11 @@ class LengthUnit(StrEnum):
 
     def length(self, text: str) -> int:
         """How long a text is, counted like this."""
-        match self:
-            case LengthUnit.CHARACTERS:
-                return len(text)
-            case LengthUnit.UTF16:
-                return len(text) + sum(character > "\uffff" for character in text)
-            case LengthUnit.BYTES:
-                return len(text.encode("utf-8", "surrogatepass"))
+        if self is LengthUnit.CHARACTERS:
+            return len(text)
+        if self is LengthUnit.UTF16:
+            return len(text.encode("utf-16-le", "surrogatepass")) // 2
+        return len(text.encode("utf-8", "surrogatepass"))
 
 
 class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
