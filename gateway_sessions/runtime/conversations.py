@@ -33,7 +33,8 @@ class ConversationMethods(Resource):
         """Go on with *messages*, a summary of the session, in a new one; the old one stays readable.
 
         One step; it changes nothing about when the lane is reset. Of several callers one does it, and all get
-        the entry as it is then. `SessionEndedError` if the lane has gone on with something else.
+        the entry as it is then. `SessionEndedError` if the lane has gone on with something else,
+        `SessionNotFoundError` if there is no such session.
         """
         asked = verbs.Compression(
             session_key=session_key,

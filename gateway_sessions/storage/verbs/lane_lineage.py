@@ -8,7 +8,7 @@ from gateway_sessions.core.messages import Message
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.errors import SessionEndedError
+from gateway_sessions.errors import SessionEndedError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import lanes, lineage, splitting, titles
 from gateway_sessions.storage.verbs.access import IdTaken
@@ -84,4 +84,6 @@ def _was_continued(session_id: str, entry: SessionEntry) -> Verb[None]:
     if entry.session_id in line[line.index(session_id) :]:
         return
     rows = yield Statement("session_to_descend_from", (session_id,))
-    raise SessionEndedError(session_id, rows[0][3] if rows and rows[0][3] else EndReason.MOVED)
+    if not rows:
+        raise SessionNotFoundError(session_id)
+    raise SessionEndedError(session_id, rows[0][3] or EndReason.MOVED)

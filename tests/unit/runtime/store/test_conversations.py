@@ -131,6 +131,12 @@ class TestSplitting:
             await store.split_session(old.session_key, old.session_id, SUMMARY)
         assert caught.value.end_reason == EndReason.MOVED
 
+    async def test_a_session_that_does_not_exist_is_not_compressed(self, store):
+        old = await talk(store)
+        with pytest.raises(SessionNotFoundError):
+            await store.split_session(old.session_key, "never heard of", SUMMARY)
+        assert await stored(store, old.session_key) == old
+
     async def test_a_bad_summary_changes_nothing(self, store):
         old = await talk(store)
         with pytest.raises(InvalidInputError):
