@@ -18,6 +18,8 @@
     ├── SessionBusyError                a turn of that session is running
     ├── SessionOnLaneError              a lane has that session now: its lane must be asked
     ├── FencedError                     a turn that was stopped, or overtaken, may not write any more
+    ├── NoTurnError                     the current turn was asked for where none runs
+    ├── CancelledItselfError            foreign code ended by a cancellation that nobody asked for
     ├── NothingToUndoError
     ├── StorageError
     │   ├── StoreBusyError              another process owns the store
@@ -234,6 +236,21 @@ class FencedError(GatewaySessionsError):
         super().__init__(
             f"turn {token} of lane {session_key!r} is over: it was stopped or overtaken; nothing was changed"
         )
+
+
+class NoTurnError(GatewaySessionsError, LookupError):
+    """Somebody asked for the current turn where none runs."""
+
+    def __init__(self) -> None:
+        super().__init__("no turn runs here: current_turn() is for agents and what they call")
+
+
+class CancelledItselfError(GatewaySessionsError):
+    """Foreign code ended by a cancellation that nobody had asked for."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what} cancelled itself")
 
 
 class NothingToUndoError(GatewaySessionsError):

@@ -13,6 +13,8 @@ BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseExcep
 GUARDS: dict[tuple[str, str], str] = {
     ("runtime/aliases.py", "CachedAliases._ask"): "the resolver's failure is logged, the plain id is used",
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
+    ("runtime/foreign_code.py", "in_fresh_context.call"): "raised again where it was called from",
+    ("runtime/foreign_code.py", "problem_within.call"): "told to the one who asked for it",
     ("runtime/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/session_search.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",

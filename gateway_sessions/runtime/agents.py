@@ -1,0 +1,206 @@
+"""What an agent is: anything with `run_turn`, or a plain async function.
+
+The class is for those that keep something between turns; what else it may offer (`steer`, `aclose`,
+`on_session_ending`) is used if it is there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
+
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.reply import Reply
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.errors import InvalidInputError, NoTurnError
+from gateway_sessions.runtime.foreign_code import in_fresh_context
+from gateway_sessions.runtime.turn_context import TurnContext
+
+Answer: TypeAlias = Reply | str | None
+"""None: what was shown is the reply, or else what was said on the way, or else silence."""
+
+_NO_AGENT: Final = "an agent is an async function of one turn, or an object with an async run_turn"
+_current: ContextVar[TurnContext] = ContextVar("gateway_sessions_turn")
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Answers the turns of one session. It may also be `Steerable`, `Closable` and `Farewelling`."""
+
+    async def run_turn(self, turn: TurnContext) -> Answer:
+        """Answer what was said."""
+        ...
+
+
+@runtime_checkable
+class Steerable(Protocol):
+    """An agent that takes messages while its turn runs."""
+
+    async def steer(self, message: InboundMessage) -> bool:
+        """Take the message into the running turn; False: it must have a turn of its own."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """An agent that holds something that must be let go."""
+
+    async def aclose(self) -> None:
+        """Let go of it. Called exactly once, after the last turn, and not in anybody's way."""
+        ...
+
+
+@runtime_checkable
+class Farewelling(Protocol):
+    """An agent that wants to save something before its session ends by itself."""
+
+    async def on_session_ending(self, ending: SessionEnding) -> None:
+        """Save what must be kept; nobody waits for it, and it is cut off at the deadline."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnding:
+    """A session is about to end for good."""
+
+    entry: SessionEntry
+    reason: EndReason
+    history: list[Chat]
+    deadline: datetime
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for each time this session ends."""
+        return f"{self.entry.session_id}:farewell"
+
+
+AgentFunction: TypeAlias = Callable[[TurnContext], Awaitable[Answer]]
+AgentFactory: TypeAlias = Callable[
+    [SessionEntry, list[Chat]], Agent | AgentFunction | Awaitable[Agent | AgentFunction]
+]
+"""Makes the agent of a session out of its entry and its conversation; async or not."""
+
+
+class FunctionAgent:
+    """A plain async function as an agent."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: AgentFunction) -> None:
+        self._function = function
+
+    async def run_turn(self, turn: TurnContext) -> Answer:
+        """Call the function."""
+        return await _awaited(self.name, self._function(turn))
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return name_of(self._function)
+
+
+def current_turn() -> TurnContext:
+    """The turn that the caller works for, however deep in its tools; `NoTurnError` outside of one."""
+    try:
+        return _current.get()
+    except LookupError:
+        raise NoTurnError from None
+
+
+async def run_turn(agent: Agent, turn: TurnContext) -> Reply:
+    """What the agent answers. It runs in a fresh context, in which `current_turn()` is this one."""
+    try:
+        answer = await in_fresh_context("the agent's turn", partial(_answer, agent, turn))
+    finally:
+        turn.end()
+    return _reply_of(agent, turn, answer)
+
+
+class AgentSource:
+    """Where agents come from: one that all sessions share, or a factory that makes one for each."""
+
+    def __init__(
+        self, *, agent: Agent | AgentFunction | None = None, agent_factory: AgentFactory | None = None
+    ) -> None:
+        if (agent is None) == (agent_factory is None):
+            problem = (
+                "give either agent, which all sessions share, or agent_factory, which makes each its own"
+            )
+            raise InvalidInputError(problem)
+        self.shared: Agent | None = None if agent is None else _agent_of("agent is", agent)
+        """It is never cached and never closed here: whoever made it does that."""
+        self._factory = agent_factory
+
+    async def build(self, entry: SessionEntry, history: list[Chat]) -> Agent:
+        """The agent for a session; `InvalidInputError` names what the factory returned instead of one."""
+        if self._factory is None:
+            return cast("Agent", self.shared)
+        made = self._factory(entry, history)
+        if inspect.isawaitable(made):
+            made = await made
+        return _agent_of(f"{name_of(self._factory)} returned", made)
+
+
+def name_of(given: object) -> str:
+    """What a function, a class or an object is called, for people and logs; never what is in it."""
+    named = given.func if isinstance(given, partial) else given
+    return str(getattr(named, "__qualname__", type(named).__qualname__))
+
+
+async def _answer(agent: Agent, turn: TurnContext) -> Answer:
+    _current.set(turn)
+    return await _awaited(_name_of_agent(agent), agent.run_turn(turn))
+
+
+async def _awaited(name: str, answer: Awaitable[Answer]) -> Answer:
+    if not inspect.isawaitable(answer):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        problem = f"the agent {name} returned {_shown(answer)} at once: write `async def`"
+        raise InvalidInputError(problem)
+    return await answer
+
+
+def _reply_of(agent: Agent, turn: TurnContext, answer: object) -> Reply:
+    match answer:
+        case Reply():
+            return answer
+        case str():
+            return Reply(answer)
+        case None:
+            return Reply(turn.shown) if turn.shown else Reply("\n\n".join(turn.said), silent=True)
+        case _:
+            name = _name_of_agent(agent)
+            problem = f"the agent {name} answered {_shown(answer)}; an answer is a str, a Reply or None"
+            raise InvalidInputError(problem)
+
+
+def _agent_of(what: str, given: object) -> Agent:
+    """The given as an agent, or `InvalidInputError`: *what* is it."""
+    if not inspect.isclass(given):
+        if isinstance(given, Agent):
+            return given
+        if callable(given):
+            return FunctionAgent(cast("AgentFunction", given))
+    if inspect.iscoroutine(given):
+        given.close()  # nobody will ever await it
+    problem = f"{what} {_shown(given)}; {_NO_AGENT}"
+    raise InvalidInputError(problem)
+
+
+def _name_of_agent(agent: Agent) -> str:
+    return agent.name if isinstance(agent, FunctionAgent) else name_of(agent)
+
+
+def _shown(given: object) -> str:
+    """What something is, without what is in it."""
+    if given is None:
+        return "None"
+    return (
+        f"the class {given.__qualname__}" if inspect.isclass(given) else f"a value of {type(given).__name__}"
+    )
