@@ -1,4 +1,4 @@
-"""What becomes of a message on a busy lane, in every situation; when a turn may begin; what people are told."""
+"""What becomes of a message on a busy lane, in every situation, and what people are told about it."""
 
 from __future__ import annotations
 
