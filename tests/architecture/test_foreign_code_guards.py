@@ -11,6 +11,7 @@ BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseExcep
 
 # (module, function): to whom the error is handed on.
 GUARDS: dict[tuple[str, str], str] = {
+    ("runtime/agent_cache.py", "AgentCache._is_light"): "logged; the agent is closed and not kept",
     ("runtime/aliases.py", "CachedAliases._ask"): "the resolver's failure is logged, the plain id is used",
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
     ("runtime/foreign_code.py", "in_fresh_context.call"): "raised again where it was called from",

@@ -1,0 +1,278 @@
+"""Warm agents between their turns: as many as there is room for, and each closed exactly once.
+
+The cache holds idle agents only. A turn checks its agent out and returns it at the end, so nothing that works
+can be evicted, and an agent's age in here is how long it has been idle. Whatever the cache lets go of, for
+whatever reason, is closed in a task of its own: nobody waits for that but `aclose`.
+
+Every method but `aclose` and `run` does its work without awaiting, so no cancellation can come between.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from functools import partial
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+from cachetools import TTLCache
+
+from gateway_sessions.core.agent_config import AgentValidity
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.agents import Agent, Closable
+from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, problem_within, start_fresh
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightLimit:
+    """A second limit, for agents that differ much in size: what all idle ones may weigh together."""
+
+    most: int
+    weigh: Callable[[Agent], int]
+    """Asked when a turn returns its agent; must be quick."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCacheLimits:
+    """How many agents may be idle, and for how long."""
+
+    size: int = 128
+    """0: none; each turn gets an agent of its own."""
+    idle_ttl: timedelta | None = timedelta(hours=1)
+    """None: for as long as there is room."""
+    close_timeout: timedelta = timedelta(seconds=30)
+    """How long an agent may take to close."""
+    sweep_interval: timedelta = timedelta(minutes=1)
+    weight: WeightLimit | None = None
+
+    def __post_init__(self) -> None:
+        spans = (self.idle_ttl, self.close_timeout, self.sweep_interval)
+        if self.size < 0 or any(span is not None and span <= timedelta() for span in spans):
+            problem = "a cache of agents needs a size from 0, and durations of more than 0"
+            raise InvalidInputError(problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCounts:
+    """What the cache knows of agents now, and how often it had the right one."""
+
+    idle: int
+    lent: int
+    closing: int
+    weight: int
+    hits: int
+    misses: int
+
+
+class _Place(Enum):
+    """Where an agent is, from its first turn until it is closed."""
+
+    LENT = auto()
+    IDLE = auto()
+    CLOSING = auto()
+
+
+@dataclass(slots=True, eq=False)
+class _Owned:
+    """An agent that is not closed yet."""
+
+    agent: Agent
+    key: str
+    place: _Place = _Place.LENT
+    validity: AgentValidity | None = None
+    weight: int = 0
+    evicted: bool = False
+    """Not to be kept when it comes back."""
+
+
+class AgentCache:
+    """Idle agents by session key: the least recently used one makes room, and one too long idle goes."""
+
+    def __init__(self, tasks: TaskGroup, clock: Clock, limits: AgentCacheLimits | None = None) -> None:
+        """Agents are closed in *tasks*, which must outlive every turn. Cancelling it waits for them."""
+        self._tasks = tasks
+        self._clock = clock
+        self._limits = limits or AgentCacheLimits()
+        self._idle = _Idle(self._limits, _never_back(clock), self._let_go)
+        self._owned: dict[int, _Owned] = {}
+        """By identity, which is theirs alone as long as they stand in here."""
+        self._stopped = False
+        self._closed_one = anyio.Event()
+        self._hits = self._misses = 0
+
+    def check_out(self, key: str, validity: AgentValidity) -> Agent | None:
+        """Lend the lane's agent, if there is one that fits; another one of that lane is closed."""
+        owned = self._take(key)
+        if owned is not None and owned.validity == validity:
+            self._hits += 1
+            owned.place = _Place.LENT
+            return owned.agent
+        self._misses += 1
+        if owned is not None:
+            self._let_go(owned)
+        return None
+
+    def adopt(self, key: str, agent: Agent) -> None:
+        """Take over a new agent that is lent to a turn of the lane already: it is closed here one day."""
+        if (known := self._owned.get(id(agent))) is not None:
+            problem = (
+                f"the agent made for {key!r} serves {known.key!r} already, or is being closed: "
+                "make a new one each time, or give one as agent= that all sessions share"
+            )
+            raise InvalidInputError(problem)
+        self._owned[id(agent)] = _Owned(agent, key)
+
+    def check_in(self, agent: Agent, validity: AgentValidity) -> None:
+        """Take an agent back and keep it for a turn of the same *validity*."""
+        owned = self._lent(agent)
+        if owned.evicted or self._stopped or not self._limits.size or not self._is_light(owned):
+            self._let_go(owned)
+            return
+        if (former := self._take(owned.key)) is not None:
+            self._let_go(former)
+        owned.place, owned.validity = _Place.IDLE, validity
+        self._idle[owned.key] = owned
+        while (limit := self._limits.weight) is not None and self._weight() > limit.most:
+            with suppress(KeyError):  # the last ones have been idle for too long since
+                self._idle.popitem()
+
+    def discard(self, agent: Agent) -> None:
+        """Take an agent back and close it, because nobody knows what it has seen."""
+        self._let_go(self._lent(agent))
+
+    def evict(self, key: str) -> bool:
+        """Let go of the lane's agent; of one that works, when it comes back. Tell whether there was any."""
+        lent = [one for one in self._at(_Place.LENT) if one.key == key]
+        for one in lent:
+            one.evicted = True
+        idle = self._take(key)
+        if idle is not None:
+            self._let_go(idle)
+        return bool(lent) or idle is not None
+
+    @property
+    def counts(self) -> AgentCounts:
+        """What there is now."""
+        return AgentCounts(
+            idle=len(self._at(_Place.IDLE)),
+            lent=len(self._at(_Place.LENT)),
+            closing=len(self._at(_Place.CLOSING)),
+            weight=self._weight(),
+            hits=self._hits,
+            misses=self._misses,
+        )
+
+    async def run(self) -> None:
+        """One pass after another, until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.sweep_interval.total_seconds())
+            self.sweep()
+
+    def sweep(self) -> int:
+        """Let go of agents that have been idle for too long; how many."""
+        return len(self._idle.expire())
+
+    async def aclose(self) -> None:
+        """Let go of all idle agents and wait until all are closed; those that work are closed afterwards."""
+        self._stopped = True
+        for one in self._at(_Place.IDLE):
+            if (owned := self._take(one.key)) is not None:
+                self._let_go(owned)
+        while self._at(_Place.CLOSING):
+            self._closed_one = anyio.Event()
+            await self._closed_one.wait()
+
+    def _lent(self, agent: Agent) -> _Owned:
+        owned = self._owned.get(id(agent))
+        if owned is None or owned.place is not _Place.LENT:
+            problem = "only an agent that was lent can be given back, and only once"
+            raise InvalidInputError(problem)
+        return owned
+
+    def _take(self, key: str) -> _Owned | None:
+        """Take the lane's idle agent out. All that have been idle for too long are let go."""
+        owned = self._idle.pop(key, None)
+        self._idle.expire()
+        return owned
+
+    def _at(self, place: _Place) -> list[_Owned]:
+        return [one for one in self._owned.values() if one.place is place]
+
+    def _weight(self) -> int:
+        return sum(one.weight for one in self._at(_Place.IDLE))
+
+    def _is_light(self, owned: _Owned) -> bool:
+        """Weigh an agent; tell whether there could be room for it at all."""
+        if (limit := self._limits.weight) is None:
+            return True
+        try:
+            owned.weight = max(limit.weigh(owned.agent), 0)
+        except Exception as error:  # noqa: BLE001 -- foreign code: its failure costs a warm agent at most
+            problem = f"{type(error).__name__}: {error}"[:MAX_PROBLEM]
+            _report("an agent could not be weighed", owned, "agent_weight_unknown", problem)
+            return False
+        return owned.weight <= limit.most
+
+    def _let_go(self, owned: _Owned) -> None:
+        """Close an agent that stands nowhere else any more."""
+        owned.place = _Place.CLOSING
+        if isinstance(owned.agent, Closable):
+            start_fresh(self._tasks, partial(self._close, owned, owned.agent))
+        else:
+            del self._owned[id(owned.agent)]
+
+    async def _close(self, owned: _Owned, agent: Closable) -> None:
+        try:
+            with anyio.CancelScope(shield=True):
+                problem = await problem_within(self._limits.close_timeout, self._clock, agent.aclose)
+                if problem is not None:
+                    _report("an agent could not be closed", owned, "agent_close_failed", problem)
+        finally:
+            del self._owned[id(agent)]
+            self._closed_one.set()
+
+
+class _Idle(TTLCache[str, _Owned]):
+    """Tells of everything that it drops by itself."""
+
+    def __init__(
+        self, limits: AgentCacheLimits, timer: Callable[[], float], dropped: Callable[[_Owned], None]
+    ) -> None:
+        ttl = math.inf if limits.idle_ttl is None else limits.idle_ttl.total_seconds()
+        super().__init__(limits.size, ttl, timer=timer)
+        self._dropped = dropped
+
+    def expire(self, time: Any = None) -> list[tuple[str, _Owned]]:
+        expired = list(super().expire(time))
+        for _, owned in expired:
+            self._dropped(owned)
+        return expired
+
+    def popitem(self) -> tuple[str, _Owned]:
+        key, owned = super().popitem()
+        self._dropped(owned)
+        return key, owned
+
+
+def _never_back(clock: Clock) -> Callable[[], float]:
+    """Seconds that stand still while a clock that was set back catches up."""
+    latest: Final = [-math.inf]
+
+    def tick() -> float:
+        latest[0] = max(latest[0], clock.now().timestamp())
+        return latest[0]
+
+    return tick
+
+
+def _report(what: str, owned: _Owned, action: str, problem: str) -> None:
+    logger.warning(what, extra={"action": action, "session_key": owned.key, "problem": problem})

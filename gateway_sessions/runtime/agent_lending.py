@@ -1,0 +1,53 @@
+"""How a turn comes by its agent, and what becomes of the agent afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from gateway_sessions.core.agent_config import AgentValidity
+from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.runtime.agent_cache import AgentCache
+from gateway_sessions.runtime.agents import Agent, AgentSource
+
+
+@dataclass(slots=True, eq=False)
+class Loan:
+    """An agent, for one turn."""
+
+    agent: Agent
+    validity: AgentValidity | None = field(default=None, init=False)
+
+    def keep(self, validity: AgentValidity) -> None:
+        """The turn is stored: keep the agent for the next one, which must be of this *validity*."""
+        self.validity = validity
+
+
+@asynccontextmanager
+async def lend(
+    source: AgentSource, cache: AgentCache, entry: SessionEntry, history: list[Chat], validity: AgentValidity
+) -> AsyncGenerator[Loan]:
+    """Lend the agent that all sessions share, the lane's warm one, or a new one.
+
+    It is closed at the end unless the block has said `keep` and ended well: an agent that was interrupted, or
+    has seen what was never stored, must not answer again.
+    """
+    if source.shared is not None:
+        yield Loan(source.shared)
+        return
+    agent = cache.check_out(entry.session_key, validity)
+    if agent is None:
+        agent = await source.build(entry, history)
+        cache.adopt(entry.session_key, agent)
+    loan = Loan(agent)
+    kept: AgentValidity | None = None
+    try:
+        yield loan
+        kept = loan.validity
+    finally:
+        if kept is None:
+            cache.discard(agent)
+        else:
+            cache.check_in(agent, kept)
