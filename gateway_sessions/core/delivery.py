@@ -82,7 +82,7 @@ class DeliveryRules:
 class Tried:
     """What was done for a reply so far, the send included that is just over."""
 
-    reply_id: str
+    reply_id: int | str
     owed_since: datetime
     attempts: int
     unclear: int = 0
@@ -141,7 +141,7 @@ def plan_delivery(
     return ResendMarked(at) if uncertain else RetryAt(at)
 
 
-def backoff(attempts: int, rules: DeliveryRules, reply_id: str) -> timedelta:
+def backoff(attempts: int, rules: DeliveryRules, reply_id: int | str) -> timedelta:
     """How long to wait after that many attempts; always the same for the same reply.
 
     Replies that failed together come back apart: the pause is shorter, by up to a quarter, for some of them.

@@ -1,5 +1,6 @@
 """What a program that embeds gateway_sessions needs to test itself."""
 
 from gateway_sessions.testing.clock import FakeClock
+from gateway_sessions.testing.fake_platform import FakePlatform
 
-__all__ = ["FakeClock"]
+__all__ = ["FakeClock", "FakePlatform"]

@@ -1,0 +1,312 @@
+"""A messaging platform for tests: people who write on it, an adapter to it, and everything that can go wrong.
+
+platform = FakePlatform()
+async with Gateway(store, agent=echo, adapters=[platform]):
+    await platform.says("ann", "hello")
+    assert (await platform.wait_for_reply("ann")).text == "hello"
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Final, TypeAlias
+
+import anyio
+import msgspec
+
+from gateway_sessions.adapters.port import Submit
+from gateway_sessions.core.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
+from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.receipts import Receipt
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import (
+    AdapterUnavailableError,
+    DeliveryRefusedError,
+    GatewaySessionsError,
+    InvalidInputError,
+    RateLimitedError,
+)
+from gateway_sessions.ports import Clock
+from gateway_sessions.testing.clock import FakeClock
+
+ABLE: Final = AdapterCapabilities(edit=True, typing=True, max_length=4096, min_edit_interval=timedelta())
+PATIENCE: Final = timedelta(seconds=10)
+AMBIGUOUS: Final = "the connection broke before the platform has answered"
+
+Failure: TypeAlias = Callable[[], Exception]
+
+
+class NoReplyError(GatewaySessionsError, TimeoutError):
+    """The reply that a test waits for did not come."""
+
+    def __init__(self, chat: str | None, seen: Sequence[Sent]) -> None:
+        self.seen = tuple(seen)
+        texts = ", ".join(repr(one.text) for one in seen) or "nothing"
+        super().__init__(f"no further reply came to {chat or 'any chat'}; there was: {texts}")
+
+
+@dataclass(slots=True, kw_only=True)
+class Sent:
+    """A message as people see it."""
+
+    message_id: str
+    target: ReplyTarget
+    message: OutboundMessage
+    idempotency_key: str
+    before: list[OutboundMessage] = field(default_factory=list[OutboundMessage])
+    """What it said before it was edited."""
+    read: bool = False
+
+    @property
+    def text(self) -> str:
+        """What it says now."""
+        return self.message.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A call of `send`, whatever became of it."""
+
+    target: ReplyTarget
+    message: OutboundMessage
+    idempotency_key: str
+
+
+@dataclass(slots=True)
+class _Mishap:
+    """What happens to the next sends instead of what should."""
+
+    error: Failure
+    shown: bool = False
+
+
+class FakePlatform:
+    """One account of a platform that exists in a test only; several of them may have the same *platform*.
+
+    A chat is a name: that of a person for a private one, any other for a group.
+    """
+
+    def __init__(
+        self,
+        platform: str = "fake",
+        name: str = "",
+        *,
+        capabilities: AdapterCapabilities = ABLE,
+        clock: Clock | None = None,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self.platform = platform
+        self.name = name
+        self.capabilities = capabilities
+        self.sent: list[Sent] = []
+        """What people see, in the order in which it came."""
+        self.attempts: list[Attempt] = []
+        """What the adapter was asked to send."""
+        self.typing_shown: list[ReplyTarget] = []
+        self._clock = clock
+        self._patience = patience
+        self._submit: Submit | None = None
+        self._events: dict[str, InboundMessage] = {}
+        self._ids = count(1)
+        self._down = False
+        self._mishaps: deque[_Mishap] = deque()
+        self._acknowledging = asyncio.Event()
+        self._acknowledging.set()
+        self._news = asyncio.Event()
+
+    # What people do
+
+    async def says(
+        self,
+        person: str,
+        text: str = "",
+        *,
+        chat: str | None = None,
+        thread: str | None = None,
+        attachments: Sequence[Attachment] = (),
+        reply_to: ReplyTo | None = None,
+        message_id: str | None = None,
+    ) -> Receipt:
+        """A person writes, in a chat with the agent or in a group."""
+        message = InboundMessage(
+            source=self.source(person, chat=chat, thread=thread),
+            text=text,
+            message_id=message_id or f"m{next(self._ids)}",
+            account=self.name,
+            attachments=tuple(attachments),
+            reply_to=reply_to,
+            sent_at=self._clock.now() if self._clock is not None else None,
+        )
+        return await self.delivers(message)
+
+    async def edits(self, message_id: str, text: str) -> Receipt:
+        """Whoever wrote a message changes it."""
+        last = self._event(message_id)
+        return await self.delivers(
+            msgspec.structs.replace(last, kind=MessageKind.EDIT, revision=last.revision + 1, text=text)
+        )
+
+    async def deletes(self, message_id: str) -> Receipt:
+        """Whoever wrote a message takes it away."""
+        last = self._event(message_id)
+        return await self.delivers(msgspec.structs.replace(last, kind=MessageKind.DELETE, text=""))
+
+    async def redelivers(self, message_id: str) -> Receipt:
+        """The platform delivers once more what it delivered last about a message."""
+        return await self.delivers(self._event(message_id))
+
+    async def delivers(self, message: InboundMessage) -> Receipt:
+        """The platform delivers any message."""
+        if self._submit is None:
+            raise AdapterUnavailableError(self.platform, "is not connected")
+        if message.message_id is not None:
+            self._events[message.message_id] = message
+        return await self._submit(message)
+
+    def source(self, person: str, *, chat: str | None = None, thread: str | None = None) -> SessionSource:
+        """Where a message of that person comes from."""
+        return SessionSource(
+            platform=self.platform,
+            chat_id=chat or person,
+            chat_name=chat,
+            chat_type="group" if chat else "dm",
+            user_id=person,
+            user_name=person.capitalize(),
+            thread_id=thread,
+        )
+
+    # What goes wrong
+
+    @contextmanager
+    def outage(self) -> Generator[None]:
+        """Within the block the platform cannot be reached."""
+        self._down = True
+        try:
+            yield
+        finally:
+            self._down = False
+
+    def rate_limit(self, retry_after: float | None = 30.0, *, times: int = 1) -> None:
+        """The next sends are too many."""
+        self._plan(lambda: RateLimitedError(self.platform, retry_after), times)
+
+    def refuses(self, problem: str = "the chat is gone", *, times: int = 1) -> None:
+        """The next sends are impossible."""
+        self._plan(lambda: DeliveryRefusedError(self.platform, problem), times)
+
+    def fails_ambiguously(self, *, shown: bool = True, times: int = 1) -> None:
+        """The next sends end without an answer; people see the message, or do not."""
+        self._plan(lambda: ConnectionResetError(AMBIGUOUS), times, shown=shown)
+
+    @contextmanager
+    def late_ack(self) -> Generator[None]:
+        """Within the block messages are shown, and the platform tells nobody so until its end."""
+        self._acknowledging.clear()
+        try:
+            yield
+        finally:
+            self._acknowledging.set()
+
+    # What people see
+
+    def shown(self, chat: str | None = None) -> list[str]:
+        """The texts in a chat, or in all, as they are now."""
+        return [one.text for one in self._in(chat)]
+
+    async def wait_for_reply(self, chat: str | None = None, *, notices: bool = False) -> Sent:
+        """The first reply in a chat, or in any, that was not returned before; notices only if asked for."""
+        with anyio.move_on_after(self._patience.total_seconds()):
+            while True:
+                for one in self._in(chat):
+                    if not one.read and (notices or not one.message.is_notice):
+                        one.read = True
+                        return one
+                await self._news.wait()
+        raise NoReplyError(chat, self._in(chat))
+
+    async def settles(self) -> None:
+        """Wait until nothing moves any more: whatever was set going is done, or waits for a clock."""
+        await FakeClock(patience=self._patience).advance()
+
+    # What a gateway sees: the adapter
+
+    @asynccontextmanager
+    async def connect(self, submit: Submit) -> AsyncGenerator[None]:
+        """People can write within the block."""
+        self._submit = submit
+        try:
+            yield
+        finally:
+            self._submit = None
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        """Show a message, or whatever was planned."""
+        self.attempts.append(Attempt(target=target, message=message, idempotency_key=idempotency_key))
+        self._check_reachable()
+        if not self.capabilities.fits(message.text):
+            raise DeliveryRefusedError(self.platform, "the text is too long")
+        mishap = self._mishaps.popleft() if self._mishaps else None
+        if mishap is not None and not mishap.shown:
+            raise mishap.error()
+        sent = self._show(target, message, idempotency_key)
+        await self._acknowledging.wait()
+        if mishap is not None:
+            raise mishap.error()
+        return sent.message_id
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        """Let a message say something else."""
+        self._check_reachable()
+        for one in self._in(target.chat_id):
+            if one.message_id == message_id:
+                one.before.append(one.message)
+                one.message = message
+                self._tell()
+                return
+        raise DeliveryRefusedError(self.platform, f"there is no message {message_id!r}")
+
+    async def typing(self, target: ReplyTarget) -> None:
+        """Note that typing was shown."""
+        self._check_reachable()
+        self.typing_shown.append(target)
+
+    def _show(self, target: ReplyTarget, message: OutboundMessage, idempotency_key: str) -> Sent:
+        if self.capabilities.idempotent_send:
+            for one in self.sent:
+                if one.idempotency_key == idempotency_key:
+                    return one
+        sent = Sent(
+            message_id=f"r{next(self._ids)}", target=target, message=message, idempotency_key=idempotency_key
+        )
+        self.sent.append(sent)
+        self._tell()
+        return sent
+
+    def _in(self, chat: str | None) -> list[Sent]:
+        return [one for one in self.sent if chat in (None, one.target.chat_id)]
+
+    def _event(self, message_id: str) -> InboundMessage:
+        if message_id not in self._events:
+            problem = f"nobody has written a message {message_id!r}"
+            raise InvalidInputError(problem)
+        return self._events[message_id]
+
+    def _plan(self, error: Failure, times: int, *, shown: bool = False) -> None:
+        self._mishaps.extend(_Mishap(error, shown) for _ in range(times))
+
+    def _check_reachable(self) -> None:
+        if self._down:
+            raise AdapterUnavailableError(self.platform, "cannot be reached")
+
+    def _tell(self) -> None:
+        """Wake whoever waits for something new."""
+        self._news.set()
+        self._news = asyncio.Event()
