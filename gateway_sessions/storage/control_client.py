@@ -25,8 +25,9 @@ from gateway_sessions.core.control_frames import (
 )
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 from gateway_sessions.storage.control_address import find_address, may_talk, user_of
-from gateway_sessions.storage.control_stream import FrameStream, closing
+from gateway_sessions.storage.control_stream import FrameStream
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.streams import closing
 
 GREETING_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.0

@@ -36,8 +36,9 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.control_address import HAS_SOCKETS, forget_address, may_talk, prepare_address
-from gateway_sessions.storage.control_stream import FrameStream, closing
+from gateway_sessions.storage.control_stream import FrameStream
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.streams import closing
 
 logger = logging.getLogger(__name__)
 

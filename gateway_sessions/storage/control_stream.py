@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
@@ -50,16 +47,3 @@ class FrameStream:
         if not data:
             raise ConnectionResetError
         self._received.extend(self._frames.feed(data))
-
-
-@asynccontextmanager
-async def closing(writer: asyncio.StreamWriter) -> AsyncGenerator[None]:
-    """Close the connection at the end of the block, without waiting for the other side to read."""
-    try:
-        yield
-    finally:
-        writer.close()
-        with anyio.move_on_after(1, shield=True) as patience, contextlib.suppress(OSError):
-            await writer.wait_closed()
-        if patience.cancelled_caught:
-            writer.transport.abort()
