@@ -83,13 +83,20 @@ class ExpiryWatcher:
         return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
 
     async def _decide(self, entry: SessionEntry) -> Access:
-        """What becomes of an entry whose instant has come."""
+        """What becomes of an entry whose stored instant has come; the true one may be later by now."""
+        if entry.suspended and not self._is_due(entry):
+            return Keep()
         plan = self._plan(entry, None)
         if isinstance(plan, AskActiveWork):
             plan = self._plan(entry, await self._context.active_work(entry.session_key))
         elif entry.suspended and await self._context.active_work(entry.session_key):
             return Keep(deferred_by=Deferral.ACTIVE_WORK)
         return plan
+
+    def _is_due(self, entry: SessionEntry) -> bool:
+        change = self._context.change(Actor.WATCHER)
+        due_at = change.scheduled(entry).due_at
+        return due_at is not None and due_at <= change.now
 
     def _plan(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
         change = self._context.change(Actor.WATCHER)

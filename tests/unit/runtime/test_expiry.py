@@ -195,6 +195,20 @@ class TestWatcher:
         await house.watcher().sweep()
         assert asked == ["lane00000"]
 
+    async def test_a_suspended_session_whose_turn_ended_since_is_not_due_yet(self, house, fake_clock):
+        lane = await house.lane()
+        await house.context().apply(
+            Actor.PERSON, partial(lanes.suspend, session_key=lane.session_key, reason="stop")
+        )
+        await fake_clock.advance(hours=2)
+        await house.context().apply(
+            Actor.PERSON, partial(lanes.settle, turn=lanes.TurnEnd(session_key=lane.session_key))
+        )
+        assert (await house.watcher().sweep()).finalised == 0
+        assert house.db.rows("SELECT end_reason FROM sessions") == [(None,)]
+        await fake_clock.advance(hours=1, seconds=1)
+        assert (await house.watcher().sweep()).finalised == 1
+
     async def test_a_suspended_session_that_is_due_ends_and_stays_suspended(self, house, fake_clock):
         lane = await house.lane()
         await house.context().apply(
