@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway_sessions.core.messages import NO_EXTRA, Content, Message, Role
+from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
 from gateway_sessions.core.source import SessionSource, check_identifier
 from gateway_sessions.errors import InvalidInputError
 
@@ -177,7 +177,7 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False) -> Me
     if first.source.user_name:
         extra["name"] = first.source.user_name
     if steered:
-        extra["steered"] = True
+        extra[STEERED] = True
     return Message(
         Role.USER,
         turn_content(messages),

@@ -22,6 +22,8 @@ from gateway_sessions.errors import InvalidInputError
 Content: TypeAlias = str | list[Any] | dict[str, Any] | None
 
 NO_EXTRA: Final[Mapping[str, Any]] = MappingProxyType({})
+STEERED: Final = "steered"
+"""Among the extra members of a message: it was said into a turn that was running."""
 MICROS: Final = 1_000_000
 MAX_PREVIEW: Final = 60
 MAX_BRIEF: Final = 80

@@ -8,6 +8,7 @@ a history in which a tool call lacks its result, a result its call, or one side 
   missing are said to be interrupted with unknown effect, for nobody may run them again; others are left out;
 - a turn without an answer is followed by an assistant row that says so, and is never part of the next turn;
 - assistant rows in succession are one, and the first row is always a user's;
+- what was said into a running turn stands where it was said, and interrupts nothing;
 - what was only observed in a room becomes a quotation in the next turn said to the agent.
 
 A conversation that is valid already comes out as it is.
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from gateway_sessions.core.messages import Content, Message, Role, Spoken, text_of
+from gateway_sessions.core.messages import STEERED, Content, Message, Role, Spoken, text_of
 from gateway_sessions.core.untrusted import attributed
 
 Chat: TypeAlias = dict[str, Any]
@@ -110,7 +111,11 @@ class _Replay:
 
     def _add_turn(self, message: Said) -> None:
         rows = self._rows
-        if rows and (rows[-1]["role"] != "assistant" or "tool_calls" in rows[-1]):
+        if rows and message.extra.get(STEERED):
+            if rows[-1]["role"] == "user":
+                rows.append(_joined(rows.pop(), _chat(message)))
+                return
+        elif rows and (rows[-1]["role"] != "assistant" or "tool_calls" in rows[-1]):
             rows.append({"role": "assistant", "content": UNANSWERED})
         row = _chat(message)
         if _is_blank(row["content"]):

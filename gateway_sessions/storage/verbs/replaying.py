@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gateway_sessions.core.messages import Spoken
+from collections.abc import Sequence
+
+from gateway_sessions.core.messages import Message, Spoken
 from gateway_sessions.core.replay import Chat, conversation_of
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.ports import Row, Statement, Verb
@@ -14,8 +16,13 @@ MAX_OVERLAP = 64
 """So many messages at most does a continuation begin with that its parent ended with."""
 
 
-def conversation(session_id: str, limit: int | None, *, include_ancestors: bool) -> Verb[list[Chat]]:
-    """What goes to a model: always valid, whatever the transcript went through."""
+def conversation(
+    session_id: str, limit: int | None, *, include_ancestors: bool, pending: Sequence[Message] = ()
+) -> Verb[list[Chat]]:
+    """What goes to a model: always valid, whatever the transcript went through.
+
+    At its end stands what is *pending*: messages that are not in the transcript yet.
+    """
     said = yield from _said(session_id, rows_of(limit))
     if not said:
         yield from must_exist(session_id)
@@ -30,7 +37,7 @@ def conversation(session_id: str, limit: int | None, *, include_ancestors: bool)
         said = before + said[_overlap(before, said) :]
         seen.add(parent)
         child = parent
-    return conversation_of(said, limit=limit)
+    return conversation_of([*said, *pending], limit=None if limit is None else limit + len(pending))
 
 
 def _said(session_id: str, limit: int) -> Verb[list[Spoken]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import Hidden, Message
-from gateway_sessions.core.messages import message_of
+from gateway_sessions.core.messages import STEERED, message_of
 from gateway_sessions.core.replay import (
     BEGINNING,
     EMPTY,
@@ -317,3 +317,27 @@ class TestOverheard:
         assert overheard_since(messages) == late
         assert overheard_since(late) == late
         assert brief(*late) == []
+
+
+class TestSteering:
+    """What was said into a running turn belongs to it."""
+
+    def steered(self, content: str = "and faster") -> Message:
+        return user(content, extra={STEERED: True})
+
+    def test_it_stands_between_a_result_and_the_answer(self):
+        rows = brief(user(), assistant(tool_calls=[call()]), tool(), self.steered(), assistant("done"))
+        assert [role for role, _ in rows] == ["user", "assistant", "tool", "user", "assistant"]
+        assert rows[3] == ("user", "and faster")
+
+    def test_the_results_of_calls_under_way_come_before_it(self):
+        rows = brief(user(), assistant(tool_calls=[call()]), self.steered(), tool(), assistant("done"))
+        assert [role for role, _ in rows] == ["user", "assistant", "tool", "user", "assistant"]
+        assert rows[2] == ("tool", "result")
+
+    def test_right_behind_the_question_it_becomes_part_of_it(self):
+        rows = brief(user("ask"), self.steered(), assistant("done"))
+        assert rows == [("user", "ask\n\nand faster"), ("assistant", "done")]
+
+    def test_it_may_be_all_that_is_left_of_a_turn(self):
+        assert brief(self.steered(), assistant("done")) == [("user", "and faster"), ("assistant", "done")]
