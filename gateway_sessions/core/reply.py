@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 from gateway_sessions.core.inbound import Attachment
-from gateway_sessions.core.messages import NO_EXTRA, Content, Message, Role, message_of
+from gateway_sessions.core.messages import Content, Message, Role, message_of
 from gateway_sessions.core.outbound import OutboundMessage, TextFormat
 from gateway_sessions.errors import InvalidInputError
 
@@ -33,7 +33,7 @@ class Reply:
     """The agent has appended the row that says this; the turn adds none."""
     finish_reason: str | None = None
     reasoning: str | None = None
-    extra: Mapping[str, Any] = NO_EXTRA
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further members of its row, as a message has them (`api_content`, `reasoning_details`, any other)."""
 
     def __post_init__(self) -> None:

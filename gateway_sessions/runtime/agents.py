@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -20,7 +20,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import InvalidInputError, NoTurnError
-from gateway_sessions.runtime.foreign_code import in_fresh_context
+from gateway_sessions.runtime.foreign_code import GRACE, in_fresh_context
 from gateway_sessions.runtime.turn_context import TurnContext
 
 Answer: TypeAlias = Reply | str | None
@@ -114,10 +114,15 @@ def current_turn() -> TurnContext:
         raise NoTurnError from None
 
 
-async def run_turn(agent: Agent, turn: TurnContext) -> Reply:
-    """What the agent answers. It runs in a fresh context, in which `current_turn()` is this one."""
+async def run_turn(agent: Agent, turn: TurnContext, *, grace: timedelta = GRACE) -> Reply:
+    """What the agent answers. It runs in a fresh context, in which `current_turn()` is this one.
+
+    Cancel this to stop the agent: it may clean up for as long as *grace*.
+    """
     try:
-        answer = await in_fresh_context("the agent's turn", partial(_answer, agent, turn))
+        answer = await in_fresh_context(
+            "the agent's turn", partial(_answer, agent, turn), turn.clock, grace=grace
+        )
     finally:
         turn.end()
     return _reply_of(agent, turn, answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from datetime import timedelta
@@ -17,6 +18,9 @@ T = TypeVar("T")
 
 MAX_PROBLEM: Final = 500
 """Characters of what foreign code says of its own failure."""
+GRACE: Final = timedelta(seconds=5)
+INSISTENCE: Final = timedelta(seconds=0.1)
+"""How often work that goes on after its grace is cancelled."""
 
 
 def start_fresh(tasks: TaskGroup, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -28,10 +32,14 @@ def start_fresh(tasks: TaskGroup, work: Callable[[], Coroutine[Any, Any, object]
     Context().run(start)
 
 
-async def in_fresh_context(what: str, work: Callable[[], Awaitable[T]]) -> T:
+async def in_fresh_context(
+    what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
+) -> T:
     """What *work* returns or raises, run in a task of its own that sees no context variable of the caller.
 
-    *what* names it in `CancelledItselfError`, if it ends like that.
+    If the caller is cancelled, *work* is cancelled once, and may clean up for as long as *grace*; then all
+    that it awaits is cancelled, until it has ended. *what* names it in `CancelledItselfError`, which is raised
+    if it ends by a cancellation of its own.
     """
     outcomes: list[T] = []
     failures: list[Exception] = []
@@ -42,13 +50,36 @@ async def in_fresh_context(what: str, work: Callable[[], Awaitable[T]]) -> T:
         except Exception as error:  # noqa: BLE001 -- raised again below, and not as a group of one
             failures.append(error)
 
-    async with anyio.create_task_group() as tasks:
-        start_fresh(tasks, call)
+    # Not a group of anyio's: it would cancel every await of a clean-up from the beginning.
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(call(), context=Context())
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            await _stopped(task, clock, grace)
+            raise
     if failures:
         raise failures[0]
     if not outcomes:
         raise CancelledItselfError(what)
     return outcomes[0]
+
+
+async def _stopped(task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
+    """Stop a task, first kindly, and wait for its end."""
+
+    async def insist() -> None:
+        await clock.sleep(grace.total_seconds())
+        while True:
+            task.cancel()
+            await clock.sleep(INSISTENCE.total_seconds())
+
+    task.cancel()
+    with anyio.CancelScope(shield=True):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(insist)
+            await asyncio.wait({task})
+            tasks.cancel_scope.cancel()
 
 
 async def problem_within(limit: timedelta, clock: Clock, work: Callable[[], Awaitable[object]]) -> str | None:

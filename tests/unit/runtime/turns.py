@@ -1,0 +1,75 @@
+"""What the tests of agents share: a turn whose ports note what they are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway_sessions import Message, SessionEntry, SessionSource
+from gateway_sessions.core.agent_config import AgentValidity
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.reply import Reply
+from gateway_sessions.core.usage import Usage
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
+from gateway_sessions.testing import FakeClock
+
+
+def entry_of(key: str = "lane", session_id: str = "s1", **members: Any) -> SessionEntry:
+    now = FakeClock().now()
+    return SessionEntry(
+        session_key=key,
+        session_id=session_id,
+        created_at=now,
+        updated_at=now,
+        last_interaction_at=now,
+        **members,
+    )
+
+
+def said(text: str = "hello", **members: Any) -> InboundMessage:
+    source = SessionSource(platform="telegram", chat_id="1", user_id="alice")
+    return InboundMessage(source=source, text=text, **members)
+
+
+def version(number: int = 0, *, session: str = "s1", config: str = "c") -> AgentValidity:
+    return AgentValidity(session, (number,), config)
+
+
+@dataclass
+class Noted:
+    """All that an agent did in its turn."""
+
+    rows: list[Message] = field(default_factory=list)
+    said: list[Reply] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    used: list[Usage] = field(default_factory=list)
+
+    async def append(self, rows):
+        self.rows.extend(rows)
+
+    async def say(self, reply):
+        self.said.append(reply)
+
+    async def show(self, partial):
+        self.shown.append(partial)
+
+    def ports(self) -> TurnPorts:
+        return TurnPorts(append=self.append, say=self.say, show=self.show, usage=self.used.append)
+
+
+def turn_of(
+    *messages: InboundMessage,
+    noted: Noted | None = None,
+    clock: Clock | None = None,
+    entry: SessionEntry | None = None,
+    **members: Any,
+) -> TurnContext:
+    return TurnContext(
+        entry=entry or entry_of(),
+        messages=messages or (said(),),
+        history=[],
+        clock=clock or FakeClock(),
+        ports=(noted or Noted()).ports(),
+        **{"seq": 3, "token": 7, **members},
+    )
