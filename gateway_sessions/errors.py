@@ -9,7 +9,6 @@
     │   ├── TitleTakenError             another session of that owner has it
     │   ├── AmbiguousSessionError       a text that names several sessions
     │   ├── InvalidPolicyError
-    │   ├── InvalidBusyRulesError
     │   └── ConfigError                 all problems of a configuration at once
     ├── InvalidTransitionError          a state does not allow an event
     ├── SessionNotFoundError
@@ -17,6 +16,7 @@
     ├── SentBeforeErasureError          a late message of somebody who was erased since
     ├── SessionBusyError                a turn of that session is running
     ├── SessionOnLaneError              a lane has that session now: its lane must be asked
+    ├── TurnEndedError                  a turn is ended once
     ├── FencedError                     a turn that was stopped, or overtaken, may not write any more
     ├── NoTurnError                     the current turn was asked for where none runs
     ├── CancelledItselfError            foreign code ended by a cancellation that nobody asked for
@@ -142,16 +142,6 @@ class InvalidPolicyError(InvalidInputError):
         super().__init__(f"reset policy: {field} = {value!r} {problem}")
 
 
-class InvalidBusyRulesError(InvalidInputError):
-    """Rules for a busy lane that nothing could keep."""
-
-    def __init__(self, field: str, value: object, problem: str) -> None:
-        self.field = field
-        self.value = value
-        self.problem = problem
-        super().__init__(f"busy rules: {field} = {value!r} {problem}")
-
-
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
     """One thing that is wrong in a configuration: where, what, and what may have been meant."""
@@ -251,6 +241,15 @@ class CancelledItselfError(GatewaySessionsError):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(f"{what} cancelled itself")
+
+
+class TurnEndedError(GatewaySessionsError):
+    """A turn is ended once: it was committed, given up, stopped or released before."""
+
+    def __init__(self, session_key: str, token: int) -> None:
+        self.session_key = session_key
+        self.token = token
+        super().__init__(f"turn {token} of lane {session_key!r} has ended; claim the next one")
 
 
 class NothingToUndoError(GatewaySessionsError):

@@ -4,6 +4,12 @@ What is written (YAML, references to the environment, overriding variables) is k
 uses; everybody else sees the records of `model` and `sections`, which import neither pydantic nor YAML.
 """
 
+from gateway_sessions.config.gateway_sections import (
+    AgentCacheConfig,
+    Ambiguous,
+    DeliveryConfig,
+    GatewayConfig,
+)
 from gateway_sessions.config.loading import load_config, parse_config
 from gateway_sessions.config.model import Config
 from gateway_sessions.config.sections import (
@@ -24,13 +30,17 @@ from gateway_sessions.config.sections import (
 from gateway_sessions.config.zones import system_zone_name
 
 __all__ = [
+    "AgentCacheConfig",
     "AgentConfig",
+    "Ambiguous",
     "BackupsConfig",
     "CacheConfig",
     "ChatTypeConfig",
     "Config",
+    "DeliveryConfig",
     "Durability",
     "ExpiryWatcherConfig",
+    "GatewayConfig",
     "HooksConfig",
     "PlatformConfig",
     "PrivacyConfig",

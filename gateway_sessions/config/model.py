@@ -8,6 +8,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Self
 
+from gateway_sessions.config.gateway_sections import AgentCacheConfig, DeliveryConfig, GatewayConfig
 from gateway_sessions.config.sections import (
     AgentConfig,
     BackupsConfig,
@@ -18,10 +19,13 @@ from gateway_sessions.config.sections import (
     PrivacyConfig,
     SessionDBConfig,
     SessionsJsonConfig,
-    off_or_time,
 )
 from gateway_sessions.config.zones import similar_zone, system_zone_name
 from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.budgets import Budgets
+from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy_book import BusyBook
+from gateway_sessions.core.limits import off_or_time
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
@@ -39,7 +43,13 @@ class Config:
     timezone: str | None = None
     """The zone of policies that name none; None: the machine's."""
     session_reset: SessionResetPolicy = field(default_factory=SessionResetPolicy)
+    busy: BusyRules = field(default_factory=BusyRules)
+    """What becomes of messages that come while their lane is busy."""
     agent: AgentConfig = field(default_factory=AgentConfig)
+    agent_cache: AgentCacheConfig = field(default_factory=AgentCacheConfig)
+    budgets: Budgets = field(default_factory=Budgets)
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
     sessions_json: SessionsJsonConfig = field(default_factory=SessionsJsonConfig)
     expiry_watcher: ExpiryWatcherConfig = field(default_factory=ExpiryWatcherConfig)
@@ -86,6 +96,24 @@ class Config:
     def get_reset_policy(self, platform: str, chat_type: str = "dm") -> SessionResetPolicy:
         """Return the policy of a chat type on a platform, else the platform's, else the default one."""
         return self.policy_book("UTC").resolve(platform.strip().lower(), chat_type).policy
+
+    def busy_book(self) -> BusyBook:
+        """Return all rules for busy lanes."""
+        platforms = self.platforms.items()
+        chat_types = {
+            (name, kind): chat_type.busy
+            for name, platform in platforms
+            for kind, chat_type in platform.chat_types.items()
+            if chat_type.busy
+        }
+        by_platform = {name: platform.busy for name, platform in platforms if platform.busy}
+        return BusyBook(default=self.busy, by_platform=by_platform, by_chat_type=chat_types)
+
+    def busy_rules_for(
+        self, platform: str, chat_type: str = "dm", override: BusyRules | BusyMode | None = None
+    ) -> BusyRules:
+        """Return the session's own rules, else those of a chat type, of its platform, or the default ones."""
+        return self.busy_book().rules_for(platform.strip().lower(), chat_type, override)
 
     def _problems(self) -> list[ConfigProblem]:
         problems: list[ConfigProblem] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -12,7 +13,16 @@ from pydantic import ValidationError
 from gateway_sessions.config.document import read_yaml
 from gateway_sessions.config.draft import MAX_PROBLEMS, Draft, KeyPath, make_plain
 from gateway_sessions.config.environment import merge, overrides
-from gateway_sessions.config.schema import KEYS, Block, ConfigKeys, PlatformKeys, PolicyKeys
+from gateway_sessions.config.gateway_sections import AgentCacheConfig, DeliveryConfig, GatewayConfig
+from gateway_sessions.config.schema import (
+    KEYS,
+    Block,
+    BudgetsKeys,
+    BusyKeys,
+    ConfigKeys,
+    PlatformKeys,
+    PolicyKeys,
+)
 from gateway_sessions.config.sections import (
     AgentConfig,
     BackupsConfig,
@@ -27,15 +37,22 @@ from gateway_sessions.config.sections import (
 )
 from gateway_sessions.config.wording import worded
 from gateway_sessions.config.zones import similar_zone
+from gateway_sessions.core.budgets import BudgetLimit, Budgets
+from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
 T = TypeVar("T")
 
+_UNIT = re.compile("_(?:seconds|hours|days)$")
+
 _SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         "agent": AgentConfig,
+        "agent_cache": AgentCacheConfig,
+        "gateway": GatewayConfig,
+        "delivery": DeliveryConfig,
         "sessiondb": SessionDBConfig,
         "sessions_json": SessionsJsonConfig,
         "expiry_watcher": ExpiryWatcherConfig,
@@ -96,8 +113,13 @@ def _assembled(make: Callable[..., T], draft: Draft) -> T:
             settings[name] = _built(draft, build, _given(settings[name]))
     default = _policy(draft, ("session_reset",), settings.get("session_reset"), SessionResetPolicy())
     settings["session_reset"] = default
+    settings["busy"] = busy = _busy(draft, ("busy",), settings.get("busy"), BusyRules())
+    if "budgets" in settings:
+        settings["budgets"] = _budgets(settings["budgets"])
     platforms: dict[str, PlatformKeys] = settings.get("platforms", {})
-    settings["platforms"] = {name: _platform(draft, name, keys, default) for name, keys in platforms.items()}
+    settings["platforms"] = {
+        name: _platform(draft, name, keys, default, busy) for name, keys in platforms.items()
+    }
     config = _built(draft, make, settings)
     draft.raise_problems()
     return config
@@ -120,8 +142,9 @@ def _checked(draft: Draft) -> ConfigKeys:
 
 def _given(block: Block) -> dict[str, Any]:
     """Return what the block says, named as the fields of our records are: without units."""
-    names = {key: key.removesuffix("_seconds").removesuffix("_days") for key in block.model_fields_set}
-    return {name: getattr(block, key) for key, name in names.items()}
+    given = {key: getattr(block, key) for key in block.model_fields_set}
+    # What is kept as a number keeps its unit as well.
+    return {key if isinstance(value, int) else _UNIT.sub("", key): value for key, value in given.items()}
 
 
 def _built(draft: Draft, build: Callable[..., T], settings: Mapping[str, Any]) -> T:
@@ -134,17 +157,25 @@ def _built(draft: Draft, build: Callable[..., T], settings: Mapping[str, Any]) -
         return build()
 
 
-def _platform(draft: Draft, name: str, keys: PlatformKeys, default: SessionResetPolicy) -> PlatformConfig:
+def _platform(
+    draft: Draft, name: str, keys: PlatformKeys, default: SessionResetPolicy, default_busy: BusyRules
+) -> PlatformConfig:
     path = ("platforms", name)
     settings = _given(keys)
     if "session_reset" in settings:
         settings["session_reset"] = _policy(draft, (*path, "session_reset"), keys.session_reset, default)
-    base = settings.get("session_reset", default)
+    if "busy" in settings:
+        settings["busy"] = _busy(draft, (*path, "busy"), keys.busy, default_busy)
+    base, busy = settings.get("session_reset", default), settings.get("busy", default_busy)
     chat_types: dict[str, ChatTypeConfig] = {}
     for kind, chat_type in settings.get("chat_types", {}).items():
-        below = (*path, "chat_types", kind, "session_reset")
-        own = _policy(draft, below, chat_type.session_reset, base) if chat_type.session_reset else None
-        chat_types[kind] = ChatTypeConfig(session_reset=own)
+        below = (*path, "chat_types", kind)
+        own: dict[str, Any] = {}
+        if chat_type.session_reset:
+            own["session_reset"] = _policy(draft, (*below, "session_reset"), chat_type.session_reset, base)
+        if chat_type.busy:
+            own["busy"] = _busy(draft, (*below, "busy"), chat_type.busy, busy)
+        chat_types[kind] = ChatTypeConfig(**own)
     settings["chat_types"] = chat_types
     if channel := settings.get("home_channel"):
         settings["home_channel"] = HomeChannel(platform=name.strip().lower(), **_given(channel))
@@ -187,6 +218,28 @@ def _policy_fields(keys: PolicyKeys, base: SessionResetPolicy, told: set[str | i
     if mode is not ResetMode.BOTH:
         fields.setdefault("require", Require.ANY)
     return fields
+
+
+def _busy(draft: Draft, path: KeyPath, keys: BusyKeys | None, base: BusyRules) -> BusyRules:
+    """Change the rules of the level above as the keys say; tell what no lane could keep, and leave it."""
+    if keys is None:
+        return base
+    try:
+        return replace(base, **_given(keys))
+    except ConfigError as error:
+        for problem in error.problems:
+            key = problem.path.removeprefix("busy.")
+            contradicted = {"debounce_seconds", key} if key == "debounce_cap_seconds" else {key}
+            if not draft.set_aside & {(*path, one) for one in contradicted}:
+                draft.complain((*path, key), problem.message)
+        return base
+
+
+def _budgets(keys: BudgetsKeys) -> Budgets:
+    fields = _given(keys)
+    for name in fields.keys() & {"session", "person", "day"}:
+        fields[name] = BudgetLimit(**_given(fields[name]))
+    return Budgets(**fields)
 
 
 def _similar(error: InvalidPolicyError) -> str | None:

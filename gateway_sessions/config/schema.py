@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Final, TypeAlias, cast, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from gateway_sessions.config.gateway_sections import Ambiguous
 from gateway_sessions.config.key_tree import KeyTree
 from gateway_sessions.config.sections import Durability, Provider, SnapshotMode
+from gateway_sessions.core.budgets import ALL, BudgetLimit, UnknownPrices
+from gateway_sessions.core.busy import BusyMode, DropPolicy
 from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.policies import Require, ResetMode
 from gateway_sessions.core.source import check_identifier
-from gateway_sessions.errors import InvalidSourceError
+from gateway_sessions.errors import InvalidInputError, InvalidSourceError
 
 ABSENT: Final[Any] = None
 OWN: Final = "own"
@@ -57,17 +60,44 @@ def _not_empty(text: str) -> str:
     return text
 
 
-def _whole_days(value: object) -> timedelta | None:
-    if isinstance(value, float):
-        raise PydanticCustomError(OWN, "must be a whole number of days")
-    return _duration("days", off=True)(value)
+def _whole_days(*, off: bool = False) -> Callable[[object], timedelta | None]:
+    read = _duration("days", off=off)
+
+    def read_whole(value: object) -> timedelta | None:
+        if isinstance(value, float):
+            raise PydanticCustomError(OWN, "must be a whole number of days")
+        return read(value)
+
+    return read_whole
+
+
+def _usd(value: object) -> float | None:
+    try:
+        return BudgetLimit(usd=cast("float | None", value)).usd
+    except InvalidInputError:
+        raise PydanticCustomError(OWN, "must be a number of dollars, 0 or more, or null") from None
+
+
+def _tokens(value: object) -> int | None:
+    try:
+        return BudgetLimit(tokens=cast("int | None", value)).tokens
+    except InvalidInputError:
+        raise PydanticCustomError(OWN, "must be a whole number of tokens, 0 or more, or null") from None
+
+
+def _percent(value: int) -> int:
+    if not 1 <= value <= ALL:
+        raise PydanticCustomError(OWN, "must be from 1 to 100")
+    return value
 
 
 Text: TypeAlias = Annotated[str, AfterValidator(_not_empty)]
 Identifier: TypeAlias = Annotated[Text, BeforeValidator(_identifier)]
 Seconds: TypeAlias = Annotated[timedelta, PlainValidator(_duration("seconds"))]
 SecondsOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_duration("seconds", off=True))]
-DaysOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_whole_days)]
+Hours: TypeAlias = Annotated[timedelta, PlainValidator(_duration("hours"))]
+Days: TypeAlias = Annotated[timedelta, PlainValidator(_whole_days())]
+DaysOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_whole_days(off=True))]
 
 CHOICE: Final = Field(ABSENT, strict=False)
 """Of an enum, whose values are written as words."""
@@ -103,6 +133,69 @@ class AgentKeys(Block):
     gateway_auto_continue_freshness: SecondsOrOff = ABSENT
     gateway_timeout: SecondsOrOff = ABSENT
     max_restart_attempts: int = ABSENT
+    farewell_seconds: SecondsOrOff = ABSENT
+
+
+class AgentCacheKeys(Block):
+    """`agent_cache`."""
+
+    size: int = ABSENT
+    idle_seconds: Seconds = ABSENT
+    close_timeout_seconds: Seconds = ABSENT
+
+
+class BusyKeys(Block):
+    """`busy`, at any level."""
+
+    mode: BusyMode = CHOICE
+    debounce_seconds: Seconds = ABSENT
+    debounce_cap_seconds: Seconds = ABSENT
+    max_queued: int = ABSENT
+    drop: DropPolicy = CHOICE
+    merge_limit: int = ABSENT
+    acknowledge: bool = ABSENT
+    ack_cooldown_seconds: Seconds = ABSENT
+
+
+class BudgetLimitKeys(Block):
+    """One of the `budgets`."""
+
+    usd: Annotated[float | None, PlainValidator(_usd)] = ABSENT
+    tokens: Annotated[int | None, PlainValidator(_tokens)] = ABSENT
+
+
+class BudgetsKeys(Block):
+    """`budgets`."""
+
+    session: Annotated[BudgetLimitKeys, EMPTY] = ABSENT
+    person: Annotated[BudgetLimitKeys, EMPTY] = ABSENT
+    day: Annotated[BudgetLimitKeys, EMPTY] = ABSENT
+    warn_percent: Annotated[int, AfterValidator(_percent)] = ABSENT
+    unknown_prices: UnknownPrices = CHOICE
+
+
+class GatewayKeys(Block):
+    """`gateway`."""
+
+    max_turns: int = ABSENT
+    max_turns_per_owner: int = ABSENT
+    max_waiting: int = ABSENT
+    max_message_bytes: int = ABSENT
+    drain_timeout_seconds: Seconds = ABSENT
+    inactivity_timeout_seconds: SecondsOrOff = ABSENT
+    crash_loop_starts: int = ABSENT
+    crash_loop_window_seconds: Seconds = ABSENT
+    dedup_window_days: Days = ABSENT
+
+
+class DeliveryKeys(Block):
+    """`delivery`."""
+
+    retry_seconds: Seconds = ABSENT
+    retry_cap_seconds: Seconds = ABSENT
+    max_age_hours: Hours = ABSENT
+    timeout_seconds: Seconds = ABSENT
+    ambiguous: Ambiguous = CHOICE
 
 
 class SessionDBKeys(Block):
@@ -170,6 +263,7 @@ class ChatTypeKeys(Block):
     """One of a platform's `chat_types`."""
 
     session_reset: Annotated[PolicyKeys, EMPTY] = ABSENT
+    busy: Annotated[BusyKeys, EMPTY] = ABSENT
 
 
 class PlatformKeys(Block):
@@ -177,6 +271,7 @@ class PlatformKeys(Block):
 
     enabled: bool = ABSENT
     session_reset: Annotated[PolicyKeys, EMPTY] = ABSENT
+    busy: Annotated[BusyKeys, EMPTY] = ABSENT
     chat_types: Annotated[dict[str, Annotated[ChatTypeKeys, EMPTY]], EMPTY] = ABSENT
     home_channel: HomeChannelKeys | None = ABSENT
 
@@ -190,7 +285,12 @@ class ConfigKeys(Block):
     session_store_max_age_days: DaysOrOff = ABSENT
     timezone: Text | None = ABSENT
     session_reset: Annotated[PolicyKeys, EMPTY] = ABSENT
+    busy: Annotated[BusyKeys, EMPTY] = ABSENT
     agent: Annotated[AgentKeys, EMPTY] = ABSENT
+    agent_cache: Annotated[AgentCacheKeys, EMPTY] = ABSENT
+    budgets: Annotated[BudgetsKeys, EMPTY] = ABSENT
+    gateway: Annotated[GatewayKeys, EMPTY] = ABSENT
+    delivery: Annotated[DeliveryKeys, EMPTY] = ABSENT
     sessiondb: Annotated[SessionDBKeys, EMPTY] = ABSENT
     sessions_json: Annotated[SessionsJsonKeys, EMPTY] = ABSENT
     expiry_watcher: Annotated[ExpiryWatcherKeys, EMPTY] = ABSENT

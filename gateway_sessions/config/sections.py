@@ -14,14 +14,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.entry_codec import Dialect
-from gateway_sessions.core.instants import LONGEST
+from gateway_sessions.core.limits import check_section, count, off_or_time, time
 from gateway_sessions.core.policies import SessionResetPolicy
-from gateway_sessions.errors import ConfigError, ConfigProblem
-
-MOST: Final = 1_000_000
-"""More of anything is a mistake."""
 
 _SQLITE_URL: Final = "sqlite:///"
 _PASSWORD_IN_AUTHORITY = re.compile(r"(?<=://)([^:/?#]*):.*@")
@@ -59,13 +56,16 @@ class AgentConfig:
     """How long a turn may take; None: as long as it likes."""
     max_restart_attempts: int = 3
     """How often a turn that never ends well is begun."""
+    farewell: timedelta | None = timedelta(seconds=20)
+    """How long an agent may take to save what it must keep before a policy ends a session; None: no time."""
 
     def __post_init__(self) -> None:
-        _check(
+        check_section(
             "agent",
             off_or_time("gateway_auto_continue_freshness", self.gateway_auto_continue_freshness),
             off_or_time("gateway_timeout", self.gateway_timeout),
-            _count("max_restart_attempts", self.max_restart_attempts),
+            count("max_restart_attempts", self.max_restart_attempts),
+            off_or_time("farewell_seconds", self.farewell),
         )
 
 
@@ -83,7 +83,7 @@ class SessionDBConfig:
         usable = self.url is None or (
             self.url and ("://" not in self.url or self.url.startswith(_SQLITE_URL))
         )
-        _check("sessiondb", None if usable else ("url", f"must be a path or {_SQLITE_URL}<path>"))
+        check_section("sessiondb", None if usable else ("url", f"must be a path or {_SQLITE_URL}<path>"))
 
     @property
     def shown_url(self) -> str | None:
@@ -109,7 +109,7 @@ class SessionsJsonConfig:
     """How long a change waits for others in mode `coalesced`."""
 
     def __post_init__(self) -> None:
-        _check("sessions_json", _time("interval_seconds", self.interval))
+        check_section("sessions_json", time("interval_seconds", self.interval))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +121,11 @@ class ExpiryWatcherConfig:
     prune_interval: timedelta = timedelta(hours=1)
 
     def __post_init__(self) -> None:
-        _check(
+        check_section(
             "expiry_watcher",
-            _time("first_pass_seconds", self.first_pass, zero=True),
-            _time("interval_seconds", self.interval),
-            _time("prune_interval_seconds", self.prune_interval),
+            time("first_pass_seconds", self.first_pass, zero=True),
+            time("interval_seconds", self.interval),
+            time("prune_interval_seconds", self.prune_interval),
         )
 
 
@@ -139,12 +139,12 @@ class HooksConfig:
     concurrency: int = 8
 
     def __post_init__(self) -> None:
-        _check(
+        check_section(
             "hooks",
-            _time("timeout_seconds", self.timeout),
-            _count("max_attempts", self.max_attempts),
-            _time("retry_seconds", self.retry, zero=True),
-            _count("concurrency", self.concurrency),
+            time("timeout_seconds", self.timeout),
+            count("max_attempts", self.max_attempts),
+            time("retry_seconds", self.retry, zero=True),
+            count("concurrency", self.concurrency),
         )
 
 
@@ -157,7 +157,7 @@ class BackupsConfig:
     keep: int = 3
 
     def __post_init__(self) -> None:
-        _check("backups", off_or_time("interval_days", self.interval), _count("keep", self.keep))
+        check_section("backups", off_or_time("interval_days", self.interval), count("keep", self.keep))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class CacheConfig:
     entries: int = 4096
 
     def __post_init__(self) -> None:
-        _check("cache", _count("entries", self.entries))
+        check_section("cache", count("entries", self.entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +183,8 @@ class ChatTypeConfig:
 
     session_reset: SessionResetPolicy | None = None
     """None: the platform's."""
+    busy: BusyRules | None = None
+    """None: the platform's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,31 +194,10 @@ class PlatformConfig:
     enabled: bool = True
     session_reset: SessionResetPolicy | None = None
     """None: the default one."""
+    busy: BusyRules | None = None
+    """None: the default ones."""
     chat_types: Mapping[str, ChatTypeConfig] = field(default_factory=dict[str, ChatTypeConfig])
     home_channel: HomeChannel | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "chat_types", MappingProxyType(dict(self.chat_types)))
-
-
-def off_or_time(key: str, value: timedelta | None) -> tuple[str, str] | None:
-    """Say what is wrong with a duration that can be off."""
-    if value is None or timedelta(0) < value <= LONGEST:
-        return None
-    return key, "must be 0 (off) or more, and a century at most"
-
-
-def _check(section: str, *findings: tuple[str, str] | None) -> None:
-    problems = [ConfigProblem(f"{section}.{key}", message) for key, message in filter(None, findings)]
-    if problems:
-        raise ConfigError(section, problems)
-
-
-def _count(key: str, value: int) -> tuple[str, str] | None:
-    return None if 1 <= value <= MOST else (key, f"must be from 1 to {MOST}")
-
-
-def _time(key: str, value: timedelta, *, zero: bool = False) -> tuple[str, str] | None:
-    if value < timedelta(0) or (not value and not zero):
-        return key, f"must be {'0 or more' if zero else 'more than 0'}"
-    return None if value <= LONGEST else (key, "must be a century at most")

@@ -48,6 +48,8 @@ _HERMES_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "reset_by_type": "platforms.<name>.chat_types.<type>.session_reset",
         "write_sessions_json": "sessions_json.mode",
         "home_channels": "platforms.<name>.home_channel",
+        "display": "busy.mode",
+        "max_concurrent_sessions": "gateway.max_turns",
     }
 )
 _WORDS: Final[Mapping[str | int, list[str]]] = MappingProxyType(
@@ -78,13 +80,13 @@ def worded(finding: ErrorDetails) -> tuple[str, str | None]:
 def _unknown_key(path: KeyPath) -> tuple[str, str | None]:
     """Explain a key of another program, a misspelt one, or one that stands in another block."""
     key = str(path[-1])
-    if len(path) == 1 and key == "gateway":
-        return "is no block here: its keys stand at the top level", None
     if len(path) == 1 and key in _HERMES_KEYS:
         return "is not a key of this program", _HERMES_KEYS[key]
     siblings = reduce(child, path[:-1], KEYS)
     elsewhere = [dotted(known) for known in paths(KEYS) if known[-1] == key and "*" not in known]
-    return "is not a known key", _closest(key, list(siblings)) or next(iter(elsewhere), None)
+    misplaced = next(iter([key] if key in KEYS else elsewhere), None)
+    close = _closest(key, list(siblings))
+    return "is not a known key", (misplaced or close) if len(path) == 1 else (close or misplaced)
 
 
 def _unknown_word(key: str, value: object) -> tuple[str, str | None]:

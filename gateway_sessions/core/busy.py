@@ -12,21 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
-from gateway_sessions.core.instants import LONGEST
+from gateway_sessions.core.limits import check_section, choice, count, time
 from gateway_sessions.core.receipts import Disposition, RejectReason
-from gateway_sessions.errors import InvalidBusyRulesError
 
 BUSY_RETRY_SECONDS: Final = 5.0
 FULL_RETRY_SECONDS: Final = 30.0
 """After how long it makes sense to try again. How long turns take is not known here."""
 
-_Choice = TypeVar("_Choice", bound=StrEnum)
-
 _NOW: Final = timedelta(0)
-_MOST: Final = 1_000_000
 
 
 class BusyMode(StrEnum):
@@ -76,17 +72,23 @@ class BusyRules:
     """How long a lane is told nothing more after that."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mode", _choice("mode", self.mode, BusyMode))
-        object.__setattr__(self, "drop", _choice("drop", self.drop, DropPolicy))
-        for name in ("debounce", "debounce_cap", "ack_cooldown"):
-            _check_time(name, getattr(self, name))
-        if self.debounce_cap < self.debounce:
-            raise InvalidBusyRulesError(
-                "debounce_cap", self.debounce_cap, "must not be less than the debounce"
-            )
-        for name in ("max_queued", "merge_limit", "merge_chars"):
-            _check_count(name, getattr(self, name))
-        _check_flag("acknowledge", self.acknowledge)
+        pause = time("debounce_seconds", self.debounce, zero=True)
+        length = time("debounce_cap_seconds", self.debounce_cap, zero=True)
+        if not (pause or length) and self.debounce_cap < self.debounce:
+            length = ("debounce_cap_seconds", "must not be less than debounce_seconds")
+        check_section(
+            "busy",
+            choice("mode", self.mode, BusyMode),
+            pause,
+            length,
+            count("max_queued", self.max_queued),
+            choice("drop", self.drop, DropPolicy),
+            count("merge_limit", self.merge_limit),
+            count("merge_chars", self.merge_chars),
+            time("ack_cooldown_seconds", self.ack_cooldown, zero=True),
+        )
+        object.__setattr__(self, "mode", BusyMode(self.mode))
+        object.__setattr__(self, "drop", DropPolicy(self.drop))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,25 +287,3 @@ def acknowledge_due(last_ack_at: datetime | None, now: datetime, rules: BusyRule
     if not rules.acknowledge:
         return False
     return last_ack_at is None or not _NOW <= now - last_ack_at < rules.ack_cooldown
-
-
-def _choice(name: str, value: str, choices: type[_Choice]) -> _Choice:
-    try:
-        return choices(value)
-    except ValueError:
-        raise InvalidBusyRulesError(name, value, f"must be one of {', '.join(choices)}") from None
-
-
-def _check_time(name: str, value: object) -> None:
-    if not isinstance(value, timedelta) or not _NOW <= value <= LONGEST:
-        raise InvalidBusyRulesError(name, value, "must be 0 or more, and a century at most")
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise InvalidBusyRulesError(name, value, f"must be from 1 to {_MOST}")
-
-
-def _check_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise InvalidBusyRulesError(name, value, "must be true or false")

@@ -20,18 +20,19 @@ ROW = re.compile(r"^\| `([^`]+)` \| (.+) \| (.+) \| (.+) \|$", re.MULTILINE)
 
 
 def names(path: tuple[str, ...]) -> str:
-    """The documented name of a setting: the keys of an overriding policy are those of the default one."""
-    if path[0] == "platforms" and "session_reset" in path:
-        path = path[: path.index("session_reset") + 1]
+    """The documented name of a setting: the keys of what overrides a block are those of the block."""
+    if path[0] == "platforms" and (overrides := OVERRIDDEN.intersection(path)):
+        path = path[: path.index(*overrides) + 1]
     text = ".".join(path)
     return text.replace("*", "<name>", 1).replace("*", "<type>", 1)
 
 
+OVERRIDDEN = {"session_reset", "busy"}
 SETTINGS = {names(path) for path in paths(KEYS)}
 
 
 def names_in(values: object, path: tuple[str, ...] = ()) -> set[str]:
-    override = "platforms" in path and path[-1] == "session_reset"
+    override = "platforms" in path and path[-1] in OVERRIDDEN
     if override or not isinstance(values, dict):
         return {names(path)}
     wild = path[-1:] in (("platforms",), ("chat_types",))
@@ -56,6 +57,9 @@ def test_every_setting_of_the_example_has_a_comment_above_it():
     lines = COMMENTED_OUT.sub("", EXAMPLE).splitlines()
     blocks = {
         "agent",
+        "agent_cache",
+        "gateway",
+        "delivery",
         "sessiondb",
         "expiry_watcher",
         "hooks",

@@ -479,7 +479,7 @@ WRONG = [
     ("hooks:\n  timeout: 5", 2, "hooks.timeout", "timeout_seconds"),
     ("idle_minutes: 5", 1, "idle_minutes", "session_reset.idle_minutes"),
     ("gateway_timeout: 5", 1, "gateway_timeout", "agent.gateway_timeout"),
-    ("gateway:\n  session_reset: never", 1, "gateway", None),
+    ("gateway:\n  session_reset: never", 2, "gateway.session_reset", "session_reset"),
     ("reset_by_platform: {}", 1, "reset_by_platform", "platforms.<name>.session_reset"),
     ("platforms:\n  sms:\n    chat_type: {}", 3, "platforms.sms.chat_type", "chat_types"),
     ("platforms:\n  x:\n    chat_types:\n      dm: {resets: 1}", 4, "platforms.x.chat_types.dm.resets", None),

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import InvalidBusyRulesError
+from gateway_sessions import ConfigError
 from gateway_sessions.core.busy import (
     Arrival,
     BusyMode,
@@ -387,29 +387,36 @@ class TestRules:
         assert (rules.mode, rules.drop) == (BusyMode.STEER, DropPolicy.DROP_OLDEST)
 
     @pytest.mark.parametrize(
-        ("field", "value"),
+        ("field", "value", "key"),
         [
-            ("mode", "shout"),
-            ("mode", None),
-            ("drop", "newest"),
-            ("debounce", -SECOND),
-            ("debounce", 1.5),
-            ("debounce", timedelta(days=40_000)),
-            ("debounce_cap", DEBOUNCE - SECOND / 10),
-            ("ack_cooldown", -SECOND),
-            ("max_queued", 0),
-            ("max_queued", 1_000_001),
-            ("max_queued", True),
-            ("merge_limit", 0),
-            ("merge_limit", 2.0),
-            ("merge_chars", -1),
-            ("acknowledge", "yes"),
+            ("mode", "shout", "mode"),
+            ("mode", None, "mode"),
+            ("drop", "newest", "drop"),
+            ("debounce", -SECOND, "debounce_seconds"),
+            ("debounce", timedelta(days=40_000), "debounce_seconds"),
+            ("debounce", CAP + SECOND, "debounce_cap_seconds"),
+            ("debounce_cap", DEBOUNCE - SECOND / 10, "debounce_cap_seconds"),
+            ("debounce_cap", -SECOND, "debounce_cap_seconds"),
+            ("ack_cooldown", -SECOND, "ack_cooldown_seconds"),
+            ("max_queued", 0, "max_queued"),
+            ("max_queued", 1_000_001, "max_queued"),
+            ("merge_limit", 0, "merge_limit"),
+            ("merge_chars", -1, "merge_chars"),
         ],
     )
-    def test_rules_that_nothing_could_keep_cannot_be_made(self, field, value):
-        with pytest.raises(InvalidBusyRulesError, match=f"busy rules: {field} = ") as raised:
+    def test_rules_that_nothing_could_keep_cannot_be_made(self, field, value, key):
+        with pytest.raises(ConfigError) as raised:
             BusyRules(**{field: value})
-        assert (raised.value.field, raised.value.value) == (field, value)
+        assert [problem.path for problem in raised.value.problems] == [f"busy.{key}"]
+
+    def test_all_that_is_wrong_with_them_is_told_at_once(self):
+        with pytest.raises(ConfigError) as raised:
+            BusyRules(mode="shout", max_queued=0, merge_limit=0)
+        assert [problem.path for problem in raised.value.problems] == [
+            "busy.mode",
+            "busy.max_queued",
+            "busy.merge_limit",
+        ]
 
     def test_the_least_of_everything_is_allowed(self):
         nothing = timedelta(0)
