@@ -31,13 +31,15 @@ def acknowledgement(disposition: Disposition, depth: int = 0, demotion: Demotion
 
 def demotion_note(demotion: Demotion | None) -> str:
     """The end of an acknowledgement that tells why the message only waits."""
-    match demotion:
-        case Demotion.SUB_WORK:
-            return " Work is under way that must not be cut off; /stop ends it all the same."
-        case Demotion.CANNOT_STEER:
-            return " It cannot be passed on to what I am working on."
-        case None:
-            return ""
+    return _NOTES[demotion] if demotion else ""
+
+
+_NOTES: Final = MappingProxyType(
+    {
+        Demotion.SUB_WORK: " Work is under way that must not be cut off; /stop ends it all the same.",
+        Demotion.CANNOT_STEER: " It cannot be passed on to what I am working on.",
+    }
+)
 
 
 def refusal(reason: RejectReason) -> str:

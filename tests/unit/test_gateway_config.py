@@ -90,8 +90,8 @@ agent_cache: {size: 1, idle_seconds: 2, close_timeout_seconds: 3}
 budgets: {session: {usd: 1.5, tokens: 1}, person: {usd: 2, tokens: 0}, day: {usd: 0, tokens: 3},
   warn_percent: 100, unknown_prices: stop}
 gateway: {max_turns: 1, max_turns_per_owner: 2, max_waiting: 3, max_message_bytes: 4,
-  drain_timeout_seconds: 0,
-  inactivity_timeout_seconds: 6, crash_loop_starts: 7, crash_loop_window_seconds: 8, dedup_window_days: 9}
+  drain_timeout_seconds: 0, inactivity_timeout_seconds: 6, crash_loop_starts: 7, crash_loop_window_seconds: 8,
+  dedup_window_days: 9}
 delivery: {retry_seconds: 1, retry_cap_seconds: 1, max_age_hours: 0.5, timeout_seconds: 3, ambiguous: hold}
 platforms:
   telegram: {busy: {mode: steer}, chat_types: {group: {busy: {drop: reject_new}}}}
