@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -32,6 +32,37 @@ class Recovery(StrEnum):
 def plan_recovery(attempts: int, limit: int) -> Recovery:
     """Continue a cut-off session, unless that has failed *limit* times in a row."""
     return Recovery.SUSPEND if limit <= attempts else Recovery.RESUME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashLoopLimits:
+    """How many unclean ends within which time are too many."""
+
+    starts: int = 3
+    window: timedelta = timedelta(seconds=60)
+
+
+def recent_starts(starts: Sequence[datetime], now: datetime, window: timedelta) -> tuple[datetime, ...]:
+    """The unclean starts of that time, this one included; a wrong clock noted what lies in the future."""
+    return (*(one for one in starts if now - window <= one <= now), now)
+
+
+def plan_hold(starts: Sequence[datetime], now: datetime, limits: CrashLoopLimits) -> datetime | None:
+    """Until when resumed turns have to wait: one of them may be what ends the process again and again."""
+    return now + limits.window if len(starts) >= limits.starts else None
+
+
+def encode_starts(starts: Sequence[datetime]) -> str:
+    """The instants as text."""
+    return msgspec.json.encode(list(starts)).decode()
+
+
+def decode_starts(text: str | None) -> tuple[datetime, ...]:
+    """Read them again; whatever is no such text says nothing."""
+    try:
+        return msgspec.json.decode(text or "[]", type=tuple[datetime, ...])
+    except msgspec.MsgspecError:
+        return ()
 
 
 class _Marker(msgspec.Struct):

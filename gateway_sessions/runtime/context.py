@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from gateway_sessions.core.lifecycle import policy_for
 from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.recovery import CrashLoopLimits
 from gateway_sessions.core.session import SessionEntry, session_id_at
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
@@ -35,6 +36,7 @@ class StoreContext:
     policies: PolicyBook
     freshness: timedelta | None
     restart_limit: int
+    crash_loop: CrashLoopLimits = field(default_factory=CrashLoopLimits)
     hook_names: Callable[[], tuple[str, ...]]
     has_active_processes: HasActiveProcesses | None = None
     on_ended: Callable[[], None] = field(default=lambda: None)

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gateway_sessions.core.messages import Message, message_of
 from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.session import SessionEntry, check_session_id
+from gateway_sessions.core.source import storable_name
+from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Verb
 from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.storage.verbs import lane_lineage as verbs
+from gateway_sessions.storage.verbs import lanes
 from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
+Found: TypeAlias = SessionEntry | IdTaken | None
 
 
 class ConversationMethods(Resource):
     """Methods of `SessionStore` that lead a lane from one session to a related one."""
+
+    async def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
+        """Start afresh because a person asked for it; None if the lane has no session.
+
+        It overtakes what runs or waits on the lane: the running turn can write nothing any more.
+        """
+        name = display_name if display_name is None else storable_name("display_name", display_name)
+
+        def reset(change: Change, new_id: str) -> Verb[Found]:
+            return lanes.reset(change, session_key, new_id, name)
+
+        return await self._overtaking_with_new_id(session_key, reset, "reset")
+
+    async def undo_reset(self, session_key: str) -> SessionEntry | None:
+        """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
+        verb = partial(lanes.undo_reset, session_key=session_key)
+        return await self._overtaking(session_key, verb, "undo_reset")
+
+    async def switch_session(
+        self, session_key: str, target_session_id: str, *, scope: Scope
+    ) -> SessionEntry | None:
+        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
+        target = check_session_id(target_session_id)
+        verb = partial(lanes.switch, session_key=session_key, target_id=target, scope=scope)
+        return await self._overtaking(session_key, verb, "switch")
 
     async def split_session(
         self,
@@ -50,7 +80,8 @@ class ConversationMethods(Resource):
     ) -> SessionEntry | None:
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
         asked = verbs.Branching(session_key=session_key, at_message_id=at_message_id)
-        return await self._with_new_id(partial(_flipped, verbs.branch, asked))
+        branch = partial(_flipped, verbs.branch, asked)
+        return await self._overtaking_with_new_id(session_key, branch, "branch")
 
     async def resume_session(self, session_key: str, text: str, *, scope: Scope) -> SessionEntry | None:
         """Go on with the session that a person means by an id, the beginning of one, or a title.
@@ -58,21 +89,56 @@ class ConversationMethods(Resource):
         `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do.
         """
         verb = partial(verbs.resume, session_key=session_key, text=text, scope=scope)
-        return await self._write(Actor.PERSON, verb)
+        return await self._overtaking(session_key, verb, "resume")
 
     async def _write(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
         raise NotImplementedError
 
-    async def _with_new_id(
-        self, verb: Callable[[Change, str], Verb[SessionEntry | IdTaken | None]]
-    ) -> SessionEntry | None:
+    async def _overtaking(self, session_key: str, verb: Callable[[Change], Verb[T]], by: str) -> T:
         raise NotImplementedError
+
+    def _new_session_id(self) -> str:
+        raise NotImplementedError
+
+    async def _with_new_id(self, verb: Callable[[Change, str], Verb[Found]]) -> SessionEntry | None:
+        return await self._until_free(verb, partial(self._write, Actor.PERSON))
+
+    async def _overtaking_with_new_id(
+        self,
+        session_key: str,
+        verb: Callable[[Change, str], Verb[Found]],
+        by: str,
+    ) -> SessionEntry | None:
+        def run(one: Callable[[Change], Verb[T]]) -> Awaitable[T]:
+            return self._overtaking(session_key, one, by)
+
+        return await self._until_free(verb, run)
+
+    async def _until_free(
+        self,
+        verb: Callable[[Change, str], Verb[Found]],
+        run: Callable[
+            [Callable[[Change], Verb[Found]]],
+            Awaitable[SessionEntry | IdTaken | None],
+        ],
+    ) -> SessionEntry | None:
+        """Run the verb with one new id after another, until it meets one that is free."""
+        for _ in range(MAX_TRIES):
+            new_id = self._new_session_id()
+            outcome = await run(partial(_given, verb, new_id))
+            if not isinstance(outcome, IdTaken):
+                return outcome
+        raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
+
+
+def _given(verb: Callable[[Change, str], Verb[Found]], new_id: str, change: Change) -> Verb[Found]:
+    return verb(change, new_id)
 
 
 def _flipped(
-    verb: Callable[[Change, str, T], Verb[SessionEntry | IdTaken | None]],
+    verb: Callable[[Change, str, T], Verb[Found]],
     asked: T,
     change: Change,
     new_id: str,
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Verb[Found]:
     return verb(change, new_id, asked)

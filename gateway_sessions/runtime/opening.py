@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +12,21 @@ from zoneinfo import ZoneInfo
 from anyio.abc import TaskGroup
 
 from gateway_sessions.config import Config, Durability, SnapshotMode
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.policy_book import PolicyBook
+from gateway_sessions.core.recovery import CrashLoopLimits
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.backups import Backups
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner
+from gateway_sessions.runtime.forgetting import Forgetting
 from gateway_sessions.runtime.hooks import Hook, Hooks
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.index_recovery import IndexRecovery
+from gateway_sessions.runtime.ledger import Ledger, Limits
 from gateway_sessions.runtime.restart import RestartRecords, StartReport
 from gateway_sessions.runtime.routing import Routing
 from gateway_sessions.runtime.titling import Titler, Titling, plain_titler
@@ -50,6 +56,7 @@ class Parts:
 
     context: StoreContext
     routing: Routing
+    ledger: Ledger
     hooks: Hooks
     watcher: ExpiryWatcher
     pruner: Pruner
@@ -82,9 +89,14 @@ class Assembly:
         incidents = Incidents()
         snapshot = await self._open_snapshot(context, incidents)
         restart = RestartRecords(context, self.home)
+        routing = Routing(context, self.isolation, self.options.aliases, self.cache)
+        ledger = Ledger(context, routing, self._limits(), self._rules_for())
+        started = await restart.recover()
+        await ledger.count()
         parts = Parts(
             context=context,
-            routing=Routing(context, self.isolation, self.options.aliases, self.cache),
+            routing=routing,
+            ledger=ledger,
             hooks=hooks,
             watcher=ExpiryWatcher(context, self.config.expiry_watcher),
             pruner=Pruner(context, self.config.expiry_watcher, self.config.session_store_max_age),
@@ -92,10 +104,18 @@ class Assembly:
             titling=Titling(db, self.clock, self.options.titler),
             snapshot=snapshot,
             incidents=incidents,
-            started=await restart.recover(),
+            started=started,
         )
         backups = Backups(db, self.clock, self.config.backups)
-        duties = [hooks.run, parts.watcher.run, parts.pruner.run, parts.titling.run, backups.run]
+        forgetting = Forgetting(ledger, self.clock, self.config.gateway.dedup_window)
+        duties = [
+            hooks.run,
+            parts.watcher.run,
+            parts.pruner.run,
+            parts.titling.run,
+            backups.run,
+            forgetting.run,
+        ]
         for duty in [*duties, snapshot.run] if snapshot is not None else duties:
             tasks.start_soon(duty)
         return parts
@@ -117,6 +137,17 @@ class Assembly:
             )
         )
 
+    def _limits(self) -> Limits:
+        return Limits(
+            max_waiting=self.config.gateway.max_waiting,
+            max_message_bytes=self.config.gateway.max_message_bytes,
+            allow_unidentified=self.config.allow_unidentified_sources,
+        )
+
+    def _rules_for(self) -> Callable[[InboundMessage], BusyRules]:
+        book = self.config.busy_book()
+        return lambda message: book.rules_for(message.source.platform, message.source.chat_type)
+
     def _context(self, db: SessionDB, hooks: Hooks, policies: PolicyBook) -> StoreContext:
         return StoreContext(
             db=db,
@@ -124,6 +155,9 @@ class Assembly:
             policies=policies,
             freshness=self.config.agent.gateway_auto_continue_freshness,
             restart_limit=self.config.agent.max_restart_attempts,
+            crash_loop=CrashLoopLimits(
+                starts=self.config.gateway.crash_loop_starts, window=self.config.gateway.crash_loop_window
+            ),
             hook_names=lambda: hooks.names,
             has_active_processes=self.options.has_active_processes,
             on_ended=hooks.wake,

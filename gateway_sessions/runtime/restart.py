@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio
 
@@ -18,19 +19,28 @@ from gateway_sessions.core.recovery import (
     CLEAN_SHUTDOWN_FILE,
     RESTART_COUNTS_FILE,
     CleanShutdown,
+    decode_starts,
     encode_restart_counts,
+    encode_starts,
     names_epoch,
+    plan_hold,
+    recent_starts,
 )
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.failpoints import failpoint
+from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.atomic_file import read_all, remove, sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.verbs import reading, upkeep
+from gateway_sessions.storage.verbs import meta, outbox, reading, recovering, upkeep
+from gateway_sessions.storage.verbs.recovering import Abandoned, CutOff
 from gateway_sessions.storage.verbs.succession import Actor
 
 logger = logging.getLogger(__name__)
+
+UNCLEAN_STARTS: Final = "unclean_starts"
+"""When the store was opened after an end that was not in order, lately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,14 @@ class StartReport:
     """Lanes whose cut-off turn is to be continued."""
     suspended: tuple[str, ...] = ()
     """Lanes stopped because their turn was cut off too often in a row."""
+    held_until: datetime | None = None
+    """Resumed turns do not begin before, because the process has ended too often lately."""
+    given_up: tuple[CutOff, ...] = ()
+    """What those turns were about: kept as dead letters."""
+    abandoned: tuple[Abandoned, ...] = ()
+    """Commands of which nobody knows whether they were carried out."""
+    doubted: int = 0
+    """Replies of which nobody knows whether they were sent."""
 
 
 class RestartRecords:
@@ -62,12 +80,28 @@ class RestartRecords:
         epoch = self._context.db.opening.epoch
         limit = self._context.restart_limit
         clean = names_epoch(await in_thread(self._left_behind), epoch - 1) or await self._is_new()
-        cut_off = await self._context.apply(Actor.RECOVERY, partial(upkeep.adopt, epoch=epoch, limit=limit))
+        held_until = None if clean else await self._hold_back()
+        cut_off: list[CutOff] = []
+        adopt = partial(recovering.adopt, epoch=epoch, limit=limit, hold_until=held_until)
+        while page := await self._context.apply(Actor.RECOVERY, adopt):
+            cut_off += page
+        abandoned = await self._context.db.write(self._abandon)
+        doubted = await self._context.db.write(outbox.doubt_all)
         await in_thread(partial(_replace, self._marker, None))
         failpoint("recovered")
         await self.refresh()
-        report = _report(epoch, cut_off, clean=clean)
-        if cut_off:
+        marked = [one for one in cut_off if one.interrupted]
+        report = StartReport(
+            epoch=epoch,
+            clean=clean,
+            resumed=tuple(one.session_key for one in marked if one.entry and one.entry.resume_pending),
+            suspended=tuple(one.session_key for one in marked if one.entry and one.entry.suspended),
+            held_until=held_until if cut_off else None,
+            given_up=tuple(one for one in cut_off if one.given_up),
+            abandoned=tuple(abandoned),
+            doubted=doubted,
+        )
+        if marked:
             facts = {
                 "action": "recovered",
                 "resumed": len(report.resumed),
@@ -75,6 +109,17 @@ class RestartRecords:
             }
             logger.warning("turns were cut off by the end of the last process", extra=facts)
         return report
+
+    def _abandon(self) -> Verb[list[Abandoned]]:
+        return recovering.abandon_commands(next(self._context.db.change_ids), self._context.clock.now())
+
+    async def _hold_back(self) -> datetime | None:
+        """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""
+        now, limits = self._context.clock.now(), self._context.crash_loop
+        noted = await self._context.db.read(partial(meta.get, UNCLEAN_STARTS))
+        starts = recent_starts(decode_starts(noted), now, limits.window)
+        await self._context.db.write(partial(meta.remember, UNCLEAN_STARTS, encode_starts(starts)))
+        return plan_hold(starts, now, limits)
 
     def _left_behind(self) -> bytes | None:
         """The marker of the process before, once what its interrupted writes left is gone."""
@@ -117,12 +162,6 @@ class RestartRecords:
         """Say that this process ends in order."""
         marker = CleanShutdown(self._context.db.opening.epoch, self._context.clock.now())
         await in_thread(partial(_replace, self._marker, marker.encode()))
-
-
-def _report(epoch: int, cut_off: list[SessionEntry], *, clean: bool) -> StartReport:
-    suspended = tuple(entry.session_key for entry in cut_off if entry.suspended)
-    resumed = tuple(entry.session_key for entry in cut_off if entry.resume_pending)
-    return StartReport(epoch, clean, resumed, suspended)
 
 
 def _replace(path: Path, content: bytes | None) -> None:

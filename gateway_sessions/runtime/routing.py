@@ -7,31 +7,32 @@ others are decided inside the database transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from gateway_sessions.core.keys import NO_ALIASES, Isolation, aliased_ids, session_key
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import StorageError
-from gateway_sessions.ports import AliasResolver
+from gateway_sessions.ports import AliasResolver, Verb
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.single_flight import SingleFlight
 from gateway_sessions.storage.verbs.access import (
     AliasesFirst,
     AskedFirst,
-    Granted,
     IdTaken,
     Request,
     access,
     only_clocks_move,
     touching,
 )
-from gateway_sessions.storage.verbs.succession import Actor
+from gateway_sessions.storage.verbs.succession import Actor, Change
+
+T = TypeVar("T")
 
 MAX_TRIES: Final = 8
 """Ids that are taken and entries that have moved on are met by trying again; more than this is a fault."""
@@ -65,10 +66,8 @@ class Routing:
 
     async def session_for(self, source: SessionSource, *, force_new: bool, touched: bool) -> SessionEntry:
         """The session that goes on, or the new one in its place. Callers who ask at once share the answer."""
-        aliases = NO_ALIASES if self._resolve_alias is None else await self._aliases_of(source)
-        key = session_key(source, self._isolation, aliases)
-        message = Message(source, key, aliases, force_new=force_new, touched=touched)
-        alike = (key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
+        message = (await self.message_for(source, touched=touched))._replace(force_new=force_new)
+        alike = (message.key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
         return await self._flights.share(alike, partial(self._settle, message))
 
     async def _settle(self, message: Message) -> SessionEntry:
@@ -92,6 +91,22 @@ class Routing:
         return only_clocks_move(entry, asks, self._context.policy_of(entry), now)
 
     async def _access(self, message: Message) -> SessionEntry:
+        granted = await self.ask(message, access)
+        if granted.ended is not None:
+            self._context.on_ended()
+        return granted.entry
+
+    async def message_for(self, source: SessionSource, *, touched: bool) -> Message:
+        """A message of that origin, as `ask` takes it."""
+        aliases = NO_ALIASES if self._resolve_alias is None else await self._aliases_of(source)
+        key = session_key(source, self._isolation, aliases)
+        return Message(source, key, aliases, force_new=False, touched=touched)
+
+    async def ask(
+        self,
+        message: Message,
+        verb: Callable[[Request, Change], Verb[T | AskedFirst | AliasesFirst | IdTaken]],
+    ) -> T:
         """Ask until the database has an answer: it may first want to know something that only we can tell."""
         asked: AskedFirst | None = None
         active_work = False
@@ -109,19 +124,26 @@ class Routing:
                 active_work=active_work if asked is not None else None,
                 asked_version=asked.version if asked is not None else None,
             )
-            outcome = await self._context.db.write(partial(access, request, change))
+            outcome = await self._context.db.write(partial(verb, request, change))
             match outcome:
-                case Granted(entry=entry, ended=ended):
-                    if ended is not None:
-                        self._context.on_ended()
-                    return entry
                 case AskedFirst():
                     asked, active_work = outcome, await self._context.active_work(outcome.session_key)
                 case AliasesFirst(owner=owner):
                     message = message._replace(aliases={**message.aliases, **await self._aliases_of(owner)})
                 case IdTaken():
                     continue
+                case _:
+                    return outcome
         raise StorageError(message.key, f"could not be settled in {MAX_TRIES} tries")
+
+    @property
+    def isolation(self) -> Isolation:
+        """Who shares a lane with whom."""
+        return self._isolation
+
+    def keep(self, entry: SessionEntry) -> None:
+        """Remember this as the lane's entry."""
+        self._cache.keep(entry)
 
     async def scope_of(self, source: SessionSource) -> Scope:
         """What the person who wrote may see, under all of their names."""

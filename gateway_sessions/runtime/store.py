@@ -25,12 +25,11 @@ from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import (
     SessionEntry,
     check_reason,
-    check_session_id,
     check_tokens,
     clean_model_override,
 )
-from gateway_sessions.core.source import SessionSource, storable_name
-from gateway_sessions.errors import InvalidInputError, SnapshotError, StorageError, UnidentifiedSourceError
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import InvalidInputError, SnapshotError, UnidentifiedSourceError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
 from gateway_sessions.runtime.control import Control
@@ -42,16 +41,16 @@ from gateway_sessions.runtime.explain import Explanation, explain
 from gateway_sessions.runtime.hermes_import import HermesMethods
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
+from gateway_sessions.runtime.ledger import Ledger
 from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
 from gateway_sessions.runtime.privacy import PrivacyMethods
+from gateway_sessions.runtime.queueing import QueueMethods
 from gateway_sessions.runtime.restart import StartReport
-from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.titling import Titler, plain_titler
 from gateway_sessions.runtime.transcripts import TranscriptMethods
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, lanes, reading
-from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.lanes import TurnEnd
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
@@ -60,7 +59,7 @@ T = TypeVar("T")
 PAGE: Final = 100
 
 
-class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, PrivacyMethods):
+class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesMethods, PrivacyMethods):
     """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, options: StoreOptions) -> None:
@@ -122,6 +121,11 @@ class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, Privac
         return self._parts.watcher
 
     @property
+    def ledger(self) -> Ledger:
+        """The queue of all lanes."""
+        return self._parts.ledger
+
+    @property
     def control(self) -> Control:
         """Where other programs ask this one to act."""
         if self._control is None:
@@ -181,24 +185,6 @@ class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, Privac
         if entry is not None:
             self._parts.titling.consider(entry.session_id)
         return entry
-
-    async def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
-        """Start afresh because a person asked for it; None if the lane has no session."""
-        name = display_name if display_name is None else storable_name("display_name", display_name)
-        return await self._with_new_id(lambda change, new_id: lanes.reset(change, session_key, new_id, name))
-
-    async def undo_reset(self, session_key: str) -> SessionEntry | None:
-        """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
-        return await self._write(Actor.PERSON, partial(lanes.undo_reset, session_key=session_key))
-
-    async def switch_session(
-        self, session_key: str, target_session_id: str, *, scope: Scope
-    ) -> SessionEntry | None:
-        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
-        target = check_session_id(target_session_id)
-        return await self._write(
-            Actor.PERSON, partial(lanes.switch, session_key=session_key, target_id=target, scope=scope)
-        )
 
     async def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
         """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
@@ -352,15 +338,14 @@ class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, Privac
         failpoint("before_marker")
         await self._parts.restart.leave_marker()
 
-    async def _with_new_id(
-        self, verb: Callable[[Change, str], Verb[SessionEntry | IdTaken | None]]
-    ) -> SessionEntry | None:
-        for _ in range(MAX_TRIES):
-            new_id = self._parts.context.new_session_id()
-            outcome = await self._write(Actor.PERSON, partial(_flipped, verb, new_id))
-            if not isinstance(outcome, IdTaken):
-                return outcome
-        raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
+    async def _overtaking(self, session_key: str, verb: Callable[[Change], Verb[T]], by: str) -> T:
+        self._check_running()
+        outcome, _ = await self._parts.ledger.overtaking(session_key, verb, by=by)
+        await self._shown()
+        return outcome
+
+    def _new_session_id(self) -> str:
+        return self._parts.context.new_session_id()
 
     async def _configure(self, session_key: str, name: str, value: object) -> SessionEntry | None:
         settings = {name: value}
@@ -387,9 +372,3 @@ class SessionStore(ConversationMethods, TranscriptMethods, HermesMethods, Privac
         if entry is not None:
             self._cache.keep(entry)
         return entry
-
-
-def _flipped(
-    verb: Callable[[Change, str], Verb[SessionEntry | IdTaken | None]], new_id: str, change: Change
-) -> Verb[SessionEntry | IdTaken | None]:
-    return verb(change, new_id)

@@ -33,6 +33,7 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load, put
 from gateway_sessions.storage.verbs.index_notes import note_move
+from gateway_sessions.storage.verbs.lane_rows import is_busy
 from gateway_sessions.storage.verbs.succession import (
     Change,
     LaneEvent,
@@ -60,6 +61,8 @@ class Request:
     asked_version: int | None = None
     """The version for which `active_work` was asked; for any other it is unknown."""
     known: SessionEntry | None = None
+    known_owner: str | None = None
+    """Whose the lane is, where that was found out before."""
 
     @property
     def identity(self) -> str:
@@ -69,7 +72,7 @@ class Request:
     @property
     def owner(self) -> str:
         """Whose session it is."""
-        return owner_of(self.source, self.flags, self.aliases)
+        return self.known_owner or owner_of(self.source, self.flags, self.aliases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,7 @@ def _decide(request: Request, change: Change, holder: SessionEntry | None) -> Ve
         return (yield from _replace(request, change, entry, EndReason.SESSION_RESET, told=True))
     rules = _rules(request, change, entry)
     plan = plan_access(entry, rules)
-    if not isinstance(plan, Keep) and (yield from _is_running(key)):
+    if not isinstance(plan, Keep) and (yield from is_busy(key)):
         plan = plan_access(entry, replace(rules, active_work=True))
     match plan:
         case Keep():
@@ -133,6 +136,15 @@ def _decide(request: Request, change: Change, holder: SessionEntry | None) -> Ve
         case AskActiveWork():
             return AskedFirst(key, entry.version)
     assert_never(plan)
+
+
+def lane_of(request: Request) -> Verb[str | AliasesFirst]:
+    """The key of the lane that the message belongs to, whether or not that has a session."""
+    holder = yield from load(request.key)
+    if holder is not None and (owner := _nameless_owner(holder, request)):
+        return AliasesFirst(owner)
+    key, _ = yield from _lane_of(request, holder)
+    return key
 
 
 def _merely_goes_on(request: Request, change: Change, holder: SessionEntry) -> bool:
@@ -151,12 +163,6 @@ def only_clocks_move(
     """Whether a message goes on with the session and nothing else has to be decided or written."""
     origin = entry.origin
     return origin is not None and nothing_passed(entry, policy, now) and same_conversation(origin, *asks)
-
-
-def _is_running(session_key: str) -> Verb[bool]:
-    """Whether a turn runs on the lane, which is work that a reset would cut off."""
-    lanes = yield Statement("get_lane", (session_key,))
-    return bool(lanes) and lanes[0][0] is not None
 
 
 def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules:
@@ -224,7 +230,16 @@ def touching(entry: SessionEntry, now: datetime) -> Statement:
     return Statement("touch_entry", (to_micros(now), entry.entry_id, entry.version), alone=True)
 
 
-def _create(request: Request, change: Change, key: str) -> Verb[Outcome]:
+def begin_anew(
+    request: Request, change: Change, entry: SessionEntry | None, reason: EndReason | None
+) -> Verb[Granted | IdTaken]:
+    """Give the lane a session of its own: its first, or for that reason another one than it has."""
+    if entry is None or reason is None:
+        return (yield from _create(request, change, request.key))
+    return (yield from _replace(request, change, entry, reason))
+
+
+def _create(request: Request, change: Change, key: str) -> Verb[Granted | IdTaken]:
     if (yield Statement("session_exists", (request.new_session_id,))):
         return IdTaken()
     lanes = yield Statement("get_lane", (key,))
@@ -240,7 +255,7 @@ def _create(request: Request, change: Change, key: str) -> Verb[Outcome]:
 
 def _replace(
     request: Request, change: Change, entry: SessionEntry, reason: EndReason, *, told: bool = False
-) -> Verb[Outcome]:
+) -> Verb[Granted | IdTaken]:
     if (yield Statement("session_exists", (request.new_session_id,))):
         return IdTaken()
     new = _new_entry(request, change, entry.session_key).altered(

@@ -13,6 +13,7 @@ from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import decode, load, remove
+from gateway_sessions.storage.verbs.lane_rows import is_busy
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.succession import Change, LaneEvent, end, move_to, transition
 
@@ -122,19 +123,6 @@ def mark_recent(
     return marked, (marked[-1].entry_id if len(rows) == PAGE else None)
 
 
-def adopt(change: Change, epoch: int, limit: int) -> Verb[list[SessionEntry]]:
-    """Free the leases of earlier processes; their turns were cut off, and exactly theirs."""
-    rows = yield Statement("lanes_leased_before", (epoch,))
-    interrupted: list[SessionEntry] = []
-    for session_key, attempts in rows:
-        entry = yield from load(session_key)
-        if entry is not None and allows(entry.state, Event.INTERRUPTED):
-            reason = ResumeReason.RESTART_INTERRUPTED
-            interrupted.append((yield from cut_off(change, entry, attempts + 1, limit, reason)))
-    yield Statement("free_lanes_leased_before", (epoch,))
-    return interrupted
-
-
 def tried_lanes() -> Verb[dict[str, int]]:
     """How often in a row each lane's turn was cut off."""
     rows = yield Statement("tried_lanes")
@@ -146,5 +134,4 @@ def _unchanged(planned: SessionEntry) -> Verb[SessionEntry | None]:
     entry = yield from load(planned.session_key)
     if entry is None or (entry.version, entry.session_id) != (planned.version, planned.session_id):
         return None
-    lanes = yield Statement("get_lane", (entry.session_key,))
-    return None if lanes and lanes[0][0] is not None else entry
+    return None if (yield from is_busy(entry.session_key)) else entry

@@ -57,21 +57,23 @@ SELECT entries.entry_id, session_key, session_id, owner, platform, state, state_
 FROM entries JOIN clocks USING (entry_id) WHERE session_key > ? ORDER BY session_key LIMIT ?
 
 -- name: entries_due
--- Entries whose policy may be due, on lanes where no turn runs; the earliest first.
+-- Entries whose policy may be due, on lanes where no turn runs or waits; the earliest first.
 SELECT entries.entry_id, session_key, session_id, owner, platform, state, state_since, due_at, policy_fingerprint, record,
     version, updated_at, last_interaction_at
 FROM entries JOIN clocks USING (entry_id)
 WHERE due_at <= ? AND (due_at, session_key) > (?, ?)
-  AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = entries.session_key AND lease_epoch IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = entries.session_key
+      AND (lease_epoch IS NOT NULL OR waiting > 0))
 ORDER BY due_at, session_key LIMIT ?
 
 -- name: entries_not_written_since
--- Entries old enough to be pruned, on lanes where no turn runs. The order of the joins keeps it to one walk of the clocks.
+-- Entries old enough to be pruned, on lanes where no turn runs or waits. The order of the joins keeps it to one walk of the clocks.
 SELECT entries.entry_id, session_key, session_id, owner, platform, state, state_since, due_at, policy_fingerprint, record,
     version, updated_at, last_interaction_at
 FROM clocks CROSS JOIN entries USING (entry_id)
 WHERE clocks.entry_id > ? AND updated_at < ? AND state <> 'suspended'
-  AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = entries.session_key AND lease_epoch IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = entries.session_key
+      AND (lease_epoch IS NOT NULL OR waiting > 0))
 ORDER BY clocks.entry_id LIMIT ?
 
 -- name: entries_active_since

@@ -13,11 +13,7 @@ UPDATE lanes SET moved_session_id = NULL WHERE session_key = ? AND moved_session
 
 -- name: lanes_leased_before
 -- Turns that an earlier process began and never ended.
-SELECT session_key, attempts FROM lanes WHERE lease_epoch < ? ORDER BY session_key
-
--- name: free_lanes_leased_before
--- Their process is gone, so their leases are.
-UPDATE lanes SET lease_epoch = NULL, leased_at = NULL WHERE lease_epoch < ?
+SELECT session_key FROM lanes WHERE lease_epoch < ? ORDER BY session_key LIMIT ?
 
 -- name: set_attempts
 -- How many times in a row the lane's turn was cut off.
@@ -34,4 +30,38 @@ SELECT session_key, attempts FROM lanes WHERE attempts > 0 ORDER BY session_key
 
 -- name: delete_idle_lane
 -- Nothing is left to know of the lane.
-DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL
+DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL AND waiting = 0 AND next_seq = 1
+
+-- name: lane_row
+-- All that is known of a lane besides its session.
+SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at
+FROM lanes WHERE session_key = ?
+
+-- name: put_lane_row
+-- Write all of it.
+INSERT INTO lanes (session_key, lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (session_key) DO UPDATE SET
+    lease_epoch = excluded.lease_epoch, lease_token = excluded.lease_token, leased_at = excluded.leased_at,
+    attempts = excluded.attempts, moved_session_id = excluded.moved_session_id, next_seq = excluded.next_seq,
+    waiting = excluded.waiting, ready_at = excluded.ready_at
+
+-- name: lane_is_running
+-- Whether a turn runs.
+SELECT 1 FROM lanes WHERE session_key = ? AND lease_epoch IS NOT NULL
+
+-- name: lane_is_busy
+-- Whether a turn runs or waits.
+SELECT 1 FROM lanes WHERE session_key = ? AND (lease_epoch IS NOT NULL OR waiting > 0)
+
+-- name: ready_lanes
+-- Lanes whose next turn may begin, those that have waited longest first.
+SELECT session_key, ready_at FROM lanes WHERE ready_at <= ? ORDER BY ready_at, session_key LIMIT ?
+
+-- name: next_ready
+-- When the next of them may.
+SELECT min(ready_at) FROM lanes WHERE ready_at IS NOT NULL
+
+-- name: waiting_lanes
+-- Where turns wait, and how many.
+SELECT session_key, waiting, ready_at FROM lanes WHERE waiting > 0

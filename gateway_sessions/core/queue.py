@@ -1,0 +1,59 @@
+"""What waits on a lane and what became of it, for people and programs that look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from gateway_sessions.core.inbound import InboundMessage
+
+
+class Outcome(StrEnum):
+    """What became of an accepted message; every one gets exactly one of these."""
+
+    TURNED = "turned"  # its turn was completed
+    INTERRUPTED = "interrupted"  # its turn was stopped; what it had done stands
+    ROLLED_BACK = "rolled_back"  # its turn was stopped and taken back
+    CANCELLED = "cancelled"  # somebody took it out of the queue
+    DROPPED = "dropped"  # it made room for another one, and its sender was told
+    DEAD = "dead"  # its turn failed for good; it is kept, and can be tried again
+    APPLIED = "applied"  # an edit or a deletion, carried out
+    COMMAND = "command"  # a command, carried out
+
+
+class ItemKind(StrEnum):
+    """What kind of thing came in."""
+
+    MESSAGE = "message"
+    INTERNAL = "internal"
+    COMMAND = "command"
+    CHANGE = "change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedMessage:
+    """A message that waits for its turn, or whose turn is running."""
+
+    seq: int
+    session_key: str
+    message: InboundMessage
+    admitted_at: datetime
+    solo: bool = False
+    """Whether it gets a turn of its own, whatever comes after it."""
+    merged_into: int | None = None
+    running: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message whose turn failed for good. Nothing of it is lost: it can be tried again."""
+
+    item_id: int
+    seq: int
+    session_key: str
+    owner: str
+    message: InboundMessage
+    admitted_at: datetime
+    given_up_at: datetime
+    problem: str

@@ -1,0 +1,261 @@
+"""A turn: the messages it is about, its session, and the only right to write to it.
+
+A turn is ended once: committed, failed, interrupted, taken back or released. Whoever was stopped or overtaken
+meanwhile gets `FencedError` from all of these, and nothing that was written counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.messages import Message, message_of
+from gateway_sessions.core.queue import Outcome
+from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.usage import Usage
+from gateway_sessions.errors import FencedError, StorageError, TurnEndedError
+from gateway_sessions.failpoints import failpoint
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.verbs import turns as verbs
+from gateway_sessions.storage.verbs.lane_rows import LaneRow
+from gateway_sessions.storage.verbs.outbox import Owed
+from gateway_sessions.storage.verbs.succession import Change
+from gateway_sessions.storage.verbs.turns import Claimed, Held, Settled, Settlement, Version
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class TurnKeeper(Protocol):
+    """What a turn needs of the store that gave it out."""
+
+    async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
+        """Run a changing verb."""
+        ...
+
+    async def look(self, verb: Callable[[], Verb[T]]) -> T:
+        """Run a verb that changes nothing."""
+        ...
+
+    async def settle(self, settlement: Settlement, *, go_on: bool) -> tuple[Settled, Turn | None]:
+        """End a turn; if *go_on*, begin the lane's next one in the same commit."""
+        ...
+
+    def freed(self, lane: LaneRow) -> None:
+        """A lane has been given back: somebody may want it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What a turn left behind."""
+
+    entry: SessionEntry | None
+    """The session as it is now; None if the lane has none any more."""
+    message_ids: list[int]
+    reply_ids: tuple[int, ...]
+    version: Version
+    """The state of the transcript after it."""
+    waiting: int
+    next: Turn | None = None
+    """The lane's next turn, which has begun."""
+
+
+class Turn:
+    """Somebody's turn on a lane. `async with` releases it if nothing else has ended it."""
+
+    def __init__(self, keeper: TurnKeeper, claimed: Claimed) -> None:
+        self._keeper = keeper
+        self._claimed = claimed
+        self._ended = False
+        self.entry = claimed.entry
+        """The session as it was when the turn began."""
+
+    @property
+    def messages(self) -> tuple[InboundMessage, ...]:
+        """What the turn is about: one message, or several that were merged."""
+        return tuple(item.message for item in self._claimed.items)
+
+    @property
+    def held(self) -> Held:
+        """The proof that this turn has the lane."""
+        return self._claimed.held
+
+    @property
+    def session_key(self) -> str:
+        """The lane."""
+        return self._claimed.held.session_key
+
+    @property
+    def token(self) -> int:
+        """Rises with every turn of the lane; what an older one writes is refused."""
+        return self._claimed.held.token
+
+    @property
+    def seq(self) -> int:
+        """The place of the first message among all that was ever accepted on the lane."""
+        return self._claimed.items[0].seq
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """The places of all messages."""
+        return tuple(item.seq for item in self._claimed.items)
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first try; more if earlier ones were cut off."""
+        return self._claimed.attempt
+
+    @property
+    def admitted_at(self) -> datetime:
+        """When the first message was accepted."""
+        return self._claimed.items[0].admitted_at
+
+    @property
+    def version(self) -> Version:
+        """The state of the transcript when the turn began."""
+        return self._claimed.version
+
+    @property
+    def waiting(self) -> int:
+        """How many turns waited behind this one when it began."""
+        return self._claimed.waiting
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn has come to its end."""
+        return self._ended
+
+    async def transcript(self, limit: int | None = None) -> list[Chat]:
+        """What goes to a model: the conversation, with what the turn is about at its end."""
+        session_id = self.entry.session_id
+        return await self._keeper.look(partial(verbs.conversation, self.held, session_id, limit))
+
+    async def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
+        """Add to the transcript at once, behind what the turn is about; returns the ids."""
+        self._check()
+        rows = [message_of(one) for one in messages]
+        ids = await self._keeper.change(lambda change: verbs.append(self.held, rows, change))
+        failpoint("turn_appended")
+        return ids
+
+    async def steer(self, seq: int) -> bool:
+        """Let a waiting message be part of this turn; False if it does not wait any more."""
+        self._check()
+        return await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
+
+    async def owe(self, *replies: Owed) -> tuple[int, ...]:
+        """Owe people something now, before the turn's own reply."""
+        self._check()
+        return await self._keeper.change(lambda change: verbs.owe_now(self.held, replies, change))
+
+    async def commit(
+        self,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        last_prompt_tokens: int | None = None,
+        go_on: bool = False,
+    ) -> Ended:
+        """Complete the turn: transcript, use, entry, queue and replies change together or not at all."""
+        return await self._end(
+            Outcome.TURNED,
+            go_on=go_on,
+            messages=[message_of(one) for one in messages],
+            usages=usages,
+            replies=replies,
+            last_prompt_tokens=last_prompt_tokens,
+        )
+
+    async def fail(self, problem: str, *, replies: Sequence[Owed] = (), go_on: bool = False) -> Ended:
+        """Give the turn up: its messages become dead letters, which can be tried again."""
+        return await self._end(Outcome.DEAD, go_on=go_on, problem=problem, replies=replies)
+
+    async def interrupt(
+        self,
+        by: str,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        go_on: bool = False,
+    ) -> Ended:
+        """Stop the turn: what it has done stands, and nobody does the rest."""
+        return await self._end(
+            Outcome.INTERRUPTED,
+            go_on=go_on,
+            by=by,
+            messages=[message_of(one) for one in messages],
+            usages=usages,
+            replies=replies,
+        )
+
+    async def roll_back(
+        self, by: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = (), go_on: bool = False
+    ) -> Ended:
+        """Stop the turn and take back all that it has put into the transcript."""
+        return await self._end(Outcome.ROLLED_BACK, go_on=go_on, by=by, usages=usages, replies=replies)
+
+    async def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
+        """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
+        self._check()
+        give_back = partial(verbs.give_back, self.held, retry_at, counted=counted)
+        lane = await self._keeper.change(lambda change: give_back(change=change))
+        self._ended = True
+        self._keeper.freed(lane)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ended:
+            return
+        try:
+            await self._leave(exc)
+        except FencedError:
+            logger.info("a turn was overtaken", extra={"action": "turn_fenced", **self._facts()})
+        except StorageError:
+            # The lease stays, and the next opening of the store finds the turn cut off.
+            logger.exception("a turn could not be given back", extra={"action": "turn_kept", **self._facts()})
+
+    async def _leave(self, exc: BaseException | None) -> None:
+        match exc:
+            case None | asyncio.CancelledError():
+                await asyncio.shield(self.release())
+            case Exception():
+                await self.fail(f"{type(exc).__name__}: {exc}")
+            case _:
+                return
+
+    async def _end(self, outcome: Outcome, *, go_on: bool, by: str = "turn", **left: Any) -> Ended:
+        self._check()
+        settlement = Settlement(held=self.held, outcome=outcome, by=by, **left)
+        settled, following = await self._keeper.settle(settlement, go_on=go_on)
+        self._ended = True
+        return Ended(
+            entry=settled.entry,
+            message_ids=settled.message_ids,
+            version=settled.version,
+            reply_ids=settled.reply_ids,
+            waiting=settled.waiting,
+            next=following,
+        )
+
+    def _check(self) -> None:
+        if self._ended:
+            raise TurnEndedError(self.session_key, self.token)
+
+    def _facts(self) -> dict[str, object]:
+        return {"session_key": self.session_key, "token": self.token}

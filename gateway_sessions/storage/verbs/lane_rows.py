@@ -1,0 +1,85 @@
+"""The row of a lane: whose turn it is, and how many wait."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway_sessions.errors import FencedError
+from gateway_sessions.ports import Statement, Verb
+
+
+class LaneRow(msgspec.Struct, kw_only=True, gc=False):
+    """A lane as it is stored. Verbs change the value and put it back."""
+
+    session_key: str
+    lease_epoch: int | None = None
+    """Which opening of the store runs a turn here; None: no turn runs."""
+    lease_token: int = 0
+    """Counts whoever was given the lane; only the latest may write."""
+    leased_at: int | None = None
+    attempts: int = 0
+    """How often in a row its turn was cut off. The lease itself counts the one that runs."""
+    moved_session_id: str | None = None
+    next_seq: int = 1
+    waiting: int = 0
+    """Turns that wait; the running one and merged messages do not count."""
+    ready_at: int | None = None
+    """When the next turn may begin; None while one runs or none waits."""
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn runs."""
+        return self.lease_epoch is not None
+
+    def lease(self, epoch: int, now: int) -> None:
+        """Give the lane to a turn; should it be cut off, the lease tells."""
+        self.lease_epoch, self.leased_at, self.ready_at = epoch, now, None
+        self.lease_token += 1
+
+    def fence_off(self) -> None:
+        """Take the lane from whoever has it: what that one still writes is refused."""
+        self.lease_epoch, self.leased_at = None, None
+        self.lease_token += 1
+
+
+def load_lane(session_key: str) -> Verb[LaneRow]:
+    """The lane, which may never have been used before."""
+    rows = yield Statement("lane_row", (session_key,))
+    if not rows:
+        return LaneRow(session_key=session_key)
+    epoch, token, leased_at, attempts, moved, next_seq, waiting, ready_at = rows[0]
+    return LaneRow(
+        session_key=session_key,
+        lease_epoch=epoch,
+        lease_token=token,
+        leased_at=leased_at,
+        attempts=attempts,
+        moved_session_id=moved,
+        next_seq=next_seq,
+        waiting=waiting,
+        ready_at=ready_at,
+    )
+
+
+def put_lane(lane: LaneRow) -> Verb[None]:
+    """Write the lane whole."""
+    values = tuple(getattr(lane, name) for name in LaneRow.__struct_fields__)
+    yield Statement("put_lane_row", values)
+
+
+def held_lane(session_key: str, epoch: int, token: int) -> Verb[LaneRow]:
+    """The lane, if that turn still has it; else `FencedError`."""
+    lane = yield from load_lane(session_key)
+    if (lane.lease_epoch, lane.lease_token) != (epoch, token):
+        raise FencedError(session_key, token)
+    return lane
+
+
+def is_busy(session_key: str) -> Verb[bool]:
+    """Whether a turn runs or waits on the lane, which is work that a reset would cut off."""
+    return bool((yield Statement("lane_is_busy", (session_key,))))
+
+
+def is_running(session_key: str) -> Verb[bool]:
+    """Whether a turn runs on the lane."""
+    return bool((yield Statement("lane_is_running", (session_key,))))

@@ -1,0 +1,277 @@
+"""Taking a message in: known already, refused, or durable in the queue of its lane, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from gateway_sessions.core.busy import (
+    Arrival,
+    BusyRules,
+    Enqueue,
+    LaneLoad,
+    Merge,
+    Refuse,
+    Waiting,
+    plan_arrival,
+)
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.queue import ItemKind, Outcome
+from gateway_sessions.core.receipts import Accepted, Duplicate, RejectReason
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import tombstones
+from gateway_sessions.storage.verbs.access import (
+    AliasesFirst,
+    AskedFirst,
+    Granted,
+    IdTaken,
+    Request,
+    access,
+    lane_of,
+)
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.verbs.succession import Change
+
+T = TypeVar("T")
+
+_READ: Final = msgspec.json.Decoder(InboundMessage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTurn:
+    """What only the process knows in which a turn runs."""
+
+    can_steer: bool = False
+    """Whether it takes messages."""
+    sub_work: bool = False
+    """Whether it has work under way that is not to be cut off."""
+    stopping: bool = False
+    """Whether it was told to end."""
+    steered: int = 0
+    """How many messages it was given."""
+
+
+NO_TURN: Final = RunningTurn()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """A message that wants to be taken in, and what the process knows of its lane."""
+
+    message: InboundMessage
+    payload: str
+    """The message as it is stored."""
+    rules: BusyRules
+    solo: bool = False
+    """Whether it gets a turn of its own in any case."""
+    running: RunningTurn = NO_TURN
+    """What is known of the turn that runs on the lane, if one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """It is in the queue."""
+
+    receipt: Accepted
+    entry: SessionEntry
+    lane: LaneRow
+    ended: bool = False
+    """Whether a session had to make room."""
+
+
+class NotTakenError(GatewaySessionsError):
+    """A message that was refused, so that all its transaction had done is taken back."""
+
+    def __init__(self, session_key: str, reason: RejectReason, retry_after: float | None = None) -> None:
+        self.session_key = session_key
+        self.reason = reason
+        self.retry_after = retry_after
+        super().__init__(f"a message for lane {session_key!r} was refused: {reason}")
+
+
+Outcomes: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
+
+
+def decode_message(session_key: str, payload: str | None) -> InboundMessage:
+    """The message again; `StorageCorruptError` if it is none."""
+    try:
+        return _READ.decode(payload or "")
+    except (msgspec.MsgspecError, ValueError) as error:
+        lane = f"lane {session_key!r}"
+        problem = f"a waiting message is damaged ({error}); it was left as it is"
+        raise StorageCorruptError(lane, problem) from error
+
+
+def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcomes]:
+    """Take a message in behind those before it; `NotTakenError` if there is no room for it."""
+    message = admission.message
+    event = message.idempotency_key
+    if (known := (yield from known_event(event))) is not None:
+        return known
+    granted = yield from _within(access(request, change))
+    if not isinstance(granted, Granted):
+        return granted
+    entry = granted.entry
+    lane = yield from load_lane(entry.session_key)
+    if message.sent_at is not None:
+        yield from tombstones.refuse_earlier(entry.session_id, entry.owner, to_micros(message.sent_at))
+    plan = plan_arrival(
+        Arrival.of(message, at=change.now, solo=admission.solo),
+        (yield from _load(admission, lane)),
+        admission.rules,
+    )
+    if isinstance(plan, Refuse):
+        raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
+    dropped: tuple[int, ...] = ()
+    if isinstance(plan, Enqueue) and plan.drop is not None:
+        yield from take_out(lane, plan.drop, Outcome.DROPPED, "a later message", change.now)
+        dropped = (plan.drop,)
+    seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
+    yield from _write(admission, change, lane, seq, entry.owner, plan)
+    yield from put_lane(lane)
+    receipt = Accepted(
+        seq=seq,
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        disposition=plan.then,
+        depth=lane.waiting,
+        merged_into=plan.into if isinstance(plan, Merge) else None,
+        dropped=dropped,
+        demoted=plan.demotion,
+    )
+    return Admitted(receipt, entry, lane, ended=granted.ended is not None)
+
+
+def known_event(event: str | None) -> Verb[Duplicate | None]:
+    """What became of an event of a platform that was delivered before."""
+    if event is None:
+        return None
+    rows = yield Statement("known_event", (event,))
+    return Duplicate(seq=rows[0][1], session_key=rows[0][0]) if rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """A command, or a change of a message, that was written down and is about to be carried out."""
+
+    item_id: int
+    seq: int
+    session_key: str
+
+
+def note(
+    message: InboundMessage, payload: str, kind: ItemKind, request: Request, change: Change
+) -> Verb[Noted | Duplicate | AliasesFirst]:
+    """Write down what is carried out at once, so that it is known when it is delivered again."""
+    if (known := (yield from known_event(message.idempotency_key))) is not None:
+        return known
+    found = yield from lane_of(request)
+    if isinstance(found, AliasesFirst):
+        return found
+    lane = yield from load_lane(found)
+    seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
+    item_id = next(change.ids)
+    now = to_micros(change.now)
+    what = (item_id, found, seq, seq, message.idempotency_key, request.owner, message.sender, str(kind), 1, 0)
+    yield Statement("add_item", (*what, None, 1, 0, now, now, now, None, payload, None, None, None))
+    yield from put_lane(lane)
+    return Noted(item_id=item_id, seq=seq, session_key=found)
+
+
+def carried_out(
+    noted: Noted, outcome: Outcome, by: str, now: datetime, problem: str | None = None
+) -> Verb[None]:
+    """What was written down is done."""
+    yield Statement("settle_command", (str(outcome), to_micros(now), by, problem, noted.item_id))
+
+
+def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) -> Verb[int]:
+    """Take one waiting turn out of the queue, with all that is part of it; how many messages that were."""
+    settled = (str(outcome), to_micros(now), by, lane.session_key, seq, seq)
+    rows = yield Statement("settle_item", settled)
+    if rows[0][0]:
+        lane.waiting -= 1
+        yield from reckon_ready(lane)
+    return int(rows[0][0])
+
+
+def reckon_ready(lane: LaneRow) -> Verb[None]:
+    """Find out when the lane's next turn may begin."""
+    lane.ready_at = None
+    if lane.running or not lane.waiting:
+        return
+    rows = yield Statement("next_waiting", (lane.session_key,))
+    lane.ready_at = rows[0][1] if rows else None
+
+
+def _within(verb: Verb[T]) -> Verb[T]:
+    """Run a verb as part of a larger one: none of its statements stands alone any more."""
+    try:
+        statement = next(verb)
+        while True:
+            statement = verb.send((yield statement._replace(alone=False)))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def _load(admission: Admission, lane: LaneRow) -> Verb[LaneLoad]:
+    turn, last, oldest, deferred = admission.running, None, None, 0
+    if lane.waiting:
+        last = _waiting((yield Statement("last_waiting", (lane.session_key,)))[0])
+        if lane.waiting >= admission.rules.max_queued:
+            rows = yield Statement("oldest_waiting", (lane.session_key,))
+            oldest = rows[0][0] if rows else None
+        if turn.can_steer:
+            deferred = (yield Statement("count_deferred", (lane.session_key,)))[0][0]
+    return LaneLoad(
+        running=lane.running,
+        can_steer=turn.can_steer,
+        sub_work=turn.sub_work,
+        stopping=turn.stopping,
+        steered=turn.steered,
+        waiting=lane.waiting,
+        deferred=deferred,
+        last=last,
+        oldest=oldest,
+    )
+
+
+def _waiting(row: Row) -> Waiting:
+    seq, sender, solo, media, kind, messages, characters, first_at, last_at, *_ = row
+    return Waiting(
+        seq=seq,
+        sender=sender,
+        solo=bool(solo) or kind != ItemKind.MESSAGE,
+        has_media=bool(media),
+        has_text=characters > 0,
+        messages=messages,
+        characters=characters,
+        first_at=from_micros(first_at),
+        last_at=from_micros(last_at),
+    )
+
+
+def _write(
+    admission: Admission, change: Change, lane: LaneRow, seq: int, owner: str, plan: Enqueue | Merge
+) -> Verb[None]:
+    message, now, ready = admission.message, to_micros(change.now), to_micros(plan.ready_at)
+    kind = ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE
+    size, media = len(message.text), int(message.has_media)
+    into = plan.into if isinstance(plan, Merge) else None
+    what = (next(change.ids), lane.session_key, seq, seq, message.idempotency_key, owner, message.sender)
+    row = (*what, str(kind), int(admission.solo), media, into, 1, size, now, now, ready)
+    yield Statement("add_item", (*row, None, admission.payload, None, None, None))
+    if isinstance(plan, Merge):
+        rows = yield Statement("last_waiting", (lane.session_key,))
+        yield Statement("extend_item", (size, media, now, ready, rows[0][-1]))
+    else:
+        lane.waiting += 1
+    if not lane.running:
+        yield from reckon_ready(lane)

@@ -1,0 +1,172 @@
+"""What is owed to people: written with the turn that owes it, and settled once the platform has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.errors import InvalidInputError, StorageCorruptError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.succession import Change
+
+T = TypeVar("T")
+
+FIRST: Final = 1 << 62
+_JSON: Final = msgspec.json.Encoder()
+_TARGET: Final = msgspec.json.Decoder(ReplyTarget)
+_MESSAGE: Final = msgspec.json.Decoder(OutboundMessage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """Something to be sent, and where to."""
+
+    target: ReplyTarget
+    message: OutboundMessage
+    owner: str
+    seq: int | None = None
+    """The message it answers."""
+    under_way: bool = False
+    """Whether it is handed to the platform right after the commit; then nobody knows, after a crash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwedReply:
+    """A reply on its way out, as it is stored."""
+
+    reply_id: int
+    session_key: str
+    session_id: str | None
+    seq: int | None
+    owner: str
+    target: ReplyTarget
+    message: OutboundMessage
+    attempts: int
+    maybe_duplicate: bool
+    """Whether an earlier try may have reached the platform."""
+    created_at: datetime
+    due_at: datetime
+    problem: str | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every try."""
+        return f"reply:{self.reply_id}"
+
+
+def owe(
+    owed: Sequence[Owed], entry: SessionEntry | None, session_key: str, change: Change
+) -> Verb[tuple[int, ...]]:
+    """Write down what is owed; their ids, in order."""
+    now = to_micros(change.now)
+    session_id = entry.session_id if entry is not None else None
+    ids: list[int] = []
+    for one in owed:
+        reply_id = next(change.ids)
+        target, content = _JSON.encode(one.target).decode(), _JSON.encode(one.message).decode()
+        state = "sending" if one.under_way else "owed"
+        where = (
+            reply_id,
+            session_key,
+            session_id,
+            one.seq,
+            one.owner,
+            one.target.platform,
+            one.target.account,
+        )
+        yield Statement("add_reply", (*where, target, content, state, now, now))
+        ids.append(reply_id)
+    return tuple(ids)
+
+
+def due(platform: str, account: str, now: datetime, limit: int) -> Verb[list[OwedReply]]:
+    """The next reply of each lane on an account, those whose time has come."""
+    rows = yield Statement("owed_replies", (platform, account, to_micros(now), limit))
+    return [_reply(row) for row in rows]
+
+
+def next_due(platform: str, account: str) -> Verb[datetime | None]:
+    """When there is something to send on an account; None if nothing is owed."""
+    rows = yield Statement("next_reply_due", (platform, account))
+    return None if rows[0][0] is None else from_micros(rows[0][0])
+
+
+def owing() -> Verb[dict[tuple[str, str], int]]:
+    """How many replies are owed, by platform and account."""
+    rows = yield Statement("accounts_owing")
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def mark_sending(reply_id: int) -> Verb[None]:
+    """It is about to be handed over: after a crash nobody knows whether it was."""
+    yield Statement("mark_sending", (reply_id,))
+
+
+def sent(reply: OwedReply, sent_message_id: str | None, now: datetime) -> Verb[None]:
+    """The platform has it."""
+    yield Statement("reply_sent", (to_micros(now), sent_message_id, reply.attempts + 1, reply.reply_id))
+
+
+def retry(reply: OwedReply, at: datetime, problem: str, *, maybe_duplicate: bool) -> Verb[None]:
+    """It is tried again at that time."""
+    doubt = int(maybe_duplicate or reply.maybe_duplicate)
+    yield Statement("reply_retry", (reply.attempts + 1, to_micros(at), doubt, problem, reply.reply_id))
+
+
+def give_up(reply: OwedReply, now: datetime, problem: str, *, maybe_duplicate: bool) -> Verb[None]:
+    """It is not tried any more, and kept for whoever looks."""
+    doubt = int(maybe_duplicate or reply.maybe_duplicate)
+    yield Statement("reply_given_up", (reply.attempts + 1, to_micros(now), doubt, problem, reply.reply_id))
+
+
+def doubt_all() -> Verb[int]:
+    """After an unclean end: what was being sent may have been sent. How many."""
+    rows = yield Statement("doubt_replies")
+    return int(rows[0][0])
+
+
+def dead(limit: int, before: int = FIRST) -> Verb[list[OwedReply]]:
+    """Replies that were given up, the newest first."""
+    rows = yield Statement("dead_replies", (before, limit))
+    return [_reply(row[:14], problem=row[14]) for row in rows]
+
+
+def revive(reply_id: int, now: datetime) -> Verb[None]:
+    """Try a reply again that was given up."""
+    rows = yield Statement("revive_reply", (to_micros(now), reply_id))
+    if not rows[0][0]:
+        problem = f"reply {reply_id} was not given up"
+        raise InvalidInputError(problem)
+
+
+def _reply(row: Row, problem: str | None = None) -> OwedReply:
+    reply_id, key, session_id, seq, owner, _, _, target, content, _, attempts, doubt, created, due_at = row
+    return OwedReply(
+        reply_id=reply_id,
+        session_key=key,
+        session_id=session_id,
+        seq=seq,
+        owner=owner,
+        target=_read(_TARGET, reply_id, target),
+        message=_read(_MESSAGE, reply_id, content),
+        attempts=attempts,
+        maybe_duplicate=bool(doubt),
+        created_at=from_micros(created),
+        due_at=from_micros(due_at),
+        problem=problem,
+    )
+
+
+def _read(decoder: msgspec.json.Decoder[T], reply_id: int, text: str | None) -> T:
+    try:
+        return decoder.decode(text or "")
+    except msgspec.MsgspecError as error:
+        reply, problem = f"reply {reply_id}", f"is damaged ({error}); it was left as it is"
+        raise StorageCorruptError(reply, problem) from error
