@@ -119,6 +119,13 @@ class TestWhatWentWrongElsewhere:
         lane.send(photo("bob"))
         assert [1, 2] not in lane.drain()
 
+    @pytest.mark.parametrize("mode", EVERY)
+    def test_two_people_whose_names_nobody_knows_are_not_taken_for_one(self, mode):
+        lane = Lane(BusyRules(mode=mode))
+        lane.send(photo(""))
+        lane.send(photo(""))
+        assert [1, 2] not in lane.drain()
+
     def test_a_later_text_does_not_take_the_place_of_one_that_waits(self):
         lane = self.busy(mode=BusyMode.INTERRUPT)
         lane.send(arrival())
