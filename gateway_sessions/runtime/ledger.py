@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.inbound import InboundMessage, MessageKind, stored_form
 from gateway_sessions.core.queue import DeadLetter, ItemKind, QueuedMessage
 from gateway_sessions.core.receipts import Duplicate, Receipt, Rejected, RejectReason
@@ -32,7 +33,7 @@ from gateway_sessions.storage.verbs.ledger import (
 from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
 from gateway_sessions.storage.verbs.queue import Overtaken
 from gateway_sessions.storage.verbs.succession import Actor, Change
-from gateway_sessions.storage.verbs.turns import Settled, Settlement, Starter
+from gateway_sessions.storage.verbs.turns import Claimed, Settled, Settlement, Starter
 
 T = TypeVar("T")
 
@@ -90,29 +91,42 @@ class Ledger:
         *,
         solo: bool = False,
         running: RunningTurn = NO_TURN,
-    ) -> Receipt:
-        """Take a message in, or say why not; without *rules* by those of its platform and chat type."""
+        begin: bool = False,
+    ) -> tuple[Receipt, Turn | None]:
+        """Take a message in, or say why not; without *rules* by those of its platform and chat type.
+
+        If *begin*, its turn begins in the same commit, unless it has to wait.
+        """
         rules = rules or self._rules_for(message)
         payload = stored_form(message)
         if (refused := self._too_much(message, payload)) is not None:
-            return await self._unless_known(message, refused)
+            return await self._unless_known(message, refused), None
         routed = await self._routing.message_for(message.source, touched=not message.internal)
-        admission = Admission(message=message, payload=payload, rules=rules, solo=solo, running=running)
+        admission = Admission(
+            message=message,
+            payload=payload,
+            rules=rules,
+            solo=solo,
+            running=running,
+            starter=self._starter() if begin else None,
+        )
         admit: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(ledger.admit, admission)
         try:
             admitted: Admitted | Duplicate = await self._routing.ask(routed, admit)
         except NotTakenError as refusal:
-            return _rejected(refusal.reason, refusal.retry_after, refusal.session_key)
+            return _rejected(refusal.reason, refusal.retry_after, refusal.session_key), None
         except SentBeforeErasureError:
-            return _rejected(RejectReason.ERASED, None, routed.key)
+            return _rejected(RejectReason.ERASED, None, routed.key), None
         if isinstance(admitted, Duplicate):
-            return admitted
+            return admitted, None
         failpoint("message_admitted")
         self._routing.keep(admitted.entry)
         if admitted.ended:
             self._context.on_ended()
+        if admitted.claimed is not None:
+            return admitted.receipt, self._begun(admitted.claimed)
         self._note_lane(admitted.lane)
-        return admitted.receipt
+        return admitted.receipt, None
 
     async def note(self, message: InboundMessage, kind: ItemKind) -> Noted | Duplicate:
         """Write down what is carried out at once, so that it is known when it is delivered again."""
@@ -126,15 +140,17 @@ class Ledger:
 
     async def claim(self, session_key: str | None = None) -> Turn | None:
         """The next turn of a lane, or of the lane that has waited longest; None if none is ready."""
-        keys = [session_key] if session_key is not None else await self.ready()
+        keys = [session_key] if session_key is not None else [key for key, _ in await self.ready()]
         for key in keys:
             if (turn := await self._claim(key)) is not None:
                 return turn
         return None
 
-    async def ready(self, limit: int = READY_AT_ONCE) -> list[str]:
-        """Lanes whose next turn may begin, those that have waited longest first."""
-        return await self._context.db.read(partial(queue.ready, self._context.clock.now(), limit))
+    async def ready(
+        self, limit: int = READY_AT_ONCE, but_not: Iterable[str] = ()
+    ) -> list[tuple[str, str | None]]:
+        """Lanes whose next turn may begin and their owners, but of some, those that waited longest first."""
+        return await self.look(partial(queue.ready, self._context.clock.now(), limit, but_not))
 
     async def next_ready(self) -> datetime | None:
         """When the next turn of any lane may begin; None if none waits."""
@@ -148,9 +164,7 @@ class Ledger:
                 return None
             if not isinstance(claimed, IdTaken):
                 failpoint("turn_claimed")
-                self._note(session_key, claimed.waiting)
-                self._routing.keep(claimed.entry)
-                return Turn(self, claimed)
+                return self._begun(claimed)
         raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
 
     async def settle(self, settlement: Settlement, *, go_on: bool) -> tuple[Settled, Turn | None]:
@@ -168,15 +182,19 @@ class Ledger:
     def _after(self, session_key: str, settled: Settled) -> Turn | None:
         if settled.entry is not None:
             self._routing.keep(settled.entry)
-        following = settled.next
-        waiting = settled.waiting if following is None else following.waiting
-        self._note(session_key, waiting)
-        if following is not None:
-            self._routing.keep(following.entry)
-            return Turn(self, following)
-        if waiting:
+        if settled.next is not None:
+            return self._begun(settled.next)
+        self._note(session_key, settled.waiting)
+        if settled.waiting:
             self.on_ready(session_key)
         return None
+
+    def _begun(self, claimed: Claimed) -> Turn:
+        self._note(claimed.held.session_key, claimed.waiting)
+        self._routing.keep(claimed.entry)
+        if claimed.ended:
+            self._context.on_ended()
+        return Turn(self, claimed)
 
     async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
         """Run a changing verb for a turn."""
@@ -309,18 +327,5 @@ def _overtaking(
     return overtaking(change, session_key, verb, by)
 
 
-_TEXTS: Final = {
-    RejectReason.BUSY: "I am in the middle of something. Please send that again when I have answered.",
-    RejectReason.QUEUE_FULL: "Too many messages are waiting here already. Please try again a little later.",
-    RejectReason.OVERLOADED: "Too many messages are waiting everywhere. Please try again a little later.",
-    RejectReason.TOO_LARGE: "That message is too large for me. Please send it in smaller parts.",
-    RejectReason.DRAINING: "I am about to restart. Please send that again in a moment.",
-    RejectReason.ERASED: "That message was sent before its sender's data was erased, and was not kept.",
-    RejectReason.NOT_ALLOWED: "That message was not accepted.",
-    RejectReason.EMPTY: "That message is empty.",
-    RejectReason.UNKNOWN: "That message changes one that I do not know.",
-}
-
-
 def _rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:
-    return Rejected(reason=reason, text=_TEXTS[reason], retry_after=retry_after, session_key=session_key)
+    return Rejected(reason=reason, text=refusal(reason), retry_after=retry_after, session_key=session_key)

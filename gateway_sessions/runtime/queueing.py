@@ -38,7 +38,8 @@ class QueueMethods(Resource):
         *solo* gives it a turn of its own, whatever comes after it. *running* says what only the caller knows
         of the turn that runs on the lane.
         """
-        return await self.ledger.enqueue(message, rules, solo=solo, running=running)
+        receipt, _ = await self.ledger.enqueue(message, rules, solo=solo, running=running)
+        return receipt
 
     async def claim(self, session_key: str | None = None) -> Turn | None:
         """The next turn of a lane, or of the one that has waited longest; None if none may begin now.

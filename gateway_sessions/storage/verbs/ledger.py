@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias, TypeVar
 
-import msgspec
-
 from gateway_sessions.core.busy import (
     Arrival,
     BusyRules,
@@ -23,7 +21,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.receipts import Accepted, Duplicate, RejectReason
 from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
+from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.access import (
@@ -35,12 +33,12 @@ from gateway_sessions.storage.verbs.access import (
     access,
     lane_of,
 )
+from gateway_sessions.storage.verbs.inbox_rows import is_ready, reckon_ready
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.succession import Change
+from gateway_sessions.storage.verbs.turns import Claimed, Starter, begin_turn
 
 T = TypeVar("T")
-
-_READ: Final = msgspec.json.Decoder(InboundMessage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +70,8 @@ class Admission:
     """Whether it gets a turn of its own in any case."""
     running: RunningTurn = NO_TURN
     """What is known of the turn that runs on the lane, if one does."""
+    starter: Starter | None = None
+    """Who begins the turn in the same commit, if it may begin at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ class Admitted:
     lane: LaneRow
     ended: bool = False
     """Whether a session had to make room."""
+    claimed: Claimed | None = None
+    """The turn that has begun with it."""
 
 
 class NotTakenError(GatewaySessionsError):
@@ -96,16 +98,6 @@ class NotTakenError(GatewaySessionsError):
 
 
 Outcomes: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
-
-
-def decode_message(session_key: str, payload: str | None) -> InboundMessage:
-    """The message again; `StorageCorruptError` if it is none."""
-    try:
-        return _READ.decode(payload or "")
-    except (msgspec.MsgspecError, ValueError) as error:
-        lane = f"lane {session_key!r}"
-        problem = f"a waiting message is damaged ({error}); it was left as it is"
-        raise StorageCorruptError(lane, problem) from error
 
 
 def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcomes]:
@@ -134,7 +126,13 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         dropped = (plan.drop,)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     yield from _write(admission, change, lane, seq, entry.owner, plan)
-    yield from put_lane(lane)
+    claimed: Claimed | IdTaken | None = None
+    if admission.starter is not None and is_ready(lane, change.now):
+        claimed = yield from begin_turn(admission.starter, lane, change)
+    else:
+        yield from put_lane(lane)
+    if isinstance(claimed, IdTaken):
+        return claimed
     receipt = Accepted(
         seq=seq,
         session_key=entry.session_key,
@@ -145,7 +143,7 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         dropped=dropped,
         demoted=plan.demotion,
     )
-    return Admitted(receipt, entry, lane, ended=granted.ended is not None)
+    return Admitted(receipt, entry, lane, ended=granted.ended is not None, claimed=claimed)
 
 
 def known_event(event: str | None) -> Verb[Duplicate | None]:
@@ -199,15 +197,6 @@ def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) 
         lane.waiting -= 1
         yield from reckon_ready(lane)
     return int(rows[0][0])
-
-
-def reckon_ready(lane: LaneRow) -> Verb[None]:
-    """Find out when the lane's next turn may begin."""
-    lane.ready_at = None
-    if lane.running or not lane.waiting:
-        return
-    rows = yield Statement("next_waiting", (lane.session_key,))
-    lane.ready_at = rows[0][1] if rows else None
 
 
 def _within(verb: Verb[T]) -> Verb[T]:

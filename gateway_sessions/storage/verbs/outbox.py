@@ -49,11 +49,16 @@ class OwedReply:
     target: ReplyTarget
     message: OutboundMessage
     attempts: int
-    maybe_duplicate: bool
-    """Whether an earlier try may have reached the platform."""
+    unclear: int
+    """How many of the attempts may have reached the platform."""
     created_at: datetime
     due_at: datetime
     problem: str | None = None
+
+    @property
+    def maybe_duplicate(self) -> bool:
+        """Whether people may have seen it already."""
+        return self.unclear > 0
 
     @property
     def idempotency_key(self) -> str:
@@ -98,6 +103,12 @@ def next_due(platform: str, account: str) -> Verb[datetime | None]:
     return None if rows[0][0] is None else from_micros(rows[0][0])
 
 
+def lanes_owed(platform: str, account: str) -> Verb[set[str]]:
+    """Which lanes are owed something on an account."""
+    rows = yield Statement("lanes_owed", (platform, account))
+    return {row[0] for row in rows}
+
+
 def owing() -> Verb[dict[tuple[str, str], int]]:
     """How many replies are owed, by platform and account."""
     rows = yield Statement("accounts_owing")
@@ -114,16 +125,14 @@ def sent(reply: OwedReply, sent_message_id: str | None, now: datetime) -> Verb[N
     yield Statement("reply_sent", (to_micros(now), sent_message_id, reply.attempts + 1, reply.reply_id))
 
 
-def retry(reply: OwedReply, at: datetime, problem: str, *, maybe_duplicate: bool) -> Verb[None]:
+def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is tried again at that time."""
-    doubt = int(maybe_duplicate or reply.maybe_duplicate)
-    yield Statement("reply_retry", (reply.attempts + 1, to_micros(at), doubt, problem, reply.reply_id))
+    yield Statement("reply_retry", (reply.attempts + 1, to_micros(at), unclear, problem, reply.reply_id))
 
 
-def give_up(reply: OwedReply, now: datetime, problem: str, *, maybe_duplicate: bool) -> Verb[None]:
+def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is not tried any more, and kept for whoever looks."""
-    doubt = int(maybe_duplicate or reply.maybe_duplicate)
-    yield Statement("reply_given_up", (reply.attempts + 1, to_micros(now), doubt, problem, reply.reply_id))
+    yield Statement("reply_given_up", (reply.attempts + 1, to_micros(now), unclear, problem, reply.reply_id))
 
 
 def doubt_all() -> Verb[int]:
@@ -147,7 +156,7 @@ def revive(reply_id: int, now: datetime) -> Verb[None]:
 
 
 def _reply(row: Row, problem: str | None = None) -> OwedReply:
-    reply_id, key, session_id, seq, owner, _, _, target, content, _, attempts, doubt, created, due_at = row
+    reply_id, key, session_id, seq, owner, _, _, target, content, _, attempts, unclear, created, due_at = row
     return OwedReply(
         reply_id=reply_id,
         session_key=key,
@@ -157,7 +166,7 @@ def _reply(row: Row, problem: str | None = None) -> OwedReply:
         target=_read(_TARGET, reply_id, target),
         message=_read(_MESSAGE, reply_id, content),
         attempts=attempts,
-        maybe_duplicate=bool(doubt),
+        unclear=unclear,
         created_at=from_micros(created),
         due_at=from_micros(due_at),
         problem=problem,

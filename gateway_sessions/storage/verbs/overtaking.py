@@ -26,5 +26,5 @@ def overtaking(
     change: Change, session_key: str, verb: Callable[[Change], Verb[T]], by: str
 ) -> Verb[AndOvertaken[T]]:
     """Make a change after the lane's turn has lost its right to write and its queue is empty."""
-    overtaken = yield from overtake(session_key, by, change.now, stopped=Outcome.INTERRUPTED)
+    overtaken = yield from overtake(change, session_key, by, stopped=Outcome.INTERRUPTED)
     return AndOvertaken((yield from verb(change)), overtaken)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage, stored_form
 from gateway_sessions.core.instants import first_change_id, from_micros, to_micros
 from gateway_sessions.core.queue import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import turns
+from gateway_sessions.storage.verbs.inbox_rows import decode_message, reckon_ready, recount
 from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
-from gateway_sessions.storage.verbs.ledger import decode_message, reckon_ready, take_out
-from gateway_sessions.storage.verbs.turns import recount
+from gateway_sessions.storage.verbs.ledger import take_out
+from gateway_sessions.storage.verbs.succession import Change
 
 FIRST: Final = 1 << 62
 FORGET_AT_ONCE: Final = 500
@@ -37,13 +42,14 @@ class Overtaken:
         return self.token is not None or bool(self.cancelled)
 
 
-def overtake(session_key: str, by: str, now: datetime, *, stopped: Outcome) -> Verb[Overtaken]:
+def overtake(change: Change, session_key: str, by: str, *, stopped: Outcome) -> Verb[Overtaken]:
     """End the lane's turn and empty its queue. What the turn still writes is refused from now on."""
     lane = yield from load_lane(session_key)
     if not lane.running and not lane.waiting:
         return Overtaken(None)
-    moment, token, ended = to_micros(now), lane.lease_token, 0
+    moment, token, ended = to_micros(change.now), lane.lease_token, 0
     if lane.running:
+        yield from turns.record_stopped(lane, change)
         rows = yield Statement("settle_turn", (str(stopped), moment, by, None, session_key, token))
         ended = rows[0][0]
     was_running = lane.running
@@ -184,10 +190,11 @@ def waiting_lanes() -> Verb[dict[str, int]]:
     return {row[0]: row[1] for row in rows}
 
 
-def ready(now: datetime, limit: int) -> Verb[list[str]]:
-    """Lanes whose next turn may begin, those that have waited longest first."""
-    rows = yield Statement("ready_lanes", (to_micros(now), limit))
-    return [row[0] for row in rows]
+def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[tuple[str, str | None]]]:
+    """Lanes whose next turn may begin and their owners, but of some, those that have waited longest first."""
+    owners = msgspec.json.encode(list(but_not)).decode()
+    rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
+    return [(row[0], row[1]) for row in rows]
 
 
 def next_ready() -> Verb[datetime | None]:

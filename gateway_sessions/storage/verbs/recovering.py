@@ -13,11 +13,10 @@ from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load
+from gateway_sessions.storage.verbs.inbox_rows import decode_message, recount
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
-from gateway_sessions.storage.verbs.ledger import decode_message
 from gateway_sessions.storage.verbs.succession import Change
-from gateway_sessions.storage.verbs.turns import recount
 
 PAGE = 100
 """Lanes taken over in one go."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from gateway_sessions.core.inbound import InboundMessage, user_row
 from gateway_sessions.core.instants import from_micros, to_micros
@@ -24,11 +24,14 @@ from gateway_sessions.storage.verbs import replaying
 from gateway_sessions.storage.verbs import usage as uses
 from gateway_sessions.storage.verbs.access import Granted, IdTaken, Request, begin_anew
 from gateway_sessions.storage.verbs.entries import load
+from gateway_sessions.storage.verbs.inbox_rows import decode_message, is_ready, reckon_ready, recount
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import TurnEnd, settle
-from gateway_sessions.storage.verbs.ledger import decode_message, reckon_ready
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change, move_to
+
+STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
+"""What a model is told of a turn that somebody stopped."""
 
 Version: TypeAlias = tuple[int, int, int]
 """Changes whenever anybody writes to a session's transcript."""
@@ -108,7 +111,7 @@ class Settled:
 def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | IdTaken | None]:
     """Begin the lane's next turn; None if one runs already, or nothing is ready."""
     lane = yield from load_lane(session_key)
-    if lane.running or lane.ready_at is None or lane.ready_at > to_micros(change.now):
+    if lane.running or not is_ready(lane, change.now):
         return None
     return (yield from begin_turn(starter, lane, change))
 
@@ -167,6 +170,15 @@ def conversation(held: Held, session_id: str, limit: int | None) -> Verb[list[Ch
     return (yield from replaying.conversation(session_id, limit, include_ancestors=False, pending=pending))
 
 
+def record_stopped(lane: LaneRow, change: Change) -> Verb[None]:
+    """Put what a turn was about into the transcript, before that turn is stopped from outside."""
+    held = Held(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
+    entry = yield from load(lane.session_key)
+    if entry is not None:
+        rows = [*(yield from _unrecorded(held)), STOPPED]
+        yield from transcripts.append(entry.session_id, rows, change.now, change.ids, copied=True)
+
+
 def steer(held: Held, seq: int, change: Change) -> Verb[bool]:
     """Let a waiting message be part of the running turn; False if it does not wait any more."""
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
@@ -205,7 +217,7 @@ def end_turn(
     lane.lease_epoch, lane.leased_at, lane.attempts = None, None, 0
     yield from reckon_ready(lane)
     following: Claimed | IdTaken | None = None
-    if starter is not None and lane.ready_at is not None and lane.ready_at <= now:
+    if starter is not None and is_ready(lane, change.now):
         following = yield from begin_turn(starter, lane, change)
     else:
         yield from put_lane(lane)
@@ -225,13 +237,6 @@ def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted:
     yield from recount(lane)
     yield from put_lane(lane)
     return lane
-
-
-def recount(lane: LaneRow) -> Verb[None]:
-    """Find out anew how many turns wait on the lane, and when the next one may begin."""
-    rows = yield Statement("count_waiting_turns", (lane.session_key,))
-    lane.waiting = rows[0][0]
-    yield from reckon_ready(lane)
 
 
 def version_of(session_id: str) -> Verb[Version]:

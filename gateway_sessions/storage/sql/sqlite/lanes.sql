@@ -56,7 +56,9 @@ SELECT 1 FROM lanes WHERE session_key = ? AND (lease_epoch IS NOT NULL OR waitin
 
 -- name: ready_lanes
 -- Lanes whose next turn may begin, those that have waited longest first.
-SELECT session_key, ready_at FROM lanes WHERE ready_at <= ? ORDER BY ready_at, session_key LIMIT ?
+SELECT lanes.session_key, owner FROM lanes LEFT JOIN entries ON entries.session_key = lanes.session_key
+WHERE ready_at <= ? AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each(?)))
+ORDER BY ready_at, lanes.session_key LIMIT ?
 
 -- name: next_ready
 -- When the next of them may.

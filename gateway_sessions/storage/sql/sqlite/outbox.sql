@@ -6,7 +6,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: owed_replies
 -- The next reply of each lane on an account, as far as its time has come; the longest owed first.
-SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, maybe_duplicate,
+SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
     created_at, next_try_at
 FROM outbox AS reply
 WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try_at <= ?
@@ -17,6 +17,10 @@ ORDER BY reply_id LIMIT ?
 -- name: next_reply_due
 -- When there is something to send on an account.
 SELECT min(next_try_at) FROM outbox WHERE platform = ? AND account = ? AND state IN ('owed', 'sending')
+
+-- name: lanes_owed
+-- Which lanes are owed something.
+SELECT DISTINCT session_key FROM outbox WHERE platform = ? AND account = ? AND state IN ('owed', 'sending')
 
 -- name: accounts_owing
 -- Where something is owed.
@@ -29,17 +33,17 @@ WHERE reply_id = ? AND state IN ('owed', 'sending')
 
 -- name: reply_retry
 -- It is tried again, at that time.
-UPDATE outbox SET state = 'owed', attempts = ?, next_try_at = ?, maybe_duplicate = ?, problem = ?
+UPDATE outbox SET state = 'owed', attempts = ?, next_try_at = ?, unclear = ?, problem = ?
 WHERE reply_id = ? AND state IN ('owed', 'sending')
 
 -- name: reply_given_up
 -- It was never delivered, as far as anybody knows; it is kept.
-UPDATE outbox SET state = 'dead', attempts = ?, settled_at = ?, maybe_duplicate = ?, problem = ?
+UPDATE outbox SET state = 'dead', attempts = ?, settled_at = ?, unclear = ?, problem = ?
 WHERE reply_id = ? AND state IN ('owed', 'sending')
 
 -- name: doubt_replies
 -- Their process is gone: nobody knows whether they were sent.
-UPDATE outbox SET state = 'owed', maybe_duplicate = 1 WHERE state = 'sending'
+UPDATE outbox SET state = 'owed', attempts = attempts + 1, unclear = unclear + 1 WHERE state = 'sending'
 
 -- name: mark_sending
 -- It is about to be handed to the platform.
@@ -47,7 +51,7 @@ UPDATE outbox SET state = 'sending' WHERE reply_id = ? AND state = 'owed'
 
 -- name: dead_replies
 -- Replies that were given up, the newest first.
-SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, maybe_duplicate,
+SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
     created_at, settled_at, problem
 FROM outbox WHERE state = 'dead' AND reply_id < ? ORDER BY reply_id DESC LIMIT ?
 

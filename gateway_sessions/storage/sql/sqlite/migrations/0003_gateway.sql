@@ -53,7 +53,7 @@ CREATE TABLE outbox (
     content         TEXT,
     state           TEXT NOT NULL,
     attempts        INTEGER NOT NULL DEFAULT 0,
-    maybe_duplicate INTEGER NOT NULL DEFAULT 0,
+    unclear         INTEGER NOT NULL DEFAULT 0,
     created_at      INTEGER NOT NULL,
     next_try_at     INTEGER NOT NULL,
     settled_at      INTEGER,
