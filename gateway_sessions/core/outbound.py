@@ -86,11 +86,17 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     is_notice: bool = False
     """Said by the gateway and not by the agent; an adapter may show it smaller."""
     format: TextFormat = TextFormat.PLAIN
+    replaces: str | None = None
+    """The message on the platform that this one takes the place of, where a reply was shown as it grew."""
 
     @property
     def is_empty(self) -> bool:
         """Whether it says nothing at all."""
         return not self.text.strip() and not self.attachments
+
+    def instead_of(self, message_id: str | None) -> OutboundMessage:
+        """The same message in the place of another one, or of none."""
+        return msgspec.structs.replace(self, replaces=message_id)
 
     def saying(self, text: str) -> OutboundMessage:
         """The same message with another text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeVar
 
@@ -152,9 +152,20 @@ class Ledger:
         """Lanes whose next turn may begin and their owners, but of some, those that waited longest first."""
         return await self.look(partial(queue.ready, self._context.clock.now(), limit, but_not))
 
-    async def next_ready(self) -> datetime | None:
-        """When the next turn of any lane may begin; None if none waits."""
-        return await self._context.db.read(queue.next_ready)
+    async def next_ready(self) -> timedelta | None:
+        """How long until a lane becomes ready that is not; None if none will by itself."""
+        now = self._context.clock.now()
+        at = await self.look(partial(queue.next_ready, now))
+        return None if at is None else at - now
+
+    @property
+    def lanes_waiting(self) -> int:
+        """On how many lanes turns wait."""
+        return len(self._waiting)
+
+    def waiting_on(self, session_key: str) -> int:
+        """How many turns wait on a lane."""
+        return self._waiting.get(session_key, 0)
 
     async def _claim(self, session_key: str) -> Turn | None:
         for _ in range(MAX_TRIES):

@@ -97,10 +97,21 @@ def due(platform: str, account: str, now: datetime, limit: int) -> Verb[list[Owe
     return [_reply(row) for row in rows]
 
 
-def next_due(platform: str, account: str) -> Verb[datetime | None]:
-    """When there is something to send on an account; None if nothing is owed."""
-    rows = yield Statement("next_reply_due", (platform, account))
+def next_due(platform: str, account: str, now: datetime) -> Verb[datetime | None]:
+    """When a reply on an account is due that is not yet; None if none will be."""
+    rows = yield Statement("next_reply_due", (platform, account, to_micros(now)))
     return None if rows[0][0] is None else from_micros(rows[0][0])
+
+
+def lane_is_owed(session_key: str) -> Verb[bool]:
+    """Whether a lane is owed anything."""
+    return bool((yield Statement("lane_is_owed", (session_key,))))
+
+
+def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Verb[None]:
+    """Let a reply that is owed say something else, and be sent at once."""
+    content = _JSON.encode(message).decode()
+    yield Statement("reword_reply", (content, to_micros(now), reply_id))
 
 
 def lanes_owed(platform: str, account: str) -> Verb[set[str]]:

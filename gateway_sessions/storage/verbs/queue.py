@@ -197,9 +197,9 @@ def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[t
     return [(row[0], row[1]) for row in rows]
 
 
-def next_ready() -> Verb[datetime | None]:
-    """When the next turn of any lane may begin; None if none waits."""
-    rows = yield Statement("next_ready")
+def next_ready(now: datetime) -> Verb[datetime | None]:
+    """When a lane becomes ready that is not yet; None if none will by itself."""
+    rows = yield Statement("next_ready", (to_micros(now),))
     return None if rows[0][0] is None else from_micros(rows[0][0])
 
 

@@ -61,8 +61,8 @@ WHERE ready_at <= ? AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_e
 ORDER BY ready_at, lanes.session_key LIMIT ?
 
 -- name: next_ready
--- When the next of them may.
-SELECT min(ready_at) FROM lanes WHERE ready_at IS NOT NULL
+-- When another one may.
+SELECT min(ready_at) FROM lanes WHERE ready_at > ?
 
 -- name: waiting_lanes
 -- Where turns wait, and how many.

@@ -15,8 +15,17 @@ WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try
 ORDER BY reply_id LIMIT ?
 
 -- name: next_reply_due
--- When there is something to send on an account.
-SELECT min(next_try_at) FROM outbox WHERE platform = ? AND account = ? AND state IN ('owed', 'sending')
+-- When there is something to send on an account that is not due yet.
+SELECT min(next_try_at) FROM outbox
+WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try_at > ?
+
+-- name: lane_is_owed
+-- Whether a lane is owed anything.
+SELECT 1 FROM outbox WHERE session_key = ? AND state IN ('owed', 'sending') LIMIT 1
+
+-- name: reword_reply
+-- It says something else, and is tried at once.
+UPDATE outbox SET content = ?, state = 'owed', next_try_at = ? WHERE reply_id = ? AND state IN ('owed', 'sending')
 
 -- name: lanes_owed
 -- Which lanes are owed something.

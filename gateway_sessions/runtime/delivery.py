@@ -1,0 +1,302 @@
+"""Replies on their way out: in order on each lane, again when that makes sense, and never silently lost.
+
+A reply is durable before anything is sent. One that follows a commit at once is marked by that very commit as
+being sent; so after a crash everything that may have been sent is known to be doubtful, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.core.delivery import (
+    DeliveryRules,
+    GiveUp,
+    ResendMarked,
+    Tried,
+    failure_of,
+    is_too_old,
+    marked,
+    plan_delivery,
+    split_message,
+)
+from gateway_sessions.core.delivery import SendFailure as Failure
+from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.failpoints import failpoint
+from gateway_sessions.ports import Clock, Verb
+from gateway_sessions.runtime.waking import Alarm
+from gateway_sessions.storage.verbs import outbox
+from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE: Final = 32
+"""Replies sent at the same time on one account, each for another lane."""
+RETRY: Final = timedelta(seconds=1)
+"""After the database failed."""
+
+
+class Truth(Protocol):
+    """Where replies are kept."""
+
+    async def read(self, verb: Callable[[], Verb[T]]) -> T:
+        """Run a verb that changes nothing."""
+        ...
+
+    async def write(self, verb: Callable[[], Verb[T]]) -> T:
+        """Run a verb, durably."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long, and how often, a platform is tried."""
+
+    rules: DeliveryRules
+    timeout: timedelta
+
+
+class Delivery:
+    """Sends what is owed on one account of a platform."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        adapter: Adapter,
+        clock: Clock,
+        patience: Patience,
+        tell: Callable[[OwedReply, str], object],
+    ) -> None:
+        self.adapter = adapter
+        self._truth = truth
+        self._clock = clock
+        self._patience = patience
+        self._tell = tell
+        self._alarm = Alarm(clock)
+        self._behind: set[str] = set()
+        """Lanes that are owed something, and so have to wait their turn."""
+        self._expected: Counter[str] = Counter()
+        self._in_flight: set[int] = set()
+        self._tasks: TaskGroup | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being sent, and nothing is owed that could be."""
+        return not self._behind and not self._in_flight
+
+    def expect(self, session_key: str) -> bool:
+        """Something is about to be committed for a lane: whether it can be sent right after that.
+
+        `owed` must follow, also if the commit fails: until then nothing else overtakes it.
+        """
+        room = len(self._in_flight) < AT_ONCE
+        free = session_key not in self._behind and not self._expected[session_key]
+        self._expected[session_key] += 1
+        return self._tasks is not None and room and free
+
+    def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
+        """What to owe for a message that may be too long for the platform."""
+        return split_message(message, self.adapter.capabilities)
+
+    def owed(
+        self, session_key: str, session_id: str | None, owed: Sequence[Owed], ids: Sequence[int]
+    ) -> None:
+        """These were committed: send the first at once if it was marked as under way, the others behind it."""
+        if not owed:
+            return
+        now = self._clock.now()
+        self._behind.add(session_key)
+        for one, reply_id in zip(owed, ids, strict=True):
+            if not one.under_way:
+                continue
+            reply = OwedReply(
+                reply_id=reply_id,
+                session_key=session_key,
+                session_id=session_id,
+                seq=one.seq,
+                owner=one.owner,
+                target=one.target,
+                message=one.message,
+                attempts=0,
+                unclear=0,
+                created_at=now,
+                due_at=now,
+            )
+            self._begin(reply)
+        self._alarm.ring()
+
+    async def run(self) -> None:
+        """Send whatever is owed, until cancelled."""
+        self._behind |= await self._until_read(partial(outbox.lanes_owed, *self._account))
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
+                await self._look_after()
+            finally:
+                self._tasks = None
+
+    async def sweep(self) -> timedelta | None:
+        """Begin to send all whose time has come; how long until more is due, None if nothing is owed."""
+        now = self._clock.now()
+        room = AT_ONCE - len(self._in_flight)
+        if room > 0:
+            due = await self._truth.read(partial(outbox.due, *self._account, now, AT_ONCE + room))
+            for reply in [one for one in due if one.reply_id not in self._in_flight][:room]:
+                if await self._taken_up(reply, now):
+                    self._begin(reply)
+        at = await self._truth.read(partial(outbox.next_due, *self._account, now))
+        return None if at is None else at - now
+
+    async def _look_after(self) -> None:
+        while True:
+            self._alarm.reset()
+            try:
+                pause = await self.sweep()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
+                pause = RETRY
+            await self._alarm.wait(pause)
+
+    async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
+        """Note that a reply is about to be sent; one that nobody waits for any more is given up instead."""
+        if is_too_old(reply.created_at, now, self._patience.rules):
+            await self._give_up(reply, "nobody waits for it any more", reply.unclear)
+            return False
+        await self._truth.write(partial(outbox.mark_sending, reply.reply_id))
+        return True
+
+    def _begin(self, reply: OwedReply) -> None:
+        if self._tasks is not None and reply.reply_id not in self._in_flight:
+            self._in_flight.add(reply.reply_id)
+            self._tasks.start_soon(self._deliver, reply)
+
+    async def _deliver(self, reply: OwedReply) -> None:
+        """Send once, and note what came of it."""
+        try:
+            failpoint("before_deliver")
+            sent, problem = await self._send(reply)
+            failpoint("after_deliver")
+            if problem is None:
+                await self._truth.write(partial(outbox.sent, reply, sent, self._clock.now()))
+                await self._settled(reply)
+            else:
+                await self._failed(reply, problem)
+        except StoreStoppedError:
+            return
+        except StorageError:
+            # What was sent is not noted: at the next opening of the store it is doubtful, as it should be.
+            logger.exception("the fate of a reply could not be noted", extra={"action": "delivery_failed"})
+        finally:
+            self._in_flight.discard(reply.reply_id)
+            self._alarm.ring()
+
+    async def _send(self, reply: OwedReply) -> tuple[str | None, BaseException | None]:
+        """Hand the reply to the adapter; the id it got, or what went wrong."""
+        message = reply.message
+        if reply.maybe_duplicate and not self.adapter.capabilities.idempotent_send:
+            message = marked(message)
+        sent: list[str | None] = []
+        problem: list[BaseException] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def hand_over() -> None:
+                try:
+                    sent.append(await self._hand_over(reply, message))
+                except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
+                    problem.append(error)
+                tasks.cancel_scope.cancel()
+
+            async def give_up() -> None:
+                await self._clock.sleep(self._patience.timeout.total_seconds())
+                problem.append(TimeoutError(f"took longer than {self._patience.timeout}"))
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(hand_over)
+            tasks.start_soon(give_up)
+        if sent:
+            return sent[0], None
+        return None, problem[0] if problem else RuntimeError("the adapter cancelled itself")
+
+    async def _hand_over(self, reply: OwedReply, message: OutboundMessage) -> str | None:
+        if message.replaces is not None:
+            await self.adapter.edit(reply.target, message.replaces, message)
+            return message.replaces
+        return await self.adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)
+
+    async def _failed(self, reply: OwedReply, error: BaseException) -> None:
+        failed, now = failure_of(error), self._clock.now()
+        unclear = reply.unclear + (failed.how is Failure.UNKNOWN)
+        problem = f"{type(error).__name__}: {error}"[:500]
+        if failed.how is Failure.REFUSED and reply.message.replaces is not None:
+            # What was streamed is gone from the platform: say it anew.
+            message = reply.message.instead_of(None)
+            await self._truth.write(partial(outbox.reword, reply.reply_id, message, now))
+            return
+        tried = Tried(
+            reply_id=reply.reply_id,
+            owed_since=reply.created_at,
+            attempts=reply.attempts + 1,
+            unclear=unclear,
+        )
+        idempotent = self.adapter.capabilities.idempotent_send or reply.message.replaces is not None
+        plan = plan_delivery(failed, tried, now=now, idempotent=idempotent, rules=self._patience.rules)
+        if isinstance(plan, GiveUp):
+            await self._give_up(reply, f"{plan.reason}: {problem}", unclear)
+            return
+        counted = unclear if isinstance(plan, ResendMarked) or unclear else 0
+        await self._truth.write(partial(outbox.retry, reply, plan.at, problem, unclear=counted))
+        facts = {"action": "reply_retry", "reply_id": reply.reply_id, "problem": problem}
+        logger.warning("a reply could not be sent", extra=facts)
+
+    async def _give_up(self, reply: OwedReply, problem: str, unclear: int) -> None:
+        given_up = partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear)
+        await self._truth.write(given_up)
+        facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
+        logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
+        self._tell(replace(reply, problem=problem), "given_up")
+        await self._settled(reply, told=True)
+
+    async def _settled(self, reply: OwedReply, *, told: bool = False) -> None:
+        """Find out whether the lane is owed more; only then new replies have to wait behind those."""
+        if not told:
+            self._tell(reply, "sent")
+        owed = await self._truth.read(partial(outbox.lane_is_owed, reply.session_key))
+        if not owed and not self._expected[reply.session_key]:
+            self._behind.discard(reply.session_key)
+
+    async def _until_read(self, verb: Callable[[], Verb[T]]) -> T:
+        while True:
+            try:
+                return await self._truth.read(verb)
+            except StoreStoppedError:
+                raise
+            except StorageError:
+                logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
+                await self._clock.sleep(RETRY.total_seconds())
+
+    @property
+    def _account(self) -> tuple[str, str]:
+        return self.adapter.platform, self.adapter.name
+
+
+async def hint(adapter: Adapter, target: ReplyTarget, call: Callable[[], Awaitable[object]]) -> None:
+    """Ask the platform for something that may be lost."""
+    try:
+        await call()
+    except Exception:  # noqa: BLE001 -- foreign code: nothing depends on it
+        facts = {"action": "hint_lost", "platform": adapter.platform, "account": target.account}
+        logger.debug("a hint was lost", extra=facts)

@@ -1,0 +1,134 @@
+"""Who is next: turns begin in the order in which their lanes became ready, as many at once as there is room.
+
+One turn at a time on a lane, so many at once for one owner, so many in all. A lane whose turn has ended goes
+on at once only if no other lane waits for its place; so nobody who writes much keeps others waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.ledger import Ledger
+from gateway_sessions.runtime.running import RunningTurn, StopReason
+from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.runtime.waking import Alarm
+
+logger = logging.getLogger(__name__)
+
+RETRY: Final = timedelta(seconds=1)
+"""After the database failed."""
+
+
+class Lanes:
+    """Begins turns and knows those that run."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, *, max_turns: int, max_turns_per_owner: int) -> None:
+        self._ledger = ledger
+        self._max_turns = max_turns
+        self._max_per_owner = max_turns_per_owner
+        self._alarm = Alarm(clock)
+        self._reserved = 0
+        self._owners: Counter[str] = Counter()
+        self._stopped = False
+        self.running: dict[str, RunningTurn] = {}
+        """By session key."""
+        self.start: Callable[[Turn], object] = _nobody
+        """Begins to work on a turn."""
+        ledger.on_ready = lambda _: self.wake()
+        ledger.on_overtaken = self._overtaken
+
+    @property
+    def room(self) -> int:
+        """How many more turns may begin."""
+        return 0 if self._stopped else max(self._max_turns - len(self.running) - self._reserved, 0)
+
+    def may_go_on(self, running: RunningTurn) -> bool:
+        """Whether the lane's next turn may follow at once, because nobody waits for the place."""
+        if self._stopped or self._owners[running.owner] > self._max_per_owner:
+            return False
+        waiting_here = sum(1 for key in self.running if self._ledger.waiting_on(key))
+        return self.room > 0 or self._ledger.lanes_waiting <= waiting_here
+
+    @contextmanager
+    def place(self, owner: str) -> Generator[bool]:
+        """Whether a turn of that owner may begin now; its place is kept within the block."""
+        free = self.room > 0 and self._owners[owner] < self._max_per_owner
+        self._reserved += free
+        try:
+            yield free
+        finally:
+            self._reserved -= free
+
+    def began(self, running: RunningTurn) -> None:
+        """A turn runs."""
+        self.running[running.turn.session_key] = running
+        self._owners[running.owner] += 1
+
+    def ended(self, running: RunningTurn) -> None:
+        """It does not run any more."""
+        if self.running.get(running.turn.session_key) is running:
+            del self.running[running.turn.session_key]
+        self._owners[running.owner] -= 1
+        if not self._owners[running.owner]:
+            del self._owners[running.owner]
+        self.wake()
+
+    def wake(self) -> None:
+        """Something may begin: do not wait for the next look."""
+        self._alarm.ring()
+
+    def stop(self) -> None:
+        """Begin nothing any more."""
+        self._stopped = True
+
+    async def run(self) -> None:
+        """Begin turns whenever one is ready and there is room, until cancelled."""
+        while True:
+            self._alarm.reset()
+            try:
+                pause = await self.sweep()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("turns could not be begun", extra={"action": "claim_failed"})
+                pause = RETRY
+            await self._alarm.wait(pause)
+
+    async def sweep(self) -> timedelta | None:
+        """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
+        while (room := self.room) and (ready := await self._ledger.ready(room, self._full_owners())):
+            begun = 0
+            for session_key, owner in ready:
+                begun += await self._begin(session_key, owner)
+            if not begun:
+                break
+        return await self._ledger.next_ready() if self.room else None
+
+    async def _begin(self, session_key: str, owner: str | None) -> bool:
+        with self.place(owner or "") as free:
+            if not free or session_key in self.running:
+                return False
+            turn = await self._ledger.claim(session_key)
+            if turn is None:
+                return False
+            self.start(turn)
+        return True
+
+    def _full_owners(self) -> list[str]:
+        return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]
+
+    def _overtaken(self, session_key: str, token: int) -> None:
+        running = self.running.get(session_key)
+        if running is not None and running.turn.token == token:
+            running.stop(StopReason.OVERTAKEN)
+
+
+def _nobody(_: Turn) -> None:
+    """Nobody works on turns yet."""

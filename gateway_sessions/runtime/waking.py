@@ -1,0 +1,40 @@
+"""Resting until somebody calls, or some time has passed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import anyio
+
+from gateway_sessions.ports import Clock
+
+
+class Alarm:
+    """One task waits on it; anybody rings. A ring between `reset` and `wait` is not lost."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rung = anyio.Event()
+
+    def ring(self) -> None:
+        """Wake whoever waits, now or next."""
+        self._rung.set()
+
+    def reset(self) -> None:
+        """From now on a ring is news."""
+        self._rung = anyio.Event()
+
+    async def wait(self, pause: timedelta | None) -> None:
+        """Until somebody rings, or that long; None: only until somebody rings."""
+        if pause is None:
+            await self._rung.wait()
+            return
+        async with anyio.create_task_group() as tasks:
+
+            async def sleep() -> None:
+                await self._clock.sleep(max(pause.total_seconds(), 0))
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(sleep)
+            await self._rung.wait()
+            tasks.cancel_scope.cancel()
