@@ -16,20 +16,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
-from functools import partial
 from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
 from cachetools import TTLCache
 
+from gateway_sessions.config import AgentCacheConfig
 from gateway_sessions.core.agent_config import AgentValidity
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents import Agent, Closable
-from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, problem_within, start_fresh
+from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, problem_within
 
 logger = logging.getLogger(__name__)
+
+SWEEP_INTERVAL: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +41,6 @@ class WeightLimit:
     most: int
     weigh: Callable[[Agent], int]
     """Asked when a turn returns its agent; must be quick."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCacheLimits:
-    """How many agents may be idle, and for how long."""
-
-    size: int = 128
-    """0: none; each turn gets an agent of its own."""
-    idle_ttl: timedelta | None = timedelta(hours=1)
-    """None: for as long as there is room."""
-    close_timeout: timedelta = timedelta(seconds=30)
-    """How long an agent may take to close."""
-    sweep_interval: timedelta = timedelta(minutes=1)
-    weight: WeightLimit | None = None
-
-    def __post_init__(self) -> None:
-        spans = (self.idle_ttl, self.close_timeout, self.sweep_interval)
-        if self.size < 0 or any(span is not None and span <= timedelta() for span in spans):
-            problem = "a cache of agents needs a size from 0, and durations of more than 0"
-            raise InvalidInputError(problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +79,15 @@ class _Owned:
 class AgentCache:
     """Idle agents by session key: the least recently used one makes room, and one too long idle goes."""
 
-    def __init__(self, tasks: TaskGroup, clock: Clock, limits: AgentCacheLimits | None = None) -> None:
+    def __init__(
+        self, tasks: TaskGroup, clock: Clock, config: AgentCacheConfig, *, weight: WeightLimit | None = None
+    ) -> None:
         """Agents are closed in *tasks*, which must outlive every turn. Cancelling it waits for them."""
         self._tasks = tasks
         self._clock = clock
-        self._limits = limits or AgentCacheLimits()
-        self._idle = _Idle(self._limits, _never_back(clock), self._let_go)
+        self._close_timeout = config.close_timeout
+        self._weight_limit = weight
+        self._idle = _Idle(config, _never_back(clock), self._let_go)
         self._owned: dict[int, _Owned] = {}
         """By identity, which is theirs alone as long as they stand in here."""
         self._stopped = False
@@ -134,14 +119,14 @@ class AgentCache:
     def check_in(self, agent: Agent, validity: AgentValidity) -> None:
         """Take an agent back and keep it for a turn of the same *validity*."""
         owned = self._lent(agent)
-        if owned.evicted or self._stopped or not self._limits.size or not self._is_light(owned):
+        if owned.evicted or self._stopped or not self._is_light(owned):
             self._let_go(owned)
             return
         if (former := self._take(owned.key)) is not None:
             self._let_go(former)
         owned.place, owned.validity = _Place.IDLE, validity
         self._idle[owned.key] = owned
-        while (limit := self._limits.weight) is not None and self._weight() > limit.most:
+        while (limit := self._weight_limit) is not None and self._weight() > limit.most:
             with suppress(KeyError):  # the last ones have been idle for too long since
                 self._idle.popitem()
 
@@ -174,7 +159,7 @@ class AgentCache:
     async def run(self) -> None:
         """One pass after another, until cancelled."""
         while True:
-            await self._clock.sleep(self._limits.sweep_interval.total_seconds())
+            await self._clock.sleep(SWEEP_INTERVAL.total_seconds())
             self.sweep()
 
     def sweep(self) -> int:
@@ -212,7 +197,7 @@ class AgentCache:
 
     def _is_light(self, owned: _Owned) -> bool:
         """Weigh an agent; tell whether there could be room for it at all."""
-        if (limit := self._limits.weight) is None:
+        if (limit := self._weight_limit) is None:
             return True
         try:
             owned.weight = max(limit.weigh(owned.agent), 0)
@@ -226,14 +211,14 @@ class AgentCache:
         """Close an agent that stands nowhere else any more."""
         owned.place = _Place.CLOSING
         if isinstance(owned.agent, Closable):
-            start_fresh(self._tasks, partial(self._close, owned, owned.agent))
+            self._tasks.start_soon(self._close, owned, owned.agent)
         else:
             del self._owned[id(owned.agent)]
 
     async def _close(self, owned: _Owned, agent: Closable) -> None:
         try:
             with anyio.CancelScope(shield=True):
-                problem = await problem_within(self._limits.close_timeout, self._clock, agent.aclose)
+                problem = await problem_within(self._close_timeout, self._clock, agent.aclose)
                 if problem is not None:
                     _report("an agent could not be closed", owned, "agent_close_failed", problem)
         finally:
@@ -245,10 +230,9 @@ class _Idle(TTLCache[str, _Owned]):
     """Tells of everything that it drops by itself."""
 
     def __init__(
-        self, limits: AgentCacheLimits, timer: Callable[[], float], dropped: Callable[[_Owned], None]
+        self, config: AgentCacheConfig, timer: Callable[[], float], dropped: Callable[[_Owned], None]
     ) -> None:
-        ttl = math.inf if limits.idle_ttl is None else limits.idle_ttl.total_seconds()
-        super().__init__(limits.size, ttl, timer=timer)
+        super().__init__(config.size, config.idle.total_seconds(), timer=timer)
         self._dropped = dropped
 
     def expire(self, time: Any = None) -> list[tuple[str, _Owned]]:

@@ -11,11 +11,13 @@ BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseExcep
 
 # (module, function): to whom the error is handed on.
 GUARDS: dict[tuple[str, str], str] = {
+    ("adapters/background.py", "Background._run"): "raised again, and logged while nobody waits for it",
+    ("adapters/console.py", "Console._hand_over"): "told to the person at the terminal, and logged",
+    ("adapters/webhook.py", "Webhook._take"): "the sender is asked to try again, and it is logged",
     ("runtime/agent_cache.py", "AgentCache._is_light"): "logged; the agent is closed and not kept",
     ("runtime/aliases.py", "CachedAliases._ask"): "the resolver's failure is logged, the plain id is used",
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
-    ("runtime/foreign_code.py", "in_fresh_context.call"): "raised again where it was called from",
-    ("runtime/foreign_code.py", "problem_within.call"): "told to the one who asked for it",
+    ("runtime/foreign_code.py", "_Outcome.of"): "raised or told where the outcome is waited for",
     ("runtime/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/session_search.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial
@@ -17,7 +19,6 @@ from gateway_sessions.runtime.foreign_code import (
     MAX_PROBLEM,
     in_fresh_context,
     problem_within,
-    start_fresh,
 )
 from gateway_sessions.testing import FakeClock
 
@@ -45,17 +46,6 @@ class TestFreshContext:
         await in_fresh_context("it", sing, FakeClock())
         assert canary.get() == "none"
 
-    async def test_a_task_that_is_only_started_sees_none_either(self):
-        canary.set("mine")
-        found: list[str] = []
-
-        async def look() -> None:
-            found.append(await seen())
-
-        async with anyio.create_task_group() as tasks:
-            start_fresh(tasks, look)
-        assert found == ["none"]
-
     async def test_its_failure_is_raised_as_it_is(self):
         failure = LookupError("theirs")
 
@@ -65,6 +55,20 @@ class TestFreshContext:
         with pytest.raises(LookupError) as caught:
             await in_fresh_context("it", fail, FakeClock())
         assert caught.value is failure
+
+    async def test_its_failure_leaves_no_garbage_behind(self):
+        class TheirError(Exception):
+            pass
+
+        async def fail() -> None:
+            raise TheirError
+
+        gc.collect()
+        try:
+            await in_fresh_context("it", fail, FakeClock())
+        except TheirError as error:
+            failure = weakref.ref(error)
+        assert failure() is None
 
     async def test_who_cancels_himself_ends_nobody_else(self):
         with pytest.raises(CancelledItselfError, match="it cancelled itself") as caught:
@@ -232,6 +236,25 @@ class TestTimeLimit:
 
     async def test_who_cancels_himself_is_told_of(self):
         assert await problem_within(LIMIT, FakeClock(), cancel_itself) == "cancelled itself"
+
+    async def test_whoever_waits_can_be_stopped_and_waits_for_the_end(self):
+        steps, started, clock = Steps(), asyncio.Event(), FakeClock()
+        task = asyncio.create_task(problem_within(LIMIT, clock, partial(steps.tidy, started)))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (steps, clock.sleepers) == (["stopped", "cleaned up"], 0)
+
+    async def test_what_was_stopped_may_clean_up_within_limits(self):
+        steps, clock = Steps(), FakeClock()
+        task = asyncio.create_task(problem_within(LIMIT, clock, partial(steps.dawdle, asyncio.Event())))
+        await clock.wait_for_sleepers(1)
+        await clock.advance(LIMIT)
+        assert steps == ["stopped"]
+        await clock.advance(GRACE)
+        assert await task == "took longer than 30 s"
+        assert steps == ["stopped", "cut off"]
 
     async def test_it_sees_no_variable_of_the_caller(self):
         canary.set("mine")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,15 +16,16 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
 from gateway_sessions.testing import FakeClock
 
+NOW = FakeClock().now()
+
 
 def entry_of(key: str = "lane", session_id: str = "s1", **members: Any) -> SessionEntry:
-    now = FakeClock().now()
     return SessionEntry(
         session_key=key,
         session_id=session_id,
-        created_at=now,
-        updated_at=now,
-        last_interaction_at=now,
+        created_at=NOW,
+        updated_at=NOW,
+        last_interaction_at=NOW,
         **members,
     )
 
@@ -34,6 +37,15 @@ def said(text: str = "hello", **members: Any) -> InboundMessage:
 
 def version(number: int = 0, *, session: str = "s1", config: str = "c") -> AgentValidity:
     return AgentValidity(session, (number,), config)
+
+
+async def until(happened: Callable[[], object]) -> None:
+    """Let other tasks go on until something has happened."""
+    for _ in range(1000):
+        if happened():
+            return
+        await asyncio.sleep(0)
+    raise TimeoutError
 
 
 @dataclass
