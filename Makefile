@@ -15,14 +15,14 @@ demo: $(READY)
 	$(BIN)/python examples/time_travel.py
 
 # The pytest plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
-# A file of tests stays with one worker; what measures time has the machine to itself afterwards.
+# A file of tests stays with one worker; what measures time has the machine to itself afterwards, without a tracer.
 # Dozens of processes start from the same sources: compile them once, whatever the environment says.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest \
 		--numprocesses auto --maxprocesses $(MOST_WORKERS) --dist loadfile --no-loadscope-reorder
-	$(BIN)/coverage run -m pytest -m alone
+	$(BIN)/python -m pytest -m alone
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
+import coverage
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import is_hypothesis_test, settings
@@ -27,6 +29,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Measure the processes that run tests, and none that a test starts: those are killed, and timed.
     if not config.getoption("numprocesses", None):
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+    elif measured := coverage.Coverage.current():
+        measured.stop()  # this process only hands out the tests
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import every file of tests for the few that measure time."""
+    if config.getoption("markexpr") != "alone" or collection_path.suffix != ".py":
+        return None
+    return None if "mark.alone" in collection_path.read_text("utf-8") else True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,14 +25,16 @@ enum mode {
     FULL_ONCE,  /* the disk is full, for that call */
     TORN,       /* a write with half its data, or the whole call; then die */
     FULL_FROM,  /* the disk is full from that call on: writes fail, the rest works */
-    SLOW_SYNC,  /* from that call on, each fsync takes as many milliseconds as `at` says */
+    SLOW_SYNC,  /* an fsync takes as many milliseconds as `at` says: each of the main thread, one in SOME others */
 };
+
+#define SOME 3
 
 static char prefix[PATH_MAX];
 static size_t prefix_length;
 static long at;
 static enum mode mode;
-static atomic_long calls;
+static atomic_long calls, syncs;
 static atomic_int fired;
 
 void faults_arm(const char *path, long nth, int how) {
@@ -79,7 +81,7 @@ static int decide(int matches, enum kind kind) {
     if (!matches) return 0;
     long number = atomic_fetch_add(&calls, 1) + 1;
     if (mode == SLOW_SYNC) {
-        if (kind == SYNC) {
+        if (kind == SYNC && (gettid() == getpid() || atomic_fetch_add(&syncs, 1) % SOME == 0)) {
             struct timespec pause = {at / 1000, at % 1000 * 1000000L};
             atomic_store(&fired, 1);
             nanosleep(&pause, NULL);
