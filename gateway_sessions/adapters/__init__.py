@@ -1,6 +1,8 @@
 """Where messages come in and replies go out: the port, and adapters that need no library of a platform."""
 
+from gateway_sessions.adapters.background import Background
 from gateway_sessions.adapters.port import Adapter, Submit
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
 from gateway_sessions.core.outbound import (
     AdapterCapabilities,
     LengthUnit,
@@ -12,9 +14,15 @@ from gateway_sessions.core.outbound import (
 __all__ = [
     "Adapter",
     "AdapterCapabilities",
+    "Attachment",
+    "AttachmentKind",
+    "Background",
+    "InboundMessage",
     "LengthUnit",
+    "MessageKind",
     "OutboundMessage",
     "ReplyTarget",
+    "ReplyTo",
     "Submit",
     "TextFormat",
 ]

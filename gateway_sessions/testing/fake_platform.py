@@ -112,6 +112,7 @@ class FakePlatform:
         self._clock = clock
         self._patience = patience
         self._submit: Submit | None = None
+        self._calls: set[anyio.CancelScope] = set()
         self._events: dict[str, InboundMessage] = {}
         self._ids = count(1)
         self._down = False
@@ -137,7 +138,7 @@ class FakePlatform:
         message = InboundMessage(
             source=self.source(person, chat=chat, thread=thread),
             text=text,
-            message_id=message_id or f"m{next(self._ids)}",
+            message_id=message_id or self._unused_id(),
             account=self.name,
             attachments=tuple(attachments),
             reply_to=reply_to,
@@ -167,7 +168,13 @@ class FakePlatform:
             raise AdapterUnavailableError(self.platform, "is not connected")
         if message.message_id is not None:
             self._events[message.message_id] = message
-        return await self._submit(message)
+        with anyio.CancelScope() as call:
+            self._calls.add(call)
+            try:
+                return await self._submit(message)
+            finally:
+                self._calls.remove(call)
+        raise AdapterUnavailableError(self.platform, "was disconnected before the message was taken")
 
     def source(self, person: str, *, chat: str | None = None, thread: str | None = None) -> SessionSource:
         """Where a message of that person comes from."""
@@ -238,12 +245,14 @@ class FakePlatform:
 
     @asynccontextmanager
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
-        """People can write within the block."""
+        """People can write within the block; what is not taken at its end has to be delivered again."""
         self._submit = submit
         try:
             yield
         finally:
             self._submit = None
+            for call in self._calls:
+                call.cancel()
 
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
@@ -266,12 +275,12 @@ class FakePlatform:
         """Let a message say something else."""
         self._check_reachable()
         for one in self._in(target.chat_id):
-            if one.message_id == message_id:
+            if one.message_id == message_id and self.capabilities.edit:
                 one.before.append(one.message)
                 one.message = message
                 self._tell()
                 return
-        raise DeliveryRefusedError(self.platform, f"there is no message {message_id!r}")
+        raise DeliveryRefusedError(self.platform, f"there is no message {message_id!r} to edit")
 
     async def typing(self, target: ReplyTarget) -> None:
         """Note that typing was shown."""
@@ -292,6 +301,10 @@ class FakePlatform:
 
     def _in(self, chat: str | None) -> list[Sent]:
         return [one for one in self.sent if chat in (None, one.target.chat_id)]
+
+    def _unused_id(self) -> str:
+        """An id that no test has given to a message."""
+        return next(one for number in self._ids if (one := f"m{number}") not in self._events)
 
     def _event(self, message_id: str) -> InboundMessage:
         if message_id not in self._events:

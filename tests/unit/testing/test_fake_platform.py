@@ -110,6 +110,27 @@ async def test_what_was_delivered_last_is_delivered_again(connected: FakePlatfor
     assert edit == edit_again
 
 
+async def test_an_id_that_a_test_has_given_is_not_given_again(connected: FakePlatform, inbox: Inbox):
+    await connected.says("ann", "one", message_id="m1")
+    await connected.says("ann", "two")
+    assert [one.message_id for one in inbox.messages] == ["m1", "m2"]
+
+
+async def test_what_is_not_taken_when_the_connection_ends_is_not_acknowledged(platform: FakePlatform):
+    submitting = asyncio.Event()
+
+    async def hang(message: InboundMessage) -> Receipt:
+        submitting.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with platform.connect(hang):
+        saying = asyncio.create_task(platform.says("ann", "hello"))
+        await submitting.wait()
+    with pytest.raises(AdapterUnavailableError, match="before the message was taken"):
+        await saying
+
+
 async def test_a_platform_may_deliver_what_has_no_id(connected: FakePlatform, inbox: Inbox):
     await connected.delivers(InboundMessage(source=connected.source("ann"), text="hello"))
     assert [one.idempotency_key for one in inbox.messages] == [None]

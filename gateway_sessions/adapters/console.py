@@ -1,0 +1,174 @@
+"""One person at a terminal, or whatever is piped into a program: lines in, replies out."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import logging
+import os
+import re
+import select
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+from gateway_sessions.adapters.background import Background
+from gateway_sessions.adapters.port import Submit
+from gateway_sessions.core.inbound import Attachment, InboundMessage
+from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.source import Platform, SessionSource
+from gateway_sessions.errors import AdapterError, DeliveryRefusedError
+
+logger = logging.getLogger(__name__)
+
+MAX_LINE: Final = 1 << 20
+"""A longer line is taken for several."""
+CHUNK: Final = 1 << 16
+
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What could move the cursor, or end the encoding."""
+
+
+class Console:
+    """Reads from one file descriptor and writes to another; neither ever blocks the loop.
+
+    A line has no id: what is typed twice is said twice. An empty line says nothing.
+    """
+
+    name = ""
+    platform = str(Platform.LOCAL)
+    capabilities = AdapterCapabilities()
+
+    def __init__(self, *, stdin: int = 0, stdout: int = 1, person: str = "local") -> None:
+        self._stdin = stdin
+        self._stdout = stdout
+        self._source = SessionSource(platform=self.platform, chat_id=person, user_id=person)
+        self._ended = asyncio.Event()
+        self._speaking = asyncio.Lock()
+
+    async def ended(self) -> None:
+        """Wait for the end of the input."""
+        await self._ended.wait()
+
+    @asynccontextmanager
+    async def connect(self, submit: Submit) -> AsyncGenerator[None]:
+        """Hand over each line, one after the other, until the input or the block ends."""
+        self._ended.clear()
+        async with Background("console", partial(self._listen, submit)):
+            yield
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        """Write a message on lines of its own; nothing written has an id."""
+        shown = "\n".join([*filter(None, [message.text]), *map(_line_of, message.attachments)])
+        await self._write(_CONTROL.sub("\ufffd", shown))
+        return None
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        """What is written stays."""
+        raise DeliveryRefusedError(self.platform, "what is written cannot be changed")
+
+    async def typing(self, target: ReplyTarget) -> None:
+        """Nothing: a person at a terminal sees that there is no answer yet."""
+
+    async def _listen(self, submit: Submit) -> None:
+        lines = _Lines(self._stdin)
+        while (line := await lines.next()) is not None:
+            if line.strip():
+                await self._hand_over(submit, line)
+        self._ended.set()
+
+    async def _hand_over(self, submit: Submit, line: str) -> None:
+        try:
+            await submit(InboundMessage(source=self._source, text=line, account=self.name))
+        except Exception as error:  # the person is told, and may try again
+            logger.exception("a line was not taken", extra={"action": "console_failed"})
+            with contextlib.suppress(AdapterError, OSError):
+                await self._write(f"(not taken: {error})")
+
+    async def _write(self, text: str) -> None:
+        """Write lines; if nobody reads them, that is certain only before the first byte."""
+        left = f"{text}\n".encode()
+        began = False
+        async with self._speaking:
+            while left:
+                try:
+                    await _writable(self._stdout)
+                    # No pipe that can be written to makes so short a write wait.
+                    written = await asyncio.to_thread(os.write, self._stdout, left[: select.PIPE_BUF])
+                except BrokenPipeError as error:
+                    if began:
+                        raise
+                    raise DeliveryRefusedError(self.platform, "nobody reads what is written") from error
+                left, began = left[written:], True
+
+
+class _Lines:
+    """What comes in, line by line."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._whole: deque[str] = deque()
+        self._begun = ""
+        self._over = False
+
+    async def next(self) -> str | None:
+        """The next line without its end, which the last one may not have; None behind that."""
+        while not self._whole:
+            if self._over:
+                return None
+            self._take(await _read(self._descriptor))
+        return self._whole.popleft().removesuffix("\r")
+
+    def _take(self, data: bytes) -> None:
+        self._over = not data
+        *whole, self._begun = (self._begun + self._decoder.decode(data, final=self._over)).split("\n")
+        if self._over or len(self._begun) > MAX_LINE:
+            whole, self._begun = [*whole, self._begun], ""
+        self._whole.extend(whole)
+
+
+async def _read(descriptor: int) -> bytes:
+    """What can be read next; nothing at the end, or if the terminal is gone."""
+    try:
+        await _readable(descriptor)
+        return await asyncio.to_thread(os.read, descriptor, CHUNK)
+    except OSError:
+        return b""
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    await _called(partial(loop.add_reader, descriptor), partial(loop.remove_reader, descriptor))
+
+
+async def _writable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    await _called(partial(loop.add_writer, descriptor), partial(loop.remove_writer, descriptor))
+
+
+async def _called(begin: Callable[..., object], end: Callable[[], object]) -> None:
+    """Wait until the loop calls back about a descriptor; for a file there is nothing to wait for."""
+    ready = asyncio.get_running_loop().create_future()
+    try:
+        begin(_complete, ready)
+    except PermissionError:
+        return
+    try:
+        await ready
+    finally:
+        end()
+
+
+def _complete(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+def _line_of(attachment: Attachment) -> str:
+    return f"[{attachment.kind}: {attachment.name or attachment.url or 'unnamed'}]"

@@ -1,0 +1,207 @@
+"""Any program as a platform: it posts signed messages to us, and we post signed replies to it.
+
+A message is answered with its receipt, and only once it is durable. The formats stand in
+`docs/reference/webhook.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import math
+import re
+import ssl
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import anyio
+import msgspec
+
+from gateway_sessions.adapters.background import Background
+from gateway_sessions.adapters.http import Request, Response
+from gateway_sessions.adapters.http_client import NotConnectedError, Url, post
+from gateway_sessions.adapters.http_server import HttpServer, listen
+from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.signatures import ID, WINDOW, Signer
+from gateway_sessions.adapters.webhook_messages import answer_to, decode_message
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.source import Platform
+from gateway_sessions.errors import (
+    AdapterUnavailableError,
+    DeliveryRefusedError,
+    GatewaySessionsError,
+    InvalidInputError,
+    RateLimitedError,
+)
+from gateway_sessions.ports import Clock
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY: Final = 1 << 20
+SUBMIT_SECONDS: Final = 30.0
+RETRY_SECONDS: Final = 5
+"""When to try again what could not be taken."""
+
+_PLAIN_ID: Final = re.compile(r"[!-~]{1,128}")
+_LATER: Final = {"retry-after": str(RETRY_SECONDS)}
+_JSON: Final = {"content-type": "application/json"}
+
+
+class _Sent(msgspec.Struct):
+    """What a receiver may answer."""
+
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """Where a webhook listens, where its replies go, and what both sides sign with."""
+
+    secrets: Sequence[str] = field(repr=False)
+    """The first one signs what we send; each of them is accepted: so a secret is replaced without a gap."""
+    callback_url: str
+    host: str = "127.0.0.1"
+    port: int = 8080
+    """0: any that is free; `Webhook.address` tells which."""
+    path: str = "/messages"
+    max_body: int = MAX_BODY
+    receiver_deduplicates: bool = False
+    """Whether whoever gets the replies shows those of one `webhook-id` once, so that repeats need no mark."""
+
+    def __post_init__(self) -> None:
+        if not self.path.startswith("/"):
+            problem = f"path = {self.path!r} must begin with a slash"
+            raise InvalidInputError(problem)
+
+
+class Webhook:
+    """A connection to one program; several of them have different names."""
+
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        *,
+        name: str = "",
+        platform: str = Platform.WEBHOOK,
+        clock: Clock | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.name = name
+        self.platform = platform.strip().lower()
+        self.capabilities = AdapterCapabilities(idempotent_send=settings.receiver_deduplicates)
+        self.address: tuple[str, int] | None = None
+        """Where it listens, while it is connected."""
+        self._settings = settings
+        self._signer = Signer(settings.secrets, WINDOW)
+        self._callback = Url.parse(settings.callback_url)
+        self._clock = clock or SystemClock()
+        self._tls = tls
+
+    @asynccontextmanager
+    async def connect(self, submit: Submit) -> AsyncGenerator[None]:
+        """Listen within the block; `AdapterUnavailableError` if the address cannot be had."""
+        where = f"{self._settings.host}:{self._settings.port}"
+        try:
+            listener = await asyncio.to_thread(listen, self._settings.host, self._settings.port)
+        except OSError as error:
+            raise AdapterUnavailableError(self.platform, f"cannot listen at {where} ({error})") from error
+        with listener:
+            server = HttpServer(listener, partial(self._answer, submit), max_body=self._settings.max_body)
+            async with Background(f"webhook at {where}", server.serve):
+                self.address = listener.getsockname()[:2]
+                try:
+                    yield
+                finally:
+                    self.address = None
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        """Post a reply; the id that the receiver gives it, if it does."""
+        body = msgspec.json.encode({"target": target, "message": message})
+        headers = self._signer.headers(_as_id(idempotency_key), body, self._clock.now())
+        try:
+            tls = await self._context()
+            response = await post(self._callback, {**_JSON, **headers}, body, tls=tls)
+        except NotConnectedError as error:
+            problem = f"{self._callback.authority} cannot be reached ({error})"
+            raise AdapterUnavailableError(self.platform, problem) from error
+        self._check(response)
+        try:
+            return msgspec.json.decode(response.body, type=_Sent).message_id
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        """What is posted stays."""
+        raise DeliveryRefusedError(self.platform, "what is posted cannot be changed")
+
+    async def typing(self, target: ReplyTarget) -> None:
+        """Nothing."""
+
+    async def _context(self) -> ssl.SSLContext | None:
+        """What TLS trusts, read once, from files."""
+        if self._tls is None and self._callback.scheme == "https":
+            self._tls = await asyncio.to_thread(ssl.create_default_context)
+        return self._tls
+
+    def _check(self, response: Response) -> None:
+        """Return if the receiver has the reply; else raise what it has said."""
+        status, pause = response.status, _seconds(response.headers.get("retry-after", ""))
+        problem = f"{self._callback.authority} answered with status {status}"
+        match status:
+            case _ if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+                return
+            case HTTPStatus.TOO_MANY_REQUESTS:
+                raise RateLimitedError(self.platform, pause)
+            case HTTPStatus.SERVICE_UNAVAILABLE if pause is not None:
+                raise RateLimitedError(self.platform, pause)
+            case HTTPStatus.SERVICE_UNAVAILABLE:
+                raise AdapterUnavailableError(self.platform, problem)
+            case _ if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise DeliveryRefusedError(self.platform, problem)
+            case _:
+                raise ConnectionError(problem)
+
+    async def _answer(self, submit: Submit, request: Request) -> Response:
+        if request.path != self._settings.path:
+            return Response(HTTPStatus.NOT_FOUND)
+        if request.method != "POST":
+            return Response(HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": "POST"})
+        if not self._signer.is_signed(request.headers, request.body, self._clock.now()):
+            return Response(HTTPStatus.UNAUTHORIZED)
+        return await self._take(submit, request)
+
+    async def _take(self, submit: Submit, request: Request) -> Response:
+        try:
+            message = decode_message(request.body, self.platform, self.name, request.headers[ID])
+            with anyio.fail_after(SUBMIT_SECONDS):
+                return answer_to(await submit(message))
+        except InvalidInputError as error:
+            body = msgspec.json.encode({"error": str(error)})
+            return Response(HTTPStatus.UNPROCESSABLE_ENTITY, body, _JSON)
+        except (GatewaySessionsError, TimeoutError):
+            return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
+        except Exception:  # a mistake of ours: the sender keeps the message and tries again
+            logger.exception("a message was not taken", extra={"action": "webhook_failed"})
+            return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
+
+
+def _as_id(key: str) -> str:
+    """The key, if a header can hold it as it is."""
+    return key if _PLAIN_ID.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+
+
+def _seconds(told: str) -> float | None:
+    """What a receiver asks for; None for a date, or nothing."""
+    try:
+        seconds = float(told)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None

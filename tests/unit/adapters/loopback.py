@@ -1,0 +1,49 @@
+"""A server on this machine for a test, which leaves no connection behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from gateway_sessions.streams import closing
+
+Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def loopback(converse: Conversation, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """The port at which *converse* is held with everybody who connects."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        async with asyncio.TaskGroup() as conversations:
+            accepting = conversations.create_task(accept(listener, conversations, converse, tls))
+            yield listener.getsockname()[1]
+            accepting.cancel()
+
+
+async def accept(
+    listener: socket.socket,
+    conversations: asyncio.TaskGroup,
+    converse: Conversation,
+    tls: ssl.SSLContext | None,
+) -> None:
+    while True:
+        connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+        conversations.create_task(hold(connection, converse, tls))
+
+
+async def hold(connection: socket.socket, converse: Conversation, tls: ssl.SSLContext | None) -> None:
+    """Hold one conversation; whoever fails in it, or before it, is just gone."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    with connection, contextlib.suppress(OSError, EOFError):
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=tls)
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        async with closing(writer):
+            await converse(reader, writer)
+            await writer.drain()
