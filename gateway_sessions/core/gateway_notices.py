@@ -19,6 +19,7 @@ GIVEN_UP: Final = (
     "I tried to answer that several times and was cut off each time, so I stopped. Your message is kept; "
     "the next one starts a new conversation."
 )
+INTERRUPTED: Final = "[This turn was interrupted by another message.]"
 NOT_CARRIED_OUT: Final = "I was restarted while I carried out {command}: nobody knows whether it was done."
 
 _REASONS: Final = MappingProxyType(

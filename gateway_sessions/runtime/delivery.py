@@ -111,9 +111,16 @@ class Delivery:
         return split_message(message, self.adapter.capabilities)
 
     def owed(
-        self, session_key: str, session_id: str | None, owed: Sequence[Owed], ids: Sequence[int]
+        self,
+        session_key: str,
+        session_id: str | None = None,
+        owed: Sequence[Owed] = (),
+        ids: Sequence[int] = (),
     ) -> None:
-        """These were committed: send the first at once if it was marked as under way, the others behind it."""
+        """What was expected is committed: send at once what it marked as under way, the rest behind it."""
+        self._expected[session_key] -= 1
+        if not self._expected[session_key]:
+            del self._expected[session_key]
         if not owed:
             return
         now = self._clock.now()

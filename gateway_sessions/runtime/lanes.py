@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
+import anyio
+
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.ledger import Ledger
@@ -37,6 +39,7 @@ class Lanes:
         self._reserved = 0
         self._owners: Counter[str] = Counter()
         self._stopped = False
+        self._news = anyio.Event()
         self.running: dict[str, RunningTurn] = {}
         """By session key."""
         self.start: Callable[[Turn], object] = _nobody
@@ -79,6 +82,16 @@ class Lanes:
         if not self._owners[running.owner]:
             del self._owners[running.owner]
         self.wake()
+        self.wake_watchers()
+
+    def wake_watchers(self) -> None:
+        """Something came to its end: whoever waits for calm may look again."""
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def calmer(self) -> None:
+        """Wait until something comes to its end."""
+        await self._news.wait()
 
     def wake(self) -> None:
         """Something may begin: do not wait for the next look."""

@@ -16,7 +16,7 @@ from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.core.context import build_session_context_prompt
 from gateway_sessions.core.instants import duration
-from gateway_sessions.core.keys import Isolation
+from gateway_sessions.core.keys import NO_ALIASES, Isolation, session_key
 from gateway_sessions.core.lifecycle import notice_due
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.recovery import ResumeReason
@@ -119,6 +119,20 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
     def watcher(self) -> ExpiryWatcher:
         """The duty that ends sessions nobody writes to."""
         return self._parts.watcher
+
+    @property
+    def clock(self) -> Clock:
+        """The time that this store goes by."""
+        return self._clock
+
+    @property
+    def isolation(self) -> Isolation:
+        """Who shares a lane with whom."""
+        return self._isolation
+
+    def key_for(self, source: SessionSource) -> str:
+        """The plain key of the lane a message of that origin belongs to, if nobody has another name."""
+        return session_key(source, self._isolation, NO_ALIASES)
 
     @property
     def ledger(self) -> Ledger:

@@ -206,6 +206,10 @@ class Turn:
         """Stop the turn and take back all that it has put into the transcript."""
         return await self._end(Outcome.ROLLED_BACK, go_on=go_on, by=by, usages=usages, replies=replies)
 
+    def abandon(self) -> None:
+        """The lane is somebody else's already: there is nothing to end."""
+        self._ended = True
+
     async def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
         """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
         self._check()

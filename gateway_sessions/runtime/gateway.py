@@ -1,0 +1,282 @@
+"""`Gateway`: messages come in, agents answer them one turn at a time on each lane, and replies go out."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.keys import NO_ALIASES, owner_of
+from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.agent_cache import AgentCache
+from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, AgentSource
+from gateway_sessions.runtime.connections import Connections
+from gateway_sessions.runtime.delivery import Delivery, Patience
+from gateway_sessions.runtime.events import EventKind, Events
+from gateway_sessions.runtime.lanes import Lanes
+from gateway_sessions.runtime.notices import Notices
+from gateway_sessions.runtime.running import RunningTurn, StopReason
+from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.runtime.turn_desk import AgentSettings, Passage, TurnParts
+from gateway_sessions.runtime.turn_runner import TurnRunner
+from gateway_sessions.storage.verbs.ledger import NO_TURN
+from gateway_sessions.storage.verbs.outbox import OwedReply
+
+logger = logging.getLogger(__name__)
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Gateway(Resource):
+    """Runs agents for conversations. `async with Gateway(store, agent=answer, adapters=[…])`.
+
+    *agent* serves all sessions: an async function of one turn, or an object with `run_turn`. *agent_factory*
+    makes one for each session, which is kept warm between turns.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        *,
+        agent: Agent | AgentFunction | None = None,
+        agent_factory: AgentFactory | None = None,
+        adapters: Iterable[Adapter] = (),
+        agent_settings: AgentSettings | None = None,
+    ) -> None:
+        super().__init__("gateway")
+        self.store = store
+        self.config = store.config
+        self._clock = store.clock
+        self._source = AgentSource(agent=agent, agent_factory=agent_factory)
+        self._settings = agent_settings
+        self._adapters = _by_account(adapters)
+        self._busy = self.config.busy_book()
+        self._draining = False
+        self.events = Events(self._clock)
+        """What happens here, for whoever listens."""
+
+    # What comes in
+
+    async def submit(self, message: InboundMessage) -> Receipt:
+        """Take a message in. Once this returns `Accepted`, it is durable and will be answered.
+
+        What it does to a turn that runs already is a matter of the lane's busy mode.
+        """
+        self._check_running()
+        receipt = await self._admitted(message)
+        self._tell_of(message, receipt)
+        return receipt
+
+    async def drain(self, within: timedelta | None = None) -> bool:
+        """Begin no more turns, and wait for those that run and for replies on their way; False if too late.
+
+        Turns that take longer than *within* (else the configuration's) are stopped, and go on after the
+        next start.
+        """
+        self._check_running()
+        self._draining = True
+        self._lanes.stop()
+        limit = self.config.gateway.drain_timeout if within is None else within
+        in_time = await self._calm_within(limit)
+        for running in list(self._lanes.running.values()):
+            running.stop(StopReason.SHUTDOWN)
+        while self._lanes.running:
+            await self._lanes.calmer()
+        return in_time
+
+    async def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT, or until another process wants the store; then drain."""
+        self._check_running()
+        async with anyio.create_task_group() as tasks:
+
+            async def until_signal() -> None:
+                with anyio.open_signal_receiver(*SIGNALS) as signals:
+                    async for received in signals:
+                        logger.info("asked to end", extra={"action": "signal", "signal": received.name})
+                        tasks.cancel_scope.cancel()
+
+            async def until_wanted() -> None:
+                await self.store.drain_requested.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(until_signal)
+            tasks.start_soon(until_wanted)
+        return await self.drain()
+
+    def running_turn(self, session_key: str) -> RunningTurn | None:
+        """The turn that runs on a lane in this process."""
+        return self._lanes.running.get(session_key)
+
+    def rules_for(self, message: InboundMessage) -> BusyRules:
+        """The rules for a message that finds its lane busy."""
+        return self._busy.rules_for(message.source.platform, message.source.chat_type)
+
+    # Inside
+
+    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        config = self.config
+        ledger = self.store.ledger
+        self._lanes = Lanes(
+            ledger,
+            self._clock,
+            max_turns=config.gateway.max_turns,
+            max_turns_per_owner=config.gateway.max_turns_per_owner,
+        )
+        self.agents = AgentCache(tasks, self._clock, config.agent_cache)
+        cleanup.push_async_callback(self.agents.aclose)
+        self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
+        self._notices = Notices(tasks, self._clock, self._adapters)
+        parts = TurnParts(
+            store=self.store,
+            clock=self._clock,
+            source=self._source,
+            cache=self.agents,
+            delivery_for=lambda platform, account: self._deliveries.get((platform, account)),
+            may_go_on=lambda running: not self._draining and self._lanes.may_go_on(running),
+            gate=_open_gate,
+            settings=self._settings,
+            timeout=config.agent.gateway_timeout,
+            inactivity=config.gateway.inactivity_timeout,
+        )
+        self._runner = TurnRunner(parts, self._lanes, self.events)
+        self._tasks = tasks
+        self._lanes.start = self._begin
+        connections = Connections(self._clock, self.events)
+        for delivery in self._deliveries.values():
+            tasks.start_soon(delivery.run)
+        for adapter in self._adapters.values():
+            await tasks.start(connections.keep, adapter, self.submit)
+        for duty in (self._lanes.run, self.agents.run):
+            tasks.start_soon(duty)
+
+    async def _finish(self) -> None:
+        if not self._draining:
+            await self.drain()
+
+    async def _admitted(self, message: InboundMessage) -> Receipt:
+        if self._draining:
+            # What is durable is answered after the next start: a gateway that ends loses nothing.
+            logger.debug("a message came while draining", extra={"action": "late_message"})
+        ledger, rules = self.store.ledger, self.rules_for(message)
+        owner = owner_of(message.source, self.store.isolation, NO_ALIASES)
+        running = self._running_for(message)
+        with self._lanes.place(owner) as free:
+            receipt, turn = await ledger.enqueue(
+                message, rules, running=running.facts if running is not None else NO_TURN, begin=free
+            )
+            if turn is not None:
+                self._begin(turn)
+        if isinstance(receipt, Accepted):
+            await self._follow_up(message, receipt)
+        return receipt
+
+    def _running_for(self, message: InboundMessage) -> RunningTurn | None:
+        key = self.store.key_for(message.source)
+        return self._lanes.running.get(key)
+
+    async def _follow_up(self, message: InboundMessage, receipt: Accepted) -> None:
+        """Do to the running turn what the message asks for."""
+        running = self._lanes.running.get(receipt.session_key)
+        if running is None:
+            return
+        match receipt.disposition:
+            case Disposition.INTERRUPTS:
+                running.stop(StopReason.MESSAGE)
+            case Disposition.ROLLS_BACK:
+                running.stop(StopReason.ROLLBACK)
+            case Disposition.STEERS:
+                await self._steer(running, message, receipt.seq)
+            case _:
+                pass
+
+    async def _steer(self, running: RunningTurn, message: InboundMessage, seq: int) -> None:
+        """Give the message to the agent; one that it does not take keeps its place in the queue."""
+        try:
+            if await running.steer(message) and await running.turn.steer(seq):
+                running.steered += 1
+        except Exception:  # foreign code: the message waits, as if there had been nothing to steer
+            logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
+
+    def _begin(self, turn: Turn) -> None:
+        running = self._runner.begin(turn)
+        self._tasks.start_soon(self._runner.run, running)
+
+    def _tell_of(self, message: InboundMessage, receipt: Receipt) -> None:
+        """Events, and what people are told at once."""
+        match receipt:
+            case Duplicate():
+                self.events.emit(EventKind.MESSAGE_DUPLICATE, receipt.session_key, seq=receipt.seq)
+            case Rejected():
+                self.events.emit(EventKind.MESSAGE_REJECTED, receipt.session_key, reason=str(receipt.reason))
+                if receipt.reason is not RejectReason.ERASED:
+                    self._notices.refused(message, receipt)
+            case Accepted():
+                kind = (
+                    EventKind.MESSAGE_MERGED
+                    if receipt.merged_into is not None
+                    else EventKind.MESSAGE_ACCEPTED
+                )
+                where = (receipt.session_key, receipt.session_id)
+                self.events.emit(kind, *where, seq=receipt.seq, disposition=str(receipt.disposition))
+                for seq in receipt.dropped:
+                    self.events.emit(EventKind.MESSAGE_DROPPED, *where, seq=seq)
+                self._notices.accepted(message, receipt, self.rules_for(message))
+
+    async def _calm_within(self, limit: timedelta) -> bool:
+        """Wait until no turn runs and nothing is being sent; whether that was so in time."""
+        calm = False
+        async with anyio.create_task_group() as tasks:
+
+            async def wait() -> None:
+                nonlocal calm
+                while self._lanes.running or not all(one.idle for one in self._deliveries.values()):
+                    await self._lanes.calmer()
+                calm = True
+                tasks.cancel_scope.cancel()
+
+            async def late() -> None:
+                await self._clock.sleep(limit.total_seconds())
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(wait)
+            tasks.start_soon(late)
+        return calm
+
+    def _delivery(self, adapter: Adapter) -> Delivery:
+        patience = Patience(rules=self.config.delivery.rules, timeout=self.config.delivery.timeout)
+        return Delivery(self.store.db, adapter, self._clock, patience, self._reply_settled)
+
+    def _reply_settled(self, reply: OwedReply, how: str) -> None:
+        kind = EventKind.REPLY_SENT if how == "sent" else EventKind.REPLY_GIVEN_UP
+        self.events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
+        self._lanes.wake_watchers()
+
+
+async def _open_gate(_: Turn) -> Passage:
+    """Every turn may run."""
+    return Passage()
+
+
+def _by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
+    found: dict[tuple[str, str], Adapter] = {}
+    for adapter in adapters:
+        account = (adapter.platform, adapter.name)
+        if account in found:
+            problem = (
+                f"two adapters serve {adapter.platform!r} as {adapter.name!r}: give each a name of its own"
+            )
+            raise InvalidInputError(problem)
+        found[account] = adapter
+    return found

@@ -1,0 +1,388 @@
+"""One turn, from its claim to its end: the agent is found, works, and all that it leaves is one commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+import anyio
+
+from gateway_sessions.core.agent_config import AgentValidity, agent_config_hash
+from gateway_sessions.core.gateway_notices import (
+    FAILED,
+    INTERRUPTED,
+    NO_SIGN_OF_LIFE,
+    TOOK_TOO_LONG,
+    recovery_note,
+    reset_notice,
+)
+from gateway_sessions.core.messages import Message, Role
+from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.reply import Reply
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.usage import Usage
+from gateway_sessions.errors import FencedError, StorageFullError, StorageUnavailableError
+from gateway_sessions.failpoints import failpoint
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.agent_cache import AgentCache
+from gateway_sessions.runtime.agents import Agent, AgentSource, run_turn
+from gateway_sessions.runtime.delivery import Delivery, hint
+from gateway_sessions.runtime.running import RunningTurn, StopReason
+from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.streaming import Streaming
+from gateway_sessions.runtime.turn import Ended, Turn
+from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
+from gateway_sessions.storage.verbs.outbox import Owed
+
+logger = logging.getLogger(__name__)
+
+TYPING: Final = timedelta(seconds=4)
+"""How often people are shown that an answer is being made."""
+FIRST_PAUSE: Final = timedelta(seconds=0.5)
+LONGEST_PAUSE: Final = timedelta(seconds=30)
+"""Between two tries to commit what an agent has done."""
+MAX_PROBLEM: Final = 500
+
+AgentSettings: TypeAlias = Callable[[SessionEntry], Mapping[str, object]]
+"""What an agent is made with; one that was made with other settings is not used again."""
+Gate: TypeAlias = Callable[[Turn], Awaitable["Passage"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Whether a turn may run, and what people are told first."""
+
+    allowed: bool = True
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnParts:
+    """The parts of a gateway that a turn touches."""
+
+    store: SessionStore
+    clock: Clock
+    source: AgentSource
+    cache: AgentCache
+    delivery_for: Callable[[str, str], Delivery | None]
+    may_go_on: Callable[[RunningTurn], bool]
+    """Whether the lane's next turn may follow at once."""
+    gate: Gate
+    settings: AgentSettings | None = None
+    timeout: timedelta | None = None
+    inactivity: timedelta | None = None
+
+
+@dataclass(slots=True)
+class _Work:
+    """What came of an agent's work; nothing, if it was stopped."""
+
+    reply: Reply | None = None
+    error: Exception | None = None
+
+
+class TurnDesk:
+    """Works on one turn."""
+
+    def __init__(self, parts: TurnParts, turn: Turn, running: RunningTurn) -> None:
+        self._parts = parts
+        self._turn = turn
+        self._running = running
+        self._usages: list[Usage] = []
+        self._notice: str | None = None
+        last = turn.messages[-1]
+        self._target = ReplyTarget.answering(last)
+        self._delivery = parts.delivery_for(last.source.platform, last.account)
+        adapter = self._delivery.adapter if self._delivery is not None else None
+        self._streaming = Streaming(
+            adapter, self._target, f"stream:{turn.session_key}:{turn.token}", parts.clock
+        )
+        self.outcome = "unknown"
+        """How the turn ended, in a word."""
+
+    async def work(self) -> Ended | None:
+        """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
+        passage = await self._parts.gate(self._turn)
+        self._notice = passage.notice
+        if not passage.allowed:
+            return await self._refused()
+        history = await self._turn.transcript()
+        work = _Work()
+        agent: Agent | None = None
+        try:
+            agent = await self._agent(history)
+        except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
+            work.error = error
+        else:
+            await self._let_work(agent, history, work)
+        ended: Ended | None = None
+        try:
+            ended = await self._end(work)
+        finally:
+            if agent is not None:
+                self._give_back(agent, ended)
+        return ended
+
+    # The agent
+
+    async def _agent(self, history: list[Chat]) -> Agent:
+        parts, entry = self._parts, self._turn.entry
+        if parts.source.shared is not None:
+            return parts.source.shared
+        validity = self._validity(entry.session_id, self._turn.version)
+        agent = parts.cache.check_out(entry.session_key, validity)
+        if agent is None:
+            agent = await parts.source.build(entry, history)
+            parts.cache.adopt(entry.session_key, agent)
+        return agent
+
+    def _give_back(self, agent: Agent, ended: Ended | None) -> None:
+        """Keep the agent warm if it has seen all that the transcript says; else let go of it."""
+        cache = self._parts.cache
+        if self._parts.source.shared is not None:
+            return
+        if ended is None or ended.entry is None or self.outcome != "turned":
+            cache.discard(agent)
+        else:
+            cache.check_in(agent, self._validity(ended.entry.session_id, ended.version))
+
+    def _validity(self, session_id: str, version: tuple[int, ...]) -> AgentValidity:
+        entry, settings = self._turn.entry, self._parts.settings
+        made_with = dict(settings(entry)) if settings is not None else {}
+        chosen = dict(entry.model_override or {})
+        return AgentValidity(session_id, version, agent_config_hash({"settings": made_with, "model": chosen}))
+
+    # Its work
+
+    async def _let_work(self, agent: Agent, history: list[Chat], work: _Work) -> None:
+        context = self._context(history)
+        self._running.context, self._running.agent = context, agent
+        failpoint("turn_working")
+        with self._running.scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch, context)
+                tasks.start_soon(self._show_typing)
+                try:
+                    work.reply = await run_turn(agent, context)
+                except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
+                    work.error = error
+                tasks.cancel_scope.cancel()
+        context.end()
+        failpoint("turn_answered")
+
+    def _context(self, history: list[Chat]) -> TurnContext:
+        turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout
+        return TurnContext(
+            entry=turn.entry,
+            messages=turn.messages,
+            history=history,
+            seq=turn.seq,
+            token=turn.token,
+            clock=self._parts.clock,
+            ports=TurnPorts(
+                append=lambda rows: turn.append(*rows),
+                say=self._say,
+                show=self._streaming.show,
+                usage=self._usages.append,
+            ),
+            prompt=self._parts.store.session_prompt(turn.messages[0].source, turn.entry),
+            attempt=turn.attempt,
+            recovered=recovery_note(turn.attempt, turn.admitted_at, now),
+            deadline=None if timeout is None else now + timeout,
+        )
+
+    async def _watch(self, context: TurnContext) -> None:
+        """Stop a turn that takes too long, or shows no sign of life."""
+        clock, quiet_for = self._parts.clock, self._parts.inactivity
+        while context.deadline is not None or quiet_for is not None:
+            ends = [context.deadline, context.last_progress_at + quiet_for if quiet_for is not None else None]
+            soonest = min(one for one in ends if one is not None)
+            seen = context.progress_count
+            await clock.sleep(max((soonest - clock.now()).total_seconds(), 0))
+            now = clock.now()
+            if context.deadline is not None and now >= context.deadline:
+                self._running.stop(StopReason.DEADLINE)
+                return
+            if quiet_for is not None and context.progress_count == seen and now >= soonest:
+                self._running.stop(StopReason.INACTIVE)
+                return
+
+    async def _show_typing(self) -> None:
+        adapter = self._delivery.adapter if self._delivery is not None else None
+        while adapter is not None and adapter.capabilities.typing:
+            await hint(adapter, self._target, lambda: adapter.typing(self._target))
+            await self._parts.clock.sleep(TYPING.total_seconds())
+
+    async def _say(self, reply: Reply) -> None:
+        message = reply.message
+        if message is None:
+            return
+        with self._expecting([message]) as owed:
+            ids = await self._turn.owe(*owed.replies)
+            owed.committed(ids, self._turn.entry.session_id)
+
+    # Its end
+
+    async def _end(self, work: _Work) -> Ended | None:
+        reason = self._running.stop_reason
+        if reason is StopReason.OVERTAKEN or isinstance(work.error, FencedError):
+            self.outcome = "overtaken"
+            self._turn.abandon()
+            return None
+        if reason is StopReason.ROLLBACK:
+            return await self._stop("rolled_back", self._turn.roll_back)
+        if work.reply is not None:
+            return await self._commit(work.reply)
+        if reason is StopReason.SHUTDOWN:
+            await self._put_off()
+            return None
+        return await self._cut_short(reason, work.error)
+
+    async def _cut_short(self, reason: StopReason | None, error: Exception | None) -> Ended:
+        match reason:
+            case StopReason.MESSAGE:
+                return await self._stop("interrupted", self._turn.interrupt, self._unfinished())
+            case StopReason.DEADLINE:
+                return await self._fail("took too long", TOOK_TOO_LONG)
+            case StopReason.INACTIVE:
+                return await self._fail("showed no sign of life", NO_SIGN_OF_LIFE)
+            case _:
+                return await self._failed(error)
+
+    async def _commit(self, reply: Reply) -> Ended:
+        self.outcome = "turned"
+        rows = [reply.row] if reply.row is not None else []
+        said = reply.message
+        if said is not None and self._streaming.message_id is not None:
+            said = said.instead_of(self._streaming.message_id)
+        return await self._settle(
+            [*self._notices(), *([said] if said is not None else [])],
+            lambda owed, go_on: self._turn.commit(
+                rows,
+                usages=self._usages,
+                replies=owed,
+                last_prompt_tokens=self._prompt_tokens(),
+                go_on=go_on,
+            ),
+        )
+
+    async def _refused(self) -> Ended:
+        """The turn may not run: its messages are answered by the gateway itself."""
+        self.outcome = "refused"
+        row = Message(str(Role.ASSISTANT), self._notice or "", finish_reason="refused")
+        return await self._settle(
+            self._notices(), lambda owed, go_on: self._turn.commit([row], replies=owed, go_on=go_on)
+        )
+
+    async def _stop(
+        self, outcome: str, end: Callable[..., Awaitable[Ended]], rows: Sequence[Message] | None = None
+    ) -> Ended:
+        self.outcome = outcome
+        given = {} if rows is None else {"messages": rows}
+        return await self._settle(
+            (), lambda owed, go_on: end("message", usages=self._usages, replies=owed, go_on=go_on, **given)
+        )
+
+    async def _failed(self, error: Exception | None) -> Ended:
+        problem = f"{type(error).__name__}: {error}" if error is not None else "the agent was stopped"
+        facts = {"action": "turn_failed", "session_key": self._turn.session_key, "seq": self._turn.seq}
+        logger.error("an agent failed", exc_info=error, extra=facts)
+        return await self._fail(problem[:MAX_PROBLEM], FAILED)
+
+    async def _fail(self, problem: str, notice: str) -> Ended:
+        self.outcome = "dead"
+        told = OutboundMessage(text=notice, is_notice=True)
+        return await self._settle(
+            [*self._notices(), told],
+            lambda owed, go_on: self._turn.fail(problem, replies=owed, go_on=go_on),
+        )
+
+    async def _put_off(self) -> None:
+        """The gateway ends: the turn goes on after the next start, with what it has done so far."""
+        self.outcome = "put_off"
+        key = self._turn.session_key
+        await self._turn.release()
+        await self._parts.store.mark_resume_pending(key, ResumeReason.SHUTDOWN_TIMEOUT)
+
+    def _unfinished(self) -> list[Message]:
+        """What a model is told of a turn that was interrupted."""
+        shown = self._running.context.shown if self._running.context is not None else None
+        return [Message(str(Role.ASSISTANT), shown or INTERRUPTED, finish_reason="interrupted")]
+
+    def _notices(self) -> list[OutboundMessage]:
+        entry = self._turn.entry
+        told = [reset_notice(entry)] if self._parts.store.should_notify(entry) else []
+        told += [self._notice] if self._notice is not None else []
+        return [OutboundMessage(text=text, is_notice=True) for text in told]
+
+    def _prompt_tokens(self) -> int | None:
+        if not self._usages:
+            return None
+        last = self._usages[-1]
+        return last.input_tokens + last.cache_read_tokens + last.cache_write_tokens
+
+    async def _settle(
+        self,
+        messages: Sequence[OutboundMessage],
+        end: Callable[[Sequence[Owed], bool], Awaitable[Ended]],
+    ) -> Ended:
+        """End the turn with these replies, however long the database cannot be written."""
+        with self._expecting(messages) as owed:
+            ended = await self._insist(lambda: end(owed.replies, self._parts.may_go_on(self._running)))
+            failpoint("after_commit_before_deliver")
+            owed.committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
+        return ended
+
+    async def _insist(self, end: Callable[[], Awaitable[Ended]]) -> Ended:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await end()
+            except (StorageUnavailableError, StorageFullError):
+                facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
+                logger.exception("a turn could not be committed and is tried again", extra=facts)
+            await self._parts.clock.sleep(pause.total_seconds())
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    @contextmanager
+    def _expecting(self, messages: Sequence[OutboundMessage]) -> Generator[_Expected]:
+        """Replies that are about to be committed; in the end the delivery knows which of them were."""
+        key, delivery = self._turn.session_key, self._delivery
+        if delivery is None or not messages:
+            yield _Expected([self._owed(one) for one in messages])
+            return
+        follows = delivery.expect(key)
+        parts = [part for one in messages for part in delivery.parts(one)]
+        owed = _Expected([self._owed(one, under_way=follows and not at) for at, one in enumerate(parts)])
+        try:
+            yield owed
+        finally:
+            delivery.owed(key, owed.session_id, owed.replies if owed.ids else (), owed.ids)
+
+    def _owed(self, message: OutboundMessage, *, under_way: bool = False) -> Owed:
+        return Owed(
+            target=self._target,
+            message=message,
+            owner=self._turn.entry.owner,
+            seq=self._turn.seq,
+            under_way=under_way,
+        )
+
+
+@dataclass(slots=True)
+class _Expected:
+    """Replies before and after their commit."""
+
+    replies: Sequence[Owed]
+    ids: Sequence[int] = ()
+    session_id: str | None = None
+
+    def committed(self, ids: Sequence[int], session_id: str | None) -> None:
+        """They are durable."""
+        self.ids, self.session_id = ids, session_id

@@ -1,0 +1,56 @@
+"""Runs turns, one after another on each lane, and keeps their failures to themselves."""
+
+from __future__ import annotations
+
+import logging
+
+from gateway_sessions.errors import FencedError
+from gateway_sessions.runtime.events import EventKind, Events
+from gateway_sessions.runtime.lanes import Lanes
+from gateway_sessions.runtime.running import RunningTurn
+from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.runtime.turn_desk import TurnDesk, TurnParts
+
+logger = logging.getLogger(__name__)
+
+
+class TurnRunner:
+    """Runs the turns of a gateway."""
+
+    def __init__(self, parts: TurnParts, lanes: Lanes, events: Events) -> None:
+        self._parts = parts
+        self._lanes = lanes
+        self._events = events
+
+    def begin(self, turn: Turn) -> RunningTurn:
+        """A turn that was claimed runs from now on."""
+        running = RunningTurn(turn, self._parts.clock.now())
+        self._lanes.began(running)
+        return running
+
+    async def run(self, running: RunningTurn) -> None:
+        """Run the turn, and those of its lane that follow it at once."""
+        following: RunningTurn | None = running
+        while following is not None:
+            following = await self._run_one(following)
+
+    async def _run_one(self, running: RunningTurn) -> RunningTurn | None:
+        turn = running.turn
+        where = (turn.session_key, turn.entry.session_id)
+        self._events.emit(EventKind.TURN_STARTED, *where, seq=turn.seq, attempt=turn.attempt)
+        desk = TurnDesk(self._parts, turn, running)
+        try:
+            async with turn:
+                ended = await desk.work()
+            # Begun before this one is over: a lane that goes on never looks idle.
+            return self.begin(ended.next) if ended is not None and ended.next is not None else None
+        except FencedError:
+            self._events.emit(EventKind.TURN_FENCED, *where, seq=turn.seq)
+            return None
+        except Exception:  # a fault of ours, or of the database: it must not end other people's turns
+            facts = {"action": "turn_crashed", "session_key": turn.session_key, "seq": turn.seq}
+            logger.exception("a turn could not be ended", extra=facts)
+            return None
+        finally:
+            self._lanes.ended(running)
+            self._events.emit(EventKind.TURN_ENDED, *where, seq=turn.seq, outcome=desk.outcome)
