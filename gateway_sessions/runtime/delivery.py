@@ -30,10 +30,11 @@ from gateway_sessions.core.delivery import (
     split_message,
 )
 from gateway_sessions.core.delivery import SendFailure as Failure
-from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.outbound import OutboundMessage
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, Verb
+from gateway_sessions.runtime.foreign_code import problem_within
 from gateway_sessions.runtime.waking import Alarm
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
@@ -46,6 +47,8 @@ AT_ONCE: Final = 32
 """Replies sent at the same time on one account, each for another lane."""
 RETRY: Final = timedelta(seconds=1)
 """After the database failed."""
+HINT: Final = timedelta(seconds=5)
+"""How long a platform may take for what nothing depends on."""
 
 
 class Truth(Protocol):
@@ -93,8 +96,8 @@ class Delivery:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is being sent, and nothing is owed that could be."""
-        return not self._behind and not self._in_flight
+        """Whether nothing is being sent; what waits for a better time is durable and needs nobody."""
+        return not self._in_flight and not self._expected
 
     def expect(self, session_key: str) -> bool:
         """Something is about to be committed for a lane: whether it can be sent right after that.
@@ -300,10 +303,10 @@ class Delivery:
         return self.adapter.platform, self.adapter.name
 
 
-async def hint(adapter: Adapter, target: ReplyTarget, call: Callable[[], Awaitable[object]]) -> None:
-    """Ask the platform for something that may be lost."""
-    try:
-        await call()
-    except Exception:  # noqa: BLE001 -- foreign code: nothing depends on it
-        facts = {"action": "hint_lost", "platform": adapter.platform, "account": target.account}
-        logger.debug("a hint was lost", extra=facts)
+async def hint(adapter: Adapter, clock: Clock, call: Callable[[], Awaitable[object]]) -> bool:
+    """Ask the platform for something that may be lost; whether it went well."""
+    problem = await problem_within(HINT, clock, call)
+    if problem is not None:
+        facts = {"action": "hint_lost", "platform": adapter.platform, "account": adapter.name}
+        logger.debug("a hint was lost", extra={**facts, "problem": problem})
+    return problem is None

@@ -21,6 +21,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, AgentSource
+from gateway_sessions.runtime.changes import Changes
 from gateway_sessions.runtime.connections import Connections
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind, Events
@@ -75,6 +76,8 @@ class Gateway(Resource):
         What it does to a turn that runs already is a matter of the lane's busy mode.
         """
         self._check_running()
+        if message.kind is not MessageKind.NEW:
+            return await self._changes.apply(message)
         receipt = await self._admitted(message)
         self._tell_of(message, receipt)
         return receipt
@@ -135,7 +138,6 @@ class Gateway(Resource):
             max_turns_per_owner=config.gateway.max_turns_per_owner,
         )
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
-        cleanup.push_async_callback(self.agents.aclose)
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
         self._notices = Notices(tasks, self._clock, self._adapters)
         parts = TurnParts(
@@ -150,6 +152,7 @@ class Gateway(Resource):
             timeout=config.agent.gateway_timeout,
             inactivity=config.gateway.inactivity_timeout,
         )
+        self._changes = Changes(self.store, self.running_turn, self.agents.evict)
         self._runner = TurnRunner(parts, self._lanes, self.events)
         self._tasks = tasks
         self._lanes.start = self._begin
@@ -164,6 +167,7 @@ class Gateway(Resource):
     async def _finish(self) -> None:
         if not self._draining:
             await self.drain()
+        await self.agents.aclose()
 
     async def _admitted(self, message: InboundMessage) -> Receipt:
         if self._draining:

@@ -31,7 +31,7 @@ from gateway_sessions.storage.verbs.ledger import (
     RunningTurn,
 )
 from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
-from gateway_sessions.storage.verbs.queue import Overtaken
+from gateway_sessions.storage.verbs.queue import Overtaken, Reworded
 from gateway_sessions.storage.verbs.succession import Actor, Change
 from gateway_sessions.storage.verbs.turns import Claimed, Settled, Settlement, Starter
 
@@ -258,6 +258,13 @@ class Ledger:
     async def move(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th; the new order."""
         return await self._rearranged(session_key, lambda _: queue.move(session_key, seq, to))
+
+    async def reword(self, event: str, said: InboundMessage | None) -> Reworded | None:
+        """Let a waiting message say something else, or, with None, take it back; None if none of it waits."""
+        found = await self.change(lambda change: queue.reword(event, said, "person", change.now))
+        if found is not None and not found.running:
+            self._note(found.session_key, await self.depth(found.session_key))
+        return found
 
     async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first."""

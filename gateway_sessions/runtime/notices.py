@@ -68,6 +68,6 @@ class Notices:
         notice = OutboundMessage(text=text, is_notice=True)
         key = f"notice:{message.message_id}:{self._clock.now().timestamp()}"
         try:
-            await hint(adapter, target, partial(adapter.send, target, notice, idempotency_key=key))
+            await hint(adapter, self._clock, partial(adapter.send, target, notice, idempotency_key=key))
         finally:
             self._under_way -= 1

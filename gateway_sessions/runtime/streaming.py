@@ -6,14 +6,12 @@ place of what was shown.
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.ports import Clock
-
-logger = logging.getLogger(__name__)
+from gateway_sessions.runtime.delivery import hint
 
 
 class Streaming:
@@ -37,10 +35,8 @@ class Streaming:
         if self._shown_at is not None and now - self._shown_at < adapter.capabilities.min_edit_interval:
             return
         self._shown_at = now
-        try:
-            await self._show(adapter, OutboundMessage(text=partial))
-        except Exception:  # noqa: BLE001 -- foreign code: the reply comes all the same
-            logger.debug("a growing reply could not be shown", extra={"action": "hint_lost"})
+        message = OutboundMessage(text=partial)
+        await hint(adapter, self._clock, lambda: self._show(adapter, message))
 
     async def _show(self, adapter: Adapter, message: OutboundMessage) -> None:
         if self.message_id is None:

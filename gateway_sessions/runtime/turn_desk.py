@@ -216,7 +216,7 @@ class TurnDesk:
     async def _show_typing(self) -> None:
         adapter = self._delivery.adapter if self._delivery is not None else None
         while adapter is not None and adapter.capabilities.typing:
-            await hint(adapter, self._target, lambda: adapter.typing(self._target))
+            await hint(adapter, self._parts.clock, lambda: adapter.typing(self._target))
             await self._parts.clock.sleep(TYPING.total_seconds())
 
     async def _say(self, reply: Reply) -> None:
