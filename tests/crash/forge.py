@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import faulthandler
+import gc
 import json
 import os
 import select
@@ -97,6 +98,8 @@ def serve(base: Path, slots: int) -> None:
     """Answer jobs until the input ends."""
     load_queries("sqlite")
     load_migrations("sqlite")
+    asyncio.run(_warm_up(base / "warm"))
+    gc.freeze()
     for number, scenario in enumerate(SCENARIOS):
         _in_fork(lambda n=number, s=scenario: asyncio.run(prepare(base / f"template-{n}", s)))
     waiting: list[tuple[int, dict[str, Any]]] = []
@@ -117,6 +120,13 @@ def serve(base: Path, slots: int) -> None:
             ended = not chunk
             *lines, buffer = (buffer + chunk).split(b"\n")
             waiting += [(one["id"], one["job"]) for one in map(json.loads, lines)]
+
+
+async def _warm_up(home: Path) -> None:
+    """Load whatever is loaded when it is first needed, so that no fork has to."""
+    journal = home.with_name("warm-journal")
+    await Script(home, Journal(journal), SCENARIOS[0]).run()
+    await check_everything(home, journal, SCENARIOS[0])
 
 
 def _start(base: Path, number: int, fields: dict[str, Any]) -> int:

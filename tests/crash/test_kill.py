@@ -15,9 +15,9 @@ from tests.crash.conftest import Forge
 from tests.crash.forge import Job, Mode, Outcome
 from tests.crash.workload import SCENARIOS
 
-CALLS = 2
+CALLS = 1
 """How many system calls are tried in a normal run, for each scenario and way of failing."""
-TURNS = 3
+TURNS = 2
 """How many turns of the event loop, for each scenario."""
 GOLDEN = (5**0.5 - 1) / 2
 """Its multiples keep away from each other, modulo 1, as well as those of any number."""
