@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.keys import NO_ALIASES, owner_of
 from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.errors import InvalidInputError
