@@ -68,6 +68,7 @@ class Hasty(FakePlatform):
 
     async def delivers(self, message: InboundMessage) -> Receipt:
         self.later = asyncio.create_task(super().delivers(message))
+        self.later.add_done_callback(lambda task: task.cancelled() or task.exception())
         return Duplicate(seq=1, session_key="k")
 
 

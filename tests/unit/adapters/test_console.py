@@ -215,7 +215,7 @@ async def test_what_was_said_in_part_is_not_certain(descriptors: contextlib.Exit
     console = Console(stdout=written)
     long = OutboundMessage(text="x" * (1 << 18))
     sending = asyncio.create_task(console.send(TARGET, long, idempotency_key="k"))
-    await asyncio.sleep(0.01)
+    await asyncio.to_thread(os.read, screen, 1)
     assert not sending.done()
     os.close(screen)
     with pytest.raises(BrokenPipeError):

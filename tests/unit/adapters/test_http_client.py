@@ -93,7 +93,7 @@ async def test_where_nobody_listens_nothing_arrives():
         await posted(url)
 
 
-@pytest.mark.parametrize("host", ["x" * 80, "no..name", "host.invalid"])
+@pytest.mark.parametrize("host", ["x" * 80, "no..name"])
 async def test_where_nobody_lives_nothing_arrives(host: str):
     with pytest.raises(NotConnectedError):
         await posted(Url("http", host, 80, "/"))
