@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2s
+from itertools import chain
 from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from gateway_sessions.core.instants import from_micros
-from gateway_sessions.core.search_text import join_fields
+from gateway_sessions.core.search_text import LONGEST_WORD, join_fields, long_words, words_among
 
 LONGEST_INDEXED: Final = 1 << 20
 """Characters. The rest of a longer message is not found."""
+LONGEST_LISTED: Final = 1 << 10
+"""Letters. A longer word, which is a file rather than a word, is not listed for those who look for parts."""
+UNLISTED: Final = "unlisted"
+"""A label of messages with such a word: who looks for a part of a word has to look at them."""
 
 
 class IndexedMessage(NamedTuple):
@@ -35,6 +40,16 @@ class IndexedMessage(NamedTuple):
     def fields(self) -> tuple[str, ...]:
         """The texts that are searched."""
         return texts_of(self.content, self.tool_name, self.tool_calls)
+
+
+class Document(NamedTuple):
+    """What the index keeps of a message."""
+
+    message_id: int
+    labels: str
+    tokens: list[str]
+    long_words: frozenset[str] = frozenset()
+    """Of these, the tokens are pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +92,31 @@ def calls_text(tool_calls: str) -> str:
 
 
 def tokens_of(message: IndexedMessage) -> list[str]:
-    """The document of a message."""
+    """What a message is found by."""
     return join_fields(message.fields)
+
+
+def document_of(message: IndexedMessage) -> Document:
+    """What the index keeps of a message."""
+    tokens, labels = tokens_of(message), labels_of(message)
+    if max(map(len, tokens), default=0) < LONGEST_WORD:
+        return Document(message.message_id, labels, tokens)
+    found = {word for field in message.fields for word in long_words(field)}
+    listed = frozenset(word for word in found if len(word) <= LONGEST_LISTED)
+    if listed != found:
+        labels = f"{labels} {UNLISTED}"
+    return Document(message.message_id, labels, tokens, listed)
+
+
+def words_of(documents: Sequence[Document]) -> set[str]:
+    """The words of all documents, but for those that are too long to be listed."""
+    found = words_among(chain.from_iterable(one.tokens for one in documents))
+    return found.union(*(one.long_words for one in documents))
 
 
 def labels_of(message: IndexedMessage) -> str:
     """What the message can be filtered by."""
-    month = from_micros(message.sent_at)
+    moment = from_micros(message.sent_at)
     lane = () if message.session_key is None else (label("lane", message.session_key),)
     return " ".join(
         (
@@ -92,7 +125,8 @@ def labels_of(message: IndexedMessage) -> str:
             label("session", message.session_id),
             label("source", message.source),
             label("role", message.role),
-            month_label(month.year, month.month),
+            year_label(moment.year),
+            month_label(moment.year, moment.month),
         )
     )
 
@@ -106,6 +140,11 @@ def label(kind: str, value: str) -> str:
 def month_label(year: int, month: int) -> str:
     """A token for the month a message was sent in."""
     return f"mo{year:04}{month:02}"
+
+
+def year_label(year: int) -> str:
+    """A token for the year a message was sent in."""
+    return f"yr{year:04}"
 
 
 def _decoded(text: str) -> object:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-TOKENISER: Final = 1
+TOKENISER: Final = 2
 """Rises when the same text would become other tokens."""
 LONGEST_WORD: Final = 64
 """A longer word becomes several tokens, as a phrase."""
@@ -45,6 +45,13 @@ _PAIR: Final = 2
 _ASCII_WORDS: Final = re.compile(r"[a-z0-9]+")
 _RUNS: Final = re.compile(r"w+|c+|s")
 _ACCENTS: Final = re.compile(r"[\u0300-\u036f]+")
+_PLAIN: Final = re.compile(
+    r"[\x00-\x7f\xc0-\u024f\u0370-\u0481\u2010-\u2027\u3000-\u3003\u3005-\u3011\u3041-\u3096\u30a1-\u30ff"
+    r"\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e]*"
+)
+"""Only characters that `_Spelling` leaves as they are, and that are joined to no other: so are most texts."""
+_WIDE: Final = re.compile(r"[\u3000\uff01-\uff5e]")
+_WIDER: Final = 0xFEE0
 
 _UNSPACED: Final = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -133,15 +140,29 @@ class _Spelling(_Table):
         return f" {char} " if kind == "So" else char
 
 
+class _Bare(_Table):
+    """A letter without the accents that people leave out when they are in a hurry."""
+
+    def of(self, codepoint: int) -> str:
+        letters = _ACCENTS.sub("", unicodedata.normalize("NFD", chr(codepoint)))
+        return unicodedata.normalize("NFC", letters)
+
+
 _classes: Final = _Classes()
 _spelling: Final = _Spelling()
+_bare: Final = _Bare()
 
 
 def fold(text: str) -> str:
     """Text as it is compared: in one case, in one Unicode form, without what cannot be seen."""
     if text.isascii():
         return text.lower()
-    return _composed(_composed(text.translate(_spelling)).casefold())
+    spelled = _WIDE.sub(_narrowed, text) if _PLAIN.fullmatch(text) else text.translate(_spelling)
+    return _composed(_composed(spelled).casefold())
+
+
+def _narrowed(found: re.Match[str]) -> str:
+    return " " if found[0] == "\u3000" else chr(ord(found[0]) - _WIDER)
 
 
 def _composed(text: str) -> str:
@@ -227,13 +248,29 @@ def pieces(run: str, kind: Kind) -> list[str]:
     """The tokens of such a piece."""
     if kind == Kind.PAIRED:
         return [*map("".join, itertools.pairwise(run)), run[-1]]
-    word = run if run.isascii() else _without_accents(run)
+    word = bare(run)
     return [word[at : at + LONGEST_WORD] for at in range(0, len(word), LONGEST_WORD)]
 
 
-def _without_accents(word: str) -> str:
-    """Letters without the accents that people leave out when they are in a hurry."""
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+def bare(word: str) -> str:
+    """A folded word without accents. Each letter by itself: what is a part of a word stays one."""
+    return word if word.isascii() else word.translate(_bare)
+
+
+def words_among(tokens: Iterable[str]) -> set[str]:
+    """The tokens that are whole words: no pieces, signs or characters of a script without spaces."""
+    return {
+        one
+        for one in set(tokens)
+        if len(one) < LONGEST_WORD and (one.isascii() or _classes[ord(one[0])] == Kind.WORD)
+    }
+
+
+def long_words(text: str) -> set[str]:
+    """The words of a text of which the tokens may be pieces."""
+    folded = fold(text)
+    words = (bare(folded[start:end]) for start, end, kind in runs(folded) if kind == Kind.WORD)
+    return {word for word in words if len(word) >= LONGEST_WORD}
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:

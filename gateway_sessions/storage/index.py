@@ -23,6 +23,7 @@ from gateway_sessions.errors import StorageError, StorageUnavailableError, Store
 from gateway_sessions.ports import Clock, Driver
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.search_index.file import Fault, Found, IndexFile, UnusableIndexError
+from gateway_sessions.storage.search_index.match import Match
 from gateway_sessions.storage.search_index.places import put_aside, remove_index
 from gateway_sessions.storage.verbs import searching
 from gateway_sessions.storage.verbs.searching import Limits
@@ -125,7 +126,7 @@ class SearchIndex:
             await self._let_go()
 
     async def find(
-        self, match: str, after: int | None, limit: int, *, oldest_first: bool = False
+        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> Found | None:
         """What the index says; None if it cannot be asked now, see the report."""
         await self._first_look()

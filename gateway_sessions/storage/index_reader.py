@@ -10,6 +10,7 @@ from gateway_sessions.errors import StorageError
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import IndexReport, IndexState, SearchIndex
 from gateway_sessions.storage.search_index.file import Found, IndexFile, UnusableIndexError
+from gateway_sessions.storage.search_index.match import Match
 from gateway_sessions.storage.verbs import searching
 
 
@@ -17,7 +18,7 @@ class IndexReader(SearchIndex):
     """Opens the file afresh for each question: its owner may have made it anew since the last one."""
 
     async def find(
-        self, match: str, after: int | None, limit: int, *, oldest_first: bool = False
+        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> Found | None:
         """What the index says; None if there is none that can be asked now."""
         identity = await self._truth.read(searching.identity)

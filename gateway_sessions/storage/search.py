@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -12,7 +12,13 @@ from gateway_sessions.core.search_results import SearchResult, SessionSearchResu
 from gateway_sessions.core.search_wanted import Wanted, Words
 from gateway_sessions.ports import Reader
 from gateway_sessions.storage.search_index.file import Found
-from gateway_sessions.storage.search_index.match import match_of, text_of_literal, text_of_query
+from gateway_sessions.storage.search_index.match import (
+    Certain,
+    Match,
+    certain_of_literal,
+    certain_of_query,
+    match_of,
+)
 from gateway_sessions.storage.verbs import search_hits, searching
 from gateway_sessions.storage.verbs.search_hits import Order
 from gateway_sessions.storage.verbs.searching import BEYOND, Candidate
@@ -32,7 +38,7 @@ class Index(Protocol):
     """Something that knows which messages contain what."""
 
     async def find(
-        self, match: str, after: int | None, limit: int, *, oldest_first: bool = False
+        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> Found | None:
         """A page of what matches; None if it cannot be asked now."""
         ...
@@ -53,11 +59,13 @@ class _Catch:
 class _Request:
     """What is asked of the index."""
 
-    match: str
+    match: Match
     wanted: Wanted
     shown: SearchFilter
     order: Order
     enough: int
+    seen: _Catch | None = None
+    """What the newest messages have of it, if the index was of no help at first."""
 
     @property
     def most(self) -> int:
@@ -109,8 +117,7 @@ class Search:
         """What was found: enough of it to choose from."""
         if shown.sees_nothing:
             return _Catch()
-        text = text_of_query(wanted.query) if isinstance(wanted, Words) else text_of_literal(wanted.needle)
-        match = match_of(text, shown)
+        match = match_of(_certain(wanted), shown)
         if match is None:
             return await self._scan(wanted, shown, enough)
         for _ in range(ATTEMPTS):
@@ -125,6 +132,8 @@ class Search:
         found = await request.page(self._index, None)
         if found is None:
             return None
+        if not found.is_answer:
+            return request.seen or await self._look_instead(request)
         start = found.position
         catch, stale = await self._tail(start, request.wanted, request.shown)
         checked = 0
@@ -137,7 +146,8 @@ class Search:
             if checked >= request.most:
                 catch.problem = f"of what may match only the {checked} newest messages were looked at"
                 break
-            if (found := await request.page(self._index, found.last_document)) is None:
+            found = await request.page(self._index, found.last_document)
+            if found is None or not found.is_answer:
                 return None
         limits = await self._truth.read(searching.limits)
         fits = found.position.changes == start.changes and limits.cleared <= start.changes
@@ -155,6 +165,13 @@ class Search:
         if fresh.last is not None:
             await self._look_at(catch, wanted, shown, after=position.watermark, before=fresh.last)
         return catch, fresh.stale
+
+    async def _look_instead(self, request: _Request) -> _Catch | None:
+        """Look at messages; if the newest are not enough, let the index look for more words than is quick."""
+        seen = await self._scan(request.wanted, request.shown, request.enough)
+        if seen.problem is None:
+            return seen
+        return await self._ask(replace(request, match=replace(request.match, patient=True), seen=seen))
 
     async def _scan(self, wanted: Wanted, shown: SearchFilter, enough: int) -> _Catch:
         """Look at messages one by one, without an index."""
@@ -182,3 +199,10 @@ class Search:
         catch.problem = (
             f"only the {MOST_SCANNED} newest messages that the index does not help with were looked at"
         )
+
+
+def _certain(wanted: Wanted) -> Certain:
+    """What a message certainly has if it is wanted."""
+    if isinstance(wanted, Words):
+        return certain_of_query(wanted.query)
+    return certain_of_literal(wanted.needle)

@@ -327,7 +327,8 @@ def search(few: int, most: int) -> Benchmark:
             )  # only ours has a budget for its slowest
             contenders.append(replace(one, task={**one.task, "times": times}))
     mine = {messages: f"{OURS}, {messages:,} messages" for messages in (few, most)}
-    kinds = (corpus.COMMON, corpus.MID, corpus.RARE, corpus.PHRASE, corpus.TWO_WORDS, corpus.CHINESE)
+    words = (corpus.COMMON, corpus.MID, corpus.RARE, corpus.PHRASE, corpus.TWO_WORDS)
+    kinds = (*words, corpus.CHINESE, corpus.SUBSTRING, corpus.INSIDE)
     budgets = [
         Budget(
             text=f"p99 in {most:,} messages, {kind}",

@@ -6,13 +6,16 @@ import asyncio
 import itertools
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import Scope, SessionDB
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search_documents import IndexedMessage, Position, Work, tokens_of
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_query import matches, parse_query
@@ -20,51 +23,57 @@ from gateway_sessions.core.search_text import fold, is_pair, is_unspaced, locate
 from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
 from gateway_sessions.core.snippets import beginning, snippet
 from gateway_sessions.storage.search_index.file import IndexFile
-from gateway_sessions.storage.search_index.match import match_of, text_of_literal, text_of_query
+from gateway_sessions.storage.search_index.match import (
+    Certain,
+    Match,
+    certain_of_literal,
+    certain_of_query,
+    match_of,
+)
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
 
-PIECES = st.sampled_from(
-    [
-        "docker",
-        "Docker",
-        "deploy",
-        "dep",
-        "a",
-        "b",
-        "ab",
-        "foo_bar",
-        "user@host.de",
-        "/a/b.py",
-        "50%",
-        "C++",
-        "é",
-        "e\u0301",
-        "Straße",
-        "STRASSE",
-        "机",
-        "器",
-        "机器",
-        "学习",
-        "か",
-        "\u3099",
-        "が",
-        "한",
-        "국",
-        "ภ",
-        "า",
-        "ษ",
-        "👍",
-        "x²",
-        "'",
-        "-",
-        "*",
-        '"',
-        "\n",
-        "。",
-    ]
+WORDS: Final = (
+    "docker",
+    "Docker",
+    "deploy",
+    "dep",
+    "a",
+    "b",
+    "ab",
+    "foo_bar",
+    "user@host.de",
+    "/a/b.py",
+    "50%",
+    "C++",
+    "é",
+    "e\u0301",
+    "Straße",
+    "STRASSE",
+    "机",
+    "器",
+    "机器",
+    "学习",
+    "か",
+    "\u3099",
+    "が",
+    "한",
+    "국",
+    "ภ",
+    "า",
+    "ษ",
+    "👍",
+    "x²",
+    "'",
+    "-",
+    "*",
+    '"',
+    "\n",
+    "。",
 )
-TEXT = st.lists(st.one_of(PIECES, st.just(" "), st.characters(codec="utf-8")), max_size=14).map("".join)
+PIECES = st.sampled_from(WORDS)
+SAID = st.sampled_from([*WORDS, "longest" * 10, "blob" * 300])
+TEXT = st.lists(st.one_of(SAID, st.just(" "), st.characters(codec="utf-8")), max_size=14).map("".join)
 QUERY = st.lists(
     st.one_of(PIECES, st.sampled_from([" ", " OR ", " AND ", " NOT ", " -", '"', "*", "(", ":"])),
     min_size=1,
@@ -72,8 +81,8 @@ QUERY = st.lists(
 ).map("".join)
 
 
-def message(number: int, text: str) -> IndexedMessage:
-    return IndexedMessage(number, "s", "user", text, None, None, 0, "owner", None, "cli")
+def message(number: int, text: str, sent_at: int = 0) -> IndexedMessage:
+    return IndexedMessage(number, "s", "user", text, None, None, sent_at, "owner", None, "cli")
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +99,23 @@ class Shelf:
         self.file.connect("property", Position())
         self.last = 0
 
-    def found(self, texts: list[str], match: str) -> set[int]:
+    def found(self, texts: list[str], match: Match) -> set[int]:
         """The texts among these that match."""
         first = self.last + 1
         self.last += len(texts)
-        messages = tuple(message(first + at, text) for at, text in enumerate(texts))
-        self.file.apply(Work(Position(self.last, 0), messages))
+        return self._found(first, match, [message(first + at, text) for at, text in enumerate(texts)])
+
+    def sent(self, moments: list[datetime], match: Match) -> set[int]:
+        """The moments among these at which something was sent that matches."""
+        first = self.last + 1
+        self.last += len(moments)
+        said = [message(first + at, "x", to_micros(moment)) for at, moment in enumerate(moments)]
+        return self._found(first, match, said)
+
+    def _found(self, first: int, match: Match, messages: list[IndexedMessage]) -> set[int]:
+        self.file.apply(Work(Position(self.last, 0), tuple(messages)))
         found = self.file.find(match, self.last + 1, 1_000)
+        assert found.is_answer
         return {one - first for one in found.message_ids if one >= first}
 
 
@@ -115,7 +134,7 @@ def shelf(folder: Path) -> Iterator[Shelf]:
 def test_the_index_finds_what_the_evaluator_finds(shelf: Shelf, texts: list[str], query: str):
     wanted = wanted_of(query, literal=False)
     if isinstance(wanted, Words):
-        match = match_of(text_of_query(wanted.query), EVERYTHING)
+        match = match_of(certain_of_query(wanted.query), EVERYTHING)
         assert match is not None
         expected = {at for at, text in enumerate(texts) if matches(wanted.query, tokens(text))}
         assert shelf.found(texts, match) == expected
@@ -128,11 +147,43 @@ def test_nothing_that_contains_a_text_is_missing_from_what_may_contain_it(
 ):
     whole = data.draw(st.sampled_from(texts))
     start = data.draw(st.integers(0, max(len(whole) - 1, 0)))
-    needle = whole[start : start + data.draw(st.integers(1, 6))]
-    certain = text_of_literal(needle)
-    if certain is not None and (match := match_of(certain, EVERYTHING)) is not None:
+    needle = whole[start : start + data.draw(st.sampled_from([1, 2, 3, 4, 5, 6, 80]))]
+    if (match := match_of(certain_of_literal(needle), EVERYTHING)) is not None:
         containing = {at for at, text in enumerate(texts) if Literal(needle).found_in([text])}
         assert containing <= shelf.found(texts, match)
+
+
+MOMENTS = st.datetimes(timezones=st.just(UTC))
+
+
+@given(
+    moments=st.lists(MOMENTS, min_size=1, max_size=5), since=st.none() | MOMENTS, until=st.none() | MOMENTS
+)
+@settings(max_examples=150, deadline=None)
+@example(moments=[datetime(2026, 1, 1, tzinfo=UTC)], since=None, until=datetime(2026, 1, 1, tzinfo=UTC))
+@example(moments=[datetime(9999, 12, 31, tzinfo=UTC)], since=datetime(9999, 12, 31, tzinfo=UTC), until=None)
+@example(
+    moments=[datetime(2026, 1, 1, tzinfo=UTC)],
+    since=datetime(1970, 1, 1, tzinfo=UTC),
+    until=datetime.max.replace(tzinfo=UTC),
+)
+def test_nothing_that_was_sent_in_time_is_missing_from_what_may_have_been(
+    shelf: Shelf, moments: list[datetime], since: datetime | None, until: datetime | None
+):
+    wanted = SearchFilter(scope=Scope.operator(), since=since, until=until)
+    match = match_of(Certain('"x"'), wanted)
+    assert match is not None
+    in_time = {
+        at
+        for at, moment in enumerate(moments)
+        if wanted.admits(role="user", sent_at=to_micros(moment), hidden_because=None)
+    }
+    found = shelf.sent(moments, match)
+    assert in_time <= found
+    months = [moment.year * 12 + moment.month for moment in moments]
+    first, last = (None if one is None else one.year * 12 + one.month for one in (since, until))
+    assert all(first is None or months[at] >= first for at in found)
+    assert all(last is None or months[at] <= max(last, first or 0) for at in found)
 
 
 @given(text=TEXT, needle=st.text(st.sampled_from("机器学习部署ภาษาไทยかな한국"), min_size=1, max_size=5))
@@ -148,7 +199,7 @@ def test_words_without_spaces_are_found_wherever_a_look_at_every_character_finds
 def test_any_text_is_a_query(shelf: Shelf, query: str):
     wanted = wanted_of(query, literal=False)
     if isinstance(wanted, Words):
-        match = match_of(text_of_query(wanted.query), EVERYTHING)
+        match = match_of(certain_of_query(wanted.query), EVERYTHING)
         assert match is not None
         shelf.file.find(match, None, 1)
         assert wanted.query.branches

@@ -13,18 +13,21 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from gateway_sessions.core.search_documents import (
+    Document,
     IndexedMessage,
     Position,
     Work,
-    labels_of,
-    tokens_of,
+    document_of,
+    words_of,
 )
 from gateway_sessions.storage.drivers.sqlite_schema import statements
 from gateway_sessions.storage.queries import Query, load_migrations, load_queries
+from gateway_sessions.storage.search_index.match import Match
+from gateway_sessions.storage.search_index.words import WordList
 
 APPLICATION_ID: Final = 0x67736978
 """Marks the file as ours: "gsix"."""
-FORMAT: Final = 1
+FORMAT: Final = 2
 DIALECT: Final = "search_index"
 BUSY_SECONDS: Final = 5.0
 CACHE_KIB: Final = 4 * 1024
@@ -63,6 +66,8 @@ class Found:
     message_ids: tuple[int, ...]
     last_document: int | None
     """Where to go on; None: there is nothing more."""
+    is_answer: bool = True
+    """Whether the index can tell at all; too many words have what is looked for if not."""
 
 
 class IndexFile:
@@ -73,6 +78,7 @@ class IndexFile:
         self.position = Position()
         self.is_new = False
         self._queries: Mapping[str, Query] = {}
+        self._words = WordList({})
         self._read_only = read_only
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
@@ -83,6 +89,7 @@ class IndexFile:
     def connect(self, identity: str, start: Position) -> None:
         """Open the index of the store that *identity* names, or make an empty one that begins at *start*."""
         self._queries = load_queries(DIALECT)
+        self._words = WordList(self._queries)
         try:
             with _damage_seen():
                 if self._read_only:
@@ -96,29 +103,37 @@ class IndexFile:
 
     def apply(self, work: Work) -> None:
         """Take in what has happened in the truth, all of it or nothing."""
+        documents = _documents(work)
         with self._filling, _damage_seen():
             connection = self._writing()
             connection.execute("BEGIN IMMEDIATE")
             try:
-                for change_id, message_id, message in work.changed:
-                    self._revise(connection, change_id, message_id, message)
-                connection.executemany(self._sql("add_document"), map(_document, work.messages))
+                revisions = [(change_id, message_id) for change_id, message_id, _ in work.changed]
+                connection.executemany(self._sql("add_revision"), revisions)
+                rows = ((one.message_id, one.labels, " ".join(one.tokens)) for one in documents)
+                connection.executemany(self._sql("add_document"), rows)
+                self._words.add(connection, words_of(documents))
                 _set_state(connection, self._sql("set_state"), work.position)
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+            self._words.keep()
         self.position = work.position
 
-    def find(self, match: str, after: int | None, limit: int, *, oldest_first: bool = False) -> Found:
+    def find(self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False) -> Found:
         """The messages that match, a page of them, behind the document that ended the page before."""
         sql = self._sql("find_oldest" if oldest_first else "find_newest")
         start = after if after is not None else (-BEYOND if oldest_first else BEYOND)
+        part = match.certain.part
 
         def look(reader: sqlite3.Connection) -> Found:
             state = dict(reader.execute(self._sql("get_state")).fetchall())
-            rows = reader.execute(sql, (match, start, limit)).fetchall()
             position = Position(int(state["watermark"]), int(state["changes"]))
+            words = None if part is None else self._words.having(reader, part, match.most_words)
+            if (expression := match.expression(words)) is None:
+                return Found(position, (), None, is_answer=False)
+            rows = reader.execute(sql, (expression, start, limit)).fetchall()
             last = int(rows[-1][0]) if len(rows) == limit else None
             return Found(position, tuple(row[1] for row in rows), last)
 
@@ -129,7 +144,8 @@ class IndexFile:
         try:
             if not self._read_only:
                 with self._filling, _damage_seen():
-                    self._writing().execute(self._sql("check_structure"))
+                    for name in ("check_structure", "check_parts"):
+                        self._writing().execute(self._sql(name))
             problem = self._read(_page_problem)
             missing = [one.message_id for one in samples if not self._finds(one)]
         except UnusableIndexError as error:
@@ -217,27 +233,22 @@ class IndexFile:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _revise(
-        self, connection: sqlite3.Connection, change_id: int, message_id: int, message: IndexedMessage | None
-    ) -> None:
-        connection.execute(self._sql("add_revision"), (change_id, message_id))
-        if message is not None:
-            _, labels, text = _document(message)
-            connection.execute(self._sql("add_document"), (change_id, labels, text))
-
     def _count(self, name: str) -> int:
         return self._read(lambda reader: int(reader.execute(self._sql(name)).fetchone()[0]))
 
     def _finds(self, message: IndexedMessage) -> bool:
-        """Whether a message is found by its first tokens and its labels."""
-        words = " ".join(tokens_of(message)[:8])
-        match = " AND ".join(f'{{labels}} : "{one}"' for one in labels_of(message).split())
-        match = f'({match}) AND {{text}} : "{words}"' if words else match
+        """Whether a message is found by its first tokens and its labels, and its longest word by parts."""
+        wanted = document_of(message)
+        tokens = " ".join(wanted.tokens[:8])
+        match = " AND ".join(f'{{labels}} : "{one}"' for one in wanted.labels.split())
+        match = f'({match}) AND {{text}} : "{tokens}"' if tokens else match
+        word = max(words_of([wanted]), key=len, default="")
 
         def look(reader: sqlite3.Connection) -> bool:
             row = reader.execute(self._sql("newest_revision"), (message.message_id,)).fetchone()
             document = message.message_id if row[0] is None else row[0]
-            return reader.execute(self._sql("probe_document"), (match, document)).fetchone() is not None
+            found = reader.execute(self._sql("probe_document"), (match, document)).fetchone()
+            return found is not None and self._words.has(reader, word)
 
         return self._read(look)
 
@@ -270,8 +281,14 @@ def is_damage(error: sqlite3.Error) -> bool:
     return isinstance(code, int) and code & _PRIMARY in _DAMAGED
 
 
-def _document(message: IndexedMessage) -> tuple[int, str, str]:
-    return message.message_id, labels_of(message), " ".join(tokens_of(message))
+def _documents(work: Work) -> list[Document]:
+    """What the index has to keep; a changed message has a document under the id of the change."""
+    changed = [
+        document_of(message)._replace(message_id=change_id)
+        for change_id, _, message in work.changed
+        if message is not None
+    ]
+    return [*changed, *map(document_of, work.messages)]
 
 
 def _set_state(connection: sqlite3.Connection, sql: str, position: Position) -> None:

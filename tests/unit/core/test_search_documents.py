@@ -8,13 +8,18 @@ import pytest
 
 from gateway_sessions.core.search_documents import (
     LONGEST_INDEXED,
+    LONGEST_LISTED,
+    UNLISTED,
     IndexedMessage,
     calls_text,
+    document_of,
     label,
     labels_of,
     month_label,
     texts_of,
     tokens_of,
+    words_of,
+    year_label,
 )
 from gateway_sessions.core.search_text import GAP
 
@@ -69,9 +74,20 @@ def test_labels_are_single_tokens_that_tell_values_and_kinds_apart():
         label("session", "s"),
         label("source", "cli"),
         label("role", "tool"),
+        year_label(2026),
         month_label(2026, 3),
     ]
     assert label("lane", "lane") not in labels_of(message())
     assert len({label(kind, "x") for kind in ("owner", "lane", "session", "source", "role")}) == 5
     assert label("owner", "a") != label("owner", "b")
     assert all(one.isascii() and one.isalnum() for one in (*labels, label("owner", "\udc80 \0")))
+
+
+def test_words_are_listed_as_a_whole_but_for_those_that_are_files():
+    name, file = "x" * 70, "y" * (LONGEST_LISTED + 1)
+    short, long, longest = (document_of(message(content=text)) for text in ("Hello, 机器", name, file))
+    assert (short.long_words, long.long_words, longest.long_words) == (set(), {name}, set())
+    assert [UNLISTED in one.labels for one in (short, long, longest)] == [False, False, True]
+    assert words_of([short]) == {"hello", "read", "file"}
+    assert words_of([short, long]) == {"hello", "read", "file", name, name[64:]}
+    assert words_of([]) == set()

@@ -9,12 +9,15 @@ import pytest
 from gateway_sessions.core.search_text import (
     GAP,
     LONGEST_WORD,
+    bare,
     fold,
     is_pair,
     is_unspaced,
     join_fields,
     located,
+    long_words,
     tokens,
+    words_among,
 )
 
 
@@ -106,6 +109,26 @@ def test_a_long_word_is_a_phrase_of_its_pieces():
         "y",
     ]
     assert "".join(tokens("é" * 150)) == "e" * 150
+
+
+def test_words_are_told_from_pieces_signs_and_pairs():
+    assert words_among(tokens("Docker é 机器 👍 x²" + "y" * 70)) == {"docker", "e"} | {"y" * 8}
+    assert long_words(f"docker {'é' * 64} 机器{'y' * 70}") == {"e" * 64, "y" * 70}
+
+
+@pytest.mark.parametrize("word", ["crème", "\u0627\u0301\u0654", "q\u0301x", "İstanbul", "ёлка"])
+def test_a_part_of_a_word_is_a_part_of_it_without_accents_too(word):
+    folded = fold(word)
+    for start in range(len(folded)):
+        for end in range(start, len(folded) + 1):
+            assert bare(folded[start:end]) in bare(folded)
+
+
+def test_text_of_usual_characters_is_folded_like_any_other():
+    unusual = "\u00ad"  # not seen, so nothing comes of it
+    usual = [chr(one) for one in range(0x80, 0xFFFF) if not 0xD800 <= one < 0xE000]
+    assert [one for one in usual if fold(one) != fold(one + unusual)] == []
+    assert fold("你好\uff0c\uff21\uff22\uff23\u3000Straße\uff01") == "你好,abc strasse!"
 
 
 def test_tokens_of_a_separating_tokeniser_are_ours():

@@ -53,3 +53,32 @@ SELECT max(document_id) FROM revisions WHERE message_id = ?
 -- name: check_structure
 -- Compare the index with itself.
 INSERT INTO documents (documents) VALUES ('integrity-check')
+
+-- name: check_parts
+-- The same for the parts of words.
+INSERT INTO parts (parts) VALUES ('integrity-check')
+
+-- name: last_word
+-- The word that was listed last.
+SELECT coalesce(max(word_id), 0) FROM words
+
+-- name: add_words
+-- List these words, if they are not listed yet.
+INSERT INTO words (word) SELECT value FROM json_each(?) WHERE true ON CONFLICT (word) DO NOTHING
+
+-- name: add_parts
+-- Take apart the words that were listed after that one.
+INSERT INTO parts (rowid, word) SELECT word_id, word FROM words WHERE word_id > ?
+
+-- name: words_with_parts
+-- Words with these parts and, a space being put behind them, with that text.
+SELECT words.word FROM parts JOIN words ON words.word_id = parts.rowid
+WHERE parts MATCH ? AND instr(words.word || ' ', ?) LIMIT ?
+
+-- name: words_with
+-- The same, looking at every word.
+SELECT word FROM words WHERE instr(word || ' ', ?) LIMIT ?
+
+-- name: probe_word
+-- Whether a word is found by its parts.
+SELECT 1 FROM parts JOIN words ON words.word_id = parts.rowid WHERE parts MATCH ? AND words.word = ?
