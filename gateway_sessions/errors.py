@@ -372,10 +372,7 @@ class AdapterUnavailableError(AdapterError):
 
 
 class RateLimitedError(AdapterError):
-    """The platform wants no more messages now; this one was not sent, and may be sent later.
-
-    `retry_after` tells after how many seconds, if the platform has said so.
-    """
+    """The platform takes no messages for `retry_after` seconds, if it has said so; this one was not sent."""
 
     def __init__(self, platform: str, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
