@@ -93,6 +93,8 @@ class Delivery:
         self._expected: Counter[str] = Counter()
         self._in_flight: set[int] = set()
         self._tasks: TaskGroup | None = None
+        self.on_idle: Callable[[], object] = _nobody
+        """Told when there may be nothing to wait for any more."""
 
     @property
     def idle(self) -> bool:
@@ -124,6 +126,7 @@ class Delivery:
         self._expected[session_key] -= 1
         if not self._expected[session_key]:
             del self._expected[session_key]
+        self.on_idle()
         if not owed:
             return
         now = self._clock.now()
@@ -213,6 +216,7 @@ class Delivery:
         finally:
             self._in_flight.discard(reply.reply_id)
             self._alarm.ring()
+            self.on_idle()
 
     async def _send(self, reply: OwedReply) -> tuple[str | None, BaseException | None]:
         """Hand the reply to the adapter; the id it got, or what went wrong."""
@@ -301,6 +305,10 @@ class Delivery:
     @property
     def _account(self) -> tuple[str, str]:
         return self.adapter.platform, self.adapter.name
+
+
+def _nobody() -> None:
+    """Nobody waits for this."""
 
 
 async def hint(adapter: Adapter, clock: Clock, call: Callable[[], Awaitable[object]]) -> bool:

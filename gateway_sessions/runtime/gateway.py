@@ -260,12 +260,13 @@ class Gateway(Resource):
 
     def _delivery(self, adapter: Adapter) -> Delivery:
         patience = Patience(rules=self.config.delivery.rules, timeout=self.config.delivery.timeout)
-        return Delivery(self.store.db, adapter, self._clock, patience, self._reply_settled)
+        delivery = Delivery(self.store.db, adapter, self._clock, patience, self._reply_settled)
+        delivery.on_idle = self._lanes.wake_watchers
+        return delivery
 
     def _reply_settled(self, reply: OwedReply, how: str) -> None:
         kind = EventKind.REPLY_SENT if how == "sent" else EventKind.REPLY_GIVEN_UP
         self.events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
-        self._lanes.wake_watchers()
 
 
 async def _open_gate(_: Turn) -> Passage:
