@@ -1,6 +1,6 @@
 """Where messages come in and replies go out: the port, and adapters that need no library of a platform."""
 
-from gateway_sessions.adapters.background import Background
+from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.port import Adapter, Submit
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
 from gateway_sessions.core.outbound import (
@@ -16,7 +16,6 @@ __all__ = [
     "AdapterCapabilities",
     "Attachment",
     "AttachmentKind",
-    "Background",
     "InboundMessage",
     "LengthUnit",
     "MessageKind",
@@ -25,4 +24,5 @@ __all__ = [
     "ReplyTo",
     "Submit",
     "TextFormat",
+    "in_background",
 ]

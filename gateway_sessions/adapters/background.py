@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
 
-from anyio.abc import TaskGroup
-
-from gateway_sessions.resource import Resource
-
-logger = logging.getLogger(__name__)
+import anyio
 
 
-class Background(Resource):
-    """Runs a coroutine function within its block, and nothing behind it.
+@asynccontextmanager
+async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
+    """Run a coroutine function within the block, and nothing behind it.
 
-    If the function fails, that is logged at once, and comes out of the block at its end. What happens in the
-    block comes out as it is, not in a group of errors.
+    If it fails, the block is left by its error at once. That one and errors of the block itself come out as
+    they are, not in a group.
     """
+    failure: Exception | None = None
 
-    def __init__(self, name: str, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        super().__init__(name)
-        self._work = work
-
-    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Begin."""
-        tasks.start_soon(self._run)
-
-    async def _run(self) -> None:
+    async def run() -> None:
+        nonlocal failure
         try:
-            await self._work()
-        except Exception:
-            logger.exception("an adapter hears nothing any more", extra={"action": "adapter_failed"})
-            raise
+            await work()
+        except Exception as error:  # noqa: BLE001 -- the block ends with it
+            failure = error
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 -- raised again outside of the group
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from gateway_sessions.adapters.background import Background
+from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.port import Submit
 from gateway_sessions.core.inbound import Attachment, InboundMessage
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
@@ -57,7 +57,7 @@ class Console:
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
         """Hand over each line, one after the other, until the input or the block ends."""
         self._ended.clear()
-        async with Background("console", partial(self._listen, submit)):
+        async with in_background(partial(self._listen, submit)):
             yield
 
     async def send(

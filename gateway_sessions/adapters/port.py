@@ -46,7 +46,8 @@ class Adapter(Protocol):
     def connect(self, submit: Submit) -> AbstractAsyncContextManager[None]:
         """Listen within the block, and leave nothing running behind it; may be entered again afterwards.
 
-        A connection that breaks is mended inside. If that cannot be, the error comes out of the block.
+        A connection that breaks is mended inside. If that cannot be, the block is left by the error; then the
+        gateway connects again, after a pause.
         """
         ...
 

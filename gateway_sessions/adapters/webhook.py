@@ -22,7 +22,7 @@ from typing import Final
 import anyio
 import msgspec
 
-from gateway_sessions.adapters.background import Background
+from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.http import Request, Response
 from gateway_sessions.adapters.http_client import NotConnectedError, Url, post
 from gateway_sessions.adapters.http_server import HttpServer, listen
@@ -113,7 +113,7 @@ class Webhook:
             raise AdapterUnavailableError(self.platform, f"cannot listen at {where} ({error})") from error
         with listener:
             server = HttpServer(listener, partial(self._answer, submit), max_body=self._settings.max_body)
-            async with Background(f"webhook at {where}", server.serve):
+            async with in_background(server.serve):
                 self.address = listener.getsockname()[:2]
                 try:
                     yield

@@ -66,8 +66,19 @@ async def bench(clock: FakeClock) -> AsyncIterator[WebhookBench]:
 
 @pytest.fixture
 async def connected(bench: WebhookBench, gateway: Gateway) -> AsyncIterator[WebhookBench]:
-    async with bench.adapter.connect(gateway):
-        yield bench
+    """Within one task, as a connection has to be; the two halves of a fixture run in different ones."""
+    opened, closing = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        async with bench.adapter.connect(gateway):
+            opened.set()
+            await closing.wait()
+
+    holding = asyncio.create_task(hold())
+    await opened.wait()
+    yield bench
+    closing.set()
+    await holding
 
 
 async def post(bench: WebhookBench, body: bytes = BODY, **options: Any) -> tuple[int, bytes]:
