@@ -295,7 +295,7 @@ async def test_a_change_of_something_unknown_is_refused(tmp_path: Path):
 
 async def test_two_adapters_of_one_account_are_refused(tmp_path: Path):
     async with SessionStore.open(tmp_path, QUICK) as store:
-        with pytest.raises(InvalidInputError, match="name each differently"):
+        with pytest.raises(InvalidInputError, match="a name of its own"):
             Gateway(store, agent=echo, adapters=[FakePlatform(), FakePlatform()])
 
 

@@ -1,0 +1,131 @@
+"""Replies on their way out: in order, again when that makes sense, and none silently lost."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from gateway_sessions.core.outbound import AdapterCapabilities
+from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.verbs import outbox
+from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.fake_platform import FakePlatform
+from tests.integration.gateway.house import House, open_house, until
+
+
+async def echo(turn: TurnContext) -> str:
+    return turn.text
+
+
+async def owed(house: House) -> int:
+    return sum((await house.store.db.read(outbox.owing)).values())
+
+
+async def test_an_outage_delays_replies_and_keeps_their_order(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            for text in ("one", "two", "three"):
+                await house.platform.says("ann", text)
+                await house.clock.advance(seconds=2)
+            await house.settles()
+            assert house.platform.shown("ann") == []
+            assert await owed(house) == 3
+        await house.clock.advance(minutes=6)
+        await house.settles()
+        assert house.platform.shown("ann") == ["one", "two", "three"]
+        assert await owed(house) == 0
+
+
+async def test_a_lane_whose_replies_fail_holds_no_other_lane_up(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        house.platform.rate_limit(60)
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("bob", "two")
+        await house.settles()
+        assert house.platform.shown() == ["two"]
+        await house.clock.advance(seconds=61)
+        await house.settles()
+        assert house.platform.shown("ann") == ["one"]
+
+
+async def test_a_reply_that_may_have_been_sent_is_sent_again_with_a_mark(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        house.platform.fails_ambiguously(shown=True)
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.clock.advance(minutes=1)
+        await house.settles()
+        first, second = house.platform.shown("ann")
+        assert first == "one"
+        assert second.endswith("one")
+        assert second != "one"
+
+
+async def test_a_platform_that_knows_repeats_shows_the_reply_once(tmp_path: Path):
+    clock = FakeClock()
+    able = AdapterCapabilities(idempotent_send=True)
+    platform = FakePlatform(clock=clock, capabilities=able)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        platform.fails_ambiguously(shown=True)
+        await platform.says("ann", "one")
+        await house.settles()
+        await clock.advance(minutes=1)
+        await house.settles()
+        assert platform.shown("ann") == ["one"]
+        assert await owed(house) == 0
+
+
+async def test_a_reply_that_is_refused_is_kept_and_the_next_one_comes(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        house.platform.refuses()
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("ann", "two")
+        await house.settles()
+        assert house.platform.shown("ann") == ["two"]
+        (dead,) = await house.store.db.read(partial(outbox.dead, 10))
+        assert dead.message.text == "one"
+        assert "refused" in (dead.problem or "")
+
+
+async def test_a_reply_nobody_waits_for_any_more_is_given_up(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            await house.platform.says("ann", "one")
+            await house.settles()
+            await house.clock.advance(hours=25)
+            await house.settles()
+            (dead,) = await house.store.db.read(partial(outbox.dead, 10))
+            assert "too_old" in (dead.problem or "")
+        assert await owed(house) == 0
+
+
+async def test_a_long_reply_is_sent_in_parts_in_order(tmp_path: Path):
+    text = "\n\n".join(f"paragraph {number} " + "word " * 30 for number in range(60))
+
+    async def long(_: TurnContext) -> str:
+        return text
+
+    async with open_house(tmp_path, agent=long) as house:
+        await house.platform.says("ann", "tell me")
+        await house.settles()
+        parts = house.platform.shown("ann")
+        assert len(parts) > 1
+        assert all(len(part) <= 4096 for part in parts)
+        assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+async def test_replies_that_an_earlier_process_owed_are_sent_after_a_start(tmp_path: Path):
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        with platform.outage():
+            await platform.says("ann", "one")
+            await house.settles()
+    assert platform.shown("ann") == []
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        await clock.advance(minutes=1)
+        await until(lambda: platform.shown("ann"))
+        await house.settles()
+        assert platform.shown("ann") == ["one"]
