@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.config import BackupsConfig
+from gateway_sessions.config import BackupsConfig, ExpiryWatcherConfig
 from gateway_sessions.testing import FakeClock
 from tests.crash.workload import source
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
+OTHERWISE_QUIET = ExpiryWatcherConfig(interval=DAY, prune_interval=DAY)
 
 
 def copies(home: Path) -> list[str]:
@@ -22,7 +23,7 @@ def copies(home: Path) -> list[str]:
 
 async def test_a_copy_is_taken_soon_after_the_first_start_and_then_every_day(tmp_path: Path):
     clock = FakeClock(START)
-    async with SessionStore.open(tmp_path, clock=clock) as store:
+    async with SessionStore.open(tmp_path, Config(expiry_watcher=OTHERWISE_QUIET), clock=clock) as store:
         await store.get_or_create_session(source("a"))
         await clock.advance(minutes=6)
         assert copies(tmp_path) == ["sessions-20260301T120500Z.db"]
@@ -51,7 +52,7 @@ async def test_a_copy_from_the_future_does_not_stop_the_copies(tmp_path: Path):
 
 async def test_without_an_interval_none_is_taken(tmp_path: Path):
     clock = FakeClock(START)
-    config = Config(backups=BackupsConfig(interval=None))
+    config = Config(backups=BackupsConfig(interval=None), expiry_watcher=OTHERWISE_QUIET)
     async with SessionStore.open(tmp_path, config, clock=clock):
         await clock.advance(days=3)
     assert copies(tmp_path) == []
