@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,12 +16,13 @@ from gateway_sessions.core.recovery import CrashLoopLimits
 from gateway_sessions.core.session import SessionEntry, session_id_at
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
+from gateway_sessions.runtime.entropy import Entropy
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
 
-ID_BYTES: Final = 4
+ID_DIGITS: Final = 8
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +42,15 @@ class StoreContext:
     on_ended: Callable[[], None] = field(default=lambda: None)
     """Called after a change that may have ended a session."""
 
+    entropy: Entropy = field(default_factory=Entropy)
+
     def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
         """The policy that judges this entry."""
         return policy_for(entry, self.policies)
 
     def new_session_id(self) -> str:
         """An id for a session that begins now; the database refuses it should it exist."""
-        return session_id_at(self.clock.now(), secrets.token_hex(ID_BYTES))
+        return session_id_at(self.clock.now(), self.entropy.hex(ID_DIGITS))
 
     def change(self, actor: Actor) -> Change:
         """What a change made now brings along."""

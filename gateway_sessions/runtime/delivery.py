@@ -47,6 +47,8 @@ AT_ONCE: Final = 32
 """Replies sent at the same time on one account, each for another lane."""
 RETRY: Final = timedelta(seconds=1)
 """After the database failed."""
+UNKNOWN: Final = 1 << 30
+"""So much is owed to a lane of which nobody has counted it yet."""
 HINT: Final = timedelta(seconds=5)
 """How long a platform may take for what nothing depends on."""
 
@@ -88,11 +90,15 @@ class Delivery:
         self._patience = patience
         self._tell = tell
         self._alarm = Alarm(clock)
-        self._behind: set[str] = set()
-        """Lanes that are owed something, and so have to wait their turn."""
+        self._behind: dict[str, int] = {}
+        """Lanes that are owed something, and how much; what an earlier process owed counts as very much."""
+        self._overdue_at: dict[int, tuple[datetime, anyio.CancelScope]] = {}
+        """Sends under way, and when each has taken too long."""
         self._expected: Counter[str] = Counter()
         self._in_flight: set[int] = set()
         self._tasks: TaskGroup | None = None
+        self._looks_at: datetime | None = None
+        """When it looks by itself."""
         self.on_idle: Callable[[], object] = _nobody
         """Told when there may be nothing to wait for any more."""
 
@@ -130,7 +136,7 @@ class Delivery:
         if not owed:
             return
         now = self._clock.now()
-        self._behind.add(session_key)
+        self._behind[session_key] = self._behind.get(session_key, 0) + len(owed)
         for one, reply_id in zip(owed, ids, strict=True):
             if not one.under_way:
                 continue
@@ -148,11 +154,13 @@ class Delivery:
                 due_at=now,
             )
             self._begin(reply)
-        self._alarm.ring()
+        if not all(one.under_way for one in owed):
+            self._alarm.ring()
 
     async def run(self) -> None:
         """Send whatever is owed, until cancelled."""
-        self._behind |= await self._until_read(partial(outbox.lanes_owed, *self._account))
+        for session_key in await self._until_read(partial(outbox.lanes_owed, *self._account)):
+            self._behind[session_key] = UNKNOWN
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
@@ -170,13 +178,23 @@ class Delivery:
                 if await self._taken_up(reply, now):
                     self._begin(reply)
         at = await self._truth.read(partial(outbox.next_due, *self._account, now))
-        return None if at is None else at - now
+        overdue = [one for one, _ in self._overdue_at.values()]
+        return min((one - now for one in (at, *overdue) if one is not None), default=None)
+
+    def _stop_overdue(self) -> None:
+        """Give up the sends that have taken too long: nobody knows whether they happened."""
+        now = self._clock.now()
+        for overdue_at, scope in self._overdue_at.values():
+            if overdue_at <= now:
+                scope.cancel()
 
     async def _look_after(self) -> None:
         while True:
             self._alarm.reset()
             try:
+                self._stop_overdue()
                 pause = await self.sweep()
+                self._looks_at = None if pause is None else self._clock.now() + pause
             except StoreStoppedError:
                 return
             except StorageError:
@@ -215,7 +233,8 @@ class Delivery:
             logger.exception("the fate of a reply could not be noted", extra={"action": "delivery_failed"})
         finally:
             self._in_flight.discard(reply.reply_id)
-            self._alarm.ring()
+            if reply.session_key in self._behind:
+                self._alarm.ring()
             self.on_idle()
 
     async def _send(self, reply: OwedReply) -> tuple[str | None, BaseException | None]:
@@ -223,27 +242,23 @@ class Delivery:
         message = reply.message
         if reply.maybe_duplicate and not self.adapter.capabilities.idempotent_send:
             message = marked(message)
-        sent: list[str | None] = []
-        problem: list[BaseException] = []
-        async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            self._until(reply.reply_id, scope)
+            try:
+                return await self._hand_over(reply, message), None
+            except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
+                return None, error
+            finally:
+                del self._overdue_at[reply.reply_id]
+        return None, TimeoutError(f"took longer than {self._patience.timeout}")
 
-            async def hand_over() -> None:
-                try:
-                    sent.append(await self._hand_over(reply, message))
-                except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
-                    problem.append(error)
-                tasks.cancel_scope.cancel()
-
-            async def give_up() -> None:
-                await self._clock.sleep(self._patience.timeout.total_seconds())
-                problem.append(TimeoutError(f"took longer than {self._patience.timeout}"))
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(hand_over)
-            tasks.start_soon(give_up)
-        if sent:
-            return sent[0], None
-        return None, problem[0] if problem else RuntimeError("the adapter cancelled itself")
+    def _until(self, reply_id: int, scope: anyio.CancelScope) -> None:
+        """Let a send be stopped when it has taken too long."""
+        overdue_at = self._clock.now() + self._patience.timeout
+        self._overdue_at[reply_id] = (overdue_at, scope)
+        if self._looks_at is None or overdue_at < self._looks_at:
+            self._looks_at = overdue_at
+            self._alarm.ring()
 
     async def _hand_over(self, reply: OwedReply, message: OutboundMessage) -> str | None:
         if message.replaces is not None:
@@ -288,9 +303,14 @@ class Delivery:
         """Find out whether the lane is owed more; only then new replies have to wait behind those."""
         if not told:
             self._tell(reply, "sent")
-        owed = await self._truth.read(partial(outbox.lane_is_owed, reply.session_key))
-        if not owed and not self._expected[reply.session_key]:
-            self._behind.discard(reply.session_key)
+        key = reply.session_key
+        left = self._behind.get(key, 1) - 1
+        if left >= UNKNOWN // 2 and not await self._truth.read(partial(outbox.lane_is_owed, key)):
+            left = 0
+        if left > 0:
+            self._behind[key] = left
+        else:
+            self._behind.pop(key, None)
 
     async def _until_read(self, verb: Callable[[], Verb[T]]) -> T:
         while True:

@@ -27,6 +27,7 @@ from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind, Events
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
+from gateway_sessions.runtime.overseer import Overseer
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.turn import Turn
@@ -140,6 +141,7 @@ class Gateway(Resource):
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
         self._notices = Notices(tasks, self._clock, self._adapters)
+        overseer = Overseer(tasks, self._clock, config.gateway.inactivity_timeout)
         parts = TurnParts(
             store=self.store,
             clock=self._clock,
@@ -150,7 +152,7 @@ class Gateway(Resource):
             gate=_open_gate,
             settings=self._settings,
             timeout=config.agent.gateway_timeout,
-            inactivity=config.gateway.inactivity_timeout,
+            overseer=overseer,
         )
         self._changes = Changes(self.store, self.running_turn, self.agents.evict)
         self._runner = TurnRunner(parts, self._lanes, self.events)
@@ -161,7 +163,7 @@ class Gateway(Resource):
             tasks.start_soon(delivery.run)
         for adapter in self._adapters.values():
             await tasks.start(connections.keep, adapter, self.submit)
-        for duty in (self._lanes.run, self.agents.run):
+        for duty in (self._lanes.run, self.agents.run, overseer.run):
             tasks.start_soon(duty)
 
     async def _finish(self) -> None:

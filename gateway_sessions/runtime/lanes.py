@@ -81,7 +81,8 @@ class Lanes:
         self._owners[running.owner] -= 1
         if not self._owners[running.owner]:
             del self._owners[running.owner]
-        self.wake()
+        if self._ledger.lanes_waiting:
+            self.wake()
         self.wake_watchers()
 
     def wake_watchers(self) -> None:

@@ -35,6 +35,11 @@ def _not_noted(usage: Usage) -> None:
     """What becomes of usage that nobody adds up."""
 
 
+def _no_prompt() -> str:
+    """What is told of a place of which nothing is known."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPorts:
     """Where the wishes of an agent go."""
@@ -64,8 +69,7 @@ class TurnContext:
     """Rises with each try of any turn of the lane."""
     clock: Clock = field(repr=False)
     ports: TurnPorts
-    prompt: str = ""
-    """Where the conversation takes place, as a part of the system prompt."""
+    make_prompt: Callable[[], str] = field(default=_no_prompt, repr=False)
     attempt: int = 1
     recovered: str | None = None
     """What the agent should know if an earlier try was cut off."""
@@ -90,6 +94,11 @@ class TurnContext:
 
     def __repr__(self) -> str:
         return f"<turn {self.seq} of {self.session_key}, session {self.session_id}, attempt {self.attempt}>"
+
+    @property
+    def prompt(self) -> str:
+        """Where the conversation takes place, as a part of the system prompt."""
+        return self.make_prompt()
 
     @property
     def session_key(self) -> str:

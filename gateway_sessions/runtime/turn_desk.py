@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-import anyio
-
 from gateway_sessions.core.agent_config import AgentValidity, agent_config_hash
 from gateway_sessions.core.gateway_notices import (
     FAILED,
@@ -32,7 +30,8 @@ from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.agents import Agent, AgentSource, run_turn
-from gateway_sessions.runtime.delivery import Delivery, hint
+from gateway_sessions.runtime.delivery import Delivery
+from gateway_sessions.runtime.overseer import Overseer
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.streaming import Streaming
@@ -42,8 +41,6 @@ from gateway_sessions.storage.verbs.outbox import Owed
 
 logger = logging.getLogger(__name__)
 
-TYPING: Final = timedelta(seconds=4)
-"""How often people are shown that an answer is being made."""
 FIRST_PAUSE: Final = timedelta(seconds=0.5)
 LONGEST_PAUSE: Final = timedelta(seconds=30)
 """Between two tries to commit what an agent has done."""
@@ -76,7 +73,7 @@ class TurnParts:
     gate: Gate
     settings: AgentSettings | None = None
     timeout: timedelta | None = None
-    inactivity: timedelta | None = None
+    overseer: Overseer
 
 
 @dataclass(slots=True)
@@ -164,15 +161,14 @@ class TurnDesk:
         context = self._context(history)
         self._running.context, self._running.agent = context, agent
         failpoint("turn_working")
+        adapter = self._delivery.adapter if self._delivery is not None else None
+        self._parts.overseer.watch(self._running, context, adapter, self._target)
         with self._running.scope:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._watch, context)
-                tasks.start_soon(self._show_typing)
-                try:
-                    work.reply = await run_turn(agent, context)
-                except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
-                    work.error = error
-                tasks.cancel_scope.cancel()
+            try:
+                work.reply = await run_turn(agent, context)
+            except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
+                work.error = error
+        self._parts.overseer.leave(self._running)
         context.end()
         failpoint("turn_answered")
 
@@ -191,33 +187,11 @@ class TurnDesk:
                 show=self._streaming.show,
                 usage=self._usages.append,
             ),
-            prompt=self._parts.store.session_prompt(turn.messages[0].source, turn.entry),
+            make_prompt=lambda: self._parts.store.session_prompt(turn.messages[0].source, turn.entry),
             attempt=turn.attempt,
             recovered=recovery_note(turn.attempt, turn.admitted_at, now),
             deadline=None if timeout is None else now + timeout,
         )
-
-    async def _watch(self, context: TurnContext) -> None:
-        """Stop a turn that takes too long, or shows no sign of life."""
-        clock, quiet_for = self._parts.clock, self._parts.inactivity
-        while context.deadline is not None or quiet_for is not None:
-            ends = [context.deadline, context.last_progress_at + quiet_for if quiet_for is not None else None]
-            soonest = min(one for one in ends if one is not None)
-            seen = context.progress_count
-            await clock.sleep(max((soonest - clock.now()).total_seconds(), 0))
-            now = clock.now()
-            if context.deadline is not None and now >= context.deadline:
-                self._running.stop(StopReason.DEADLINE)
-                return
-            if quiet_for is not None and context.progress_count == seen and now >= soonest:
-                self._running.stop(StopReason.INACTIVE)
-                return
-
-    async def _show_typing(self) -> None:
-        adapter = self._delivery.adapter if self._delivery is not None else None
-        while adapter is not None and adapter.capabilities.typing:
-            await hint(adapter, self._parts.clock, lambda: adapter.typing(self._target))
-            await self._parts.clock.sleep(TYPING.total_seconds())
 
     async def _say(self, reply: Reply) -> None:
         message = reply.message
