@@ -13,6 +13,7 @@ from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.inbound import InboundMessage, MessageKind, stored_form
 from gateway_sessions.core.queue import DeadLetter, ItemKind, QueuedMessage
 from gateway_sessions.core.receipts import Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import SentBeforeErasureError, StorageError, UnidentifiedSourceError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Verb
@@ -20,7 +21,7 @@ from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.routing import MAX_TRIES, Routing
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.storage.verbs import ledger, queue, turns
-from gateway_sessions.storage.verbs.access import AliasesFirst, IdTaken, Request
+from gateway_sessions.storage.verbs.access import AliasesFirst, IdTaken, Request, lane_of
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
 from gateway_sessions.storage.verbs.ledger import (
     NO_TURN,
@@ -128,13 +129,30 @@ class Ledger:
         self._note_lane(admitted.lane)
         return admitted.receipt, None
 
-    async def note(self, message: InboundMessage, kind: ItemKind) -> Noted | Duplicate:
-        """Write down what is carried out at once, so that it is known when it is delivered again."""
+    async def note(self, message: InboundMessage, kind: ItemKind) -> Noted | Duplicate | Rejected:
+        """Write down what is carried out at once, so that it is known when it is delivered again.
+
+        It is not refused because too much waits: it may be what ends that.
+        """
+        payload = stored_form(message)
+        if (refused := self._unfit(message, payload)) is not None:
+            return refused
         routed = await self._routing.message_for(message.source, touched=False)
         note: Callable[[Request, Change], Verb[Noted | Duplicate | AliasesFirst]]
-        note = partial(ledger.note, message, stored_form(message), kind)
-        noted: Noted | Duplicate = await self._routing.ask(routed, note)
+        note = partial(ledger.note, message, payload, kind)
+        try:
+            noted: Noted | Duplicate = await self._routing.ask(routed, note)
+        except SentBeforeErasureError:
+            return _rejected(RejectReason.ERASED, None, routed.key)
         return noted
+
+    async def lane_of(self, source: SessionSource) -> str:
+        """The lane that a message of that origin belongs to, by whichever of their names people write."""
+        routed = await self._routing.message_for(source, touched=False)
+        find: Callable[[Request, Change], Verb[str | AliasesFirst]]
+        find = _lane_of
+        found: str = await self._routing.ask(routed, find)
+        return found
 
     # Going out
 
@@ -297,7 +315,7 @@ class Ledger:
             flags=self._routing.isolation,
         )
 
-    def _too_much(self, message: InboundMessage, payload: str) -> Rejected | None:
+    def _unfit(self, message: InboundMessage, payload: str) -> Rejected | None:
         source, limits = message.source, self._limits
         if not source.has_identifier and not limits.allow_unidentified:
             raise UnidentifiedSourceError(source.platform)
@@ -305,7 +323,12 @@ class Ledger:
             return _rejected(RejectReason.EMPTY, None, None)
         if len(payload) > limits.max_message_bytes:
             return _rejected(RejectReason.TOO_LARGE, None, None)
-        if self.total_waiting >= limits.max_waiting:
+        return None
+
+    def _too_much(self, message: InboundMessage, payload: str) -> Rejected | None:
+        if (unfit := self._unfit(message, payload)) is not None:
+            return unfit
+        if self.total_waiting >= self._limits.max_waiting:
             return _rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
         return None
 
@@ -333,6 +356,10 @@ def _nothing(_: Change) -> Verb[None]:
 
 def _nobody(*_: object) -> None:
     """Nobody wants to know."""
+
+
+def _lane_of(request: Request, _: Change) -> Verb[str | AliasesFirst]:
+    return lane_of(request)
 
 
 def _ending(settlement: Settlement, starter: Starter | None, change: Change) -> Verb[Settled | IdTaken]:

@@ -161,6 +161,7 @@ class Noted:
     item_id: int
     seq: int
     session_key: str
+    owner: str
 
 
 def note(
@@ -172,6 +173,8 @@ def note(
     found = yield from lane_of(request)
     if isinstance(found, AliasesFirst):
         return found
+    if message.sent_at is not None:
+        yield from tombstones.refuse_earlier(found, request.owner, to_micros(message.sent_at))
     lane = yield from load_lane(found)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     item_id = next(change.ids)
@@ -179,7 +182,7 @@ def note(
     what = (item_id, found, seq, seq, message.idempotency_key, request.owner, message.sender, str(kind), 1, 0)
     yield Statement("add_item", (*what, None, 1, 0, now, now, now, None, payload, None, None, None))
     yield from put_lane(lane)
-    return Noted(item_id=item_id, seq=seq, session_key=found)
+    return Noted(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
 
 
 def carried_out(
