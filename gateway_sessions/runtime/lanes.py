@@ -127,7 +127,8 @@ class Lanes:
 
     async def _begin(self, session_key: str, owner: str | None) -> bool:
         with self.place(owner or "") as free:
-            if not free or session_key in self.running:
+            running = self.running.get(session_key)
+            if not free or (running is not None and running.stop_reason is not StopReason.OVERTAKEN):
                 return False
             turn = await self._ledger.claim(session_key)
             if turn is None:

@@ -103,6 +103,8 @@ class Overseer:
         return min((one for one in ends if one is not None), default=None)
 
     def _show_typing(self, watched: _Watched, now: datetime) -> None:
+        if watched.context.is_over:
+            watched.typing_at = None
         if watched.typing is None or watched.typing_at is None or now < watched.typing_at:
             return
         adapter, target = watched.typing

@@ -58,9 +58,11 @@ class RunningTurn:
         )
 
     def stop(self, reason: StopReason) -> None:
-        """Let the agent come to its end."""
+        """Let the agent come to its end. One that has lost its lane is heard no more, even if it goes on."""
         if self.stop_reason is None or reason is StopReason.OVERTAKEN:
             self.stop_reason = reason
+        if reason is StopReason.OVERTAKEN and self.context is not None:
+            self.context.end()
         self.scope.cancel()
 
     async def steer(self, message: InboundMessage) -> bool:
