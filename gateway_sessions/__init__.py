@@ -57,6 +57,7 @@ from gateway_sessions.core.policies import (
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recall import Passage
 from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.retention import PruneReport
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.search_results import (
@@ -76,6 +77,7 @@ from gateway_sessions.errors import (
     AdapterError,
     AdapterUnavailableError,
     AmbiguousSessionError,
+    CancelledItselfError,
     ConfigError,
     ConfigProblem,
     ControlError,
@@ -91,6 +93,7 @@ from gateway_sessions.errors import (
     InvalidTitleError,
     InvalidTransitionError,
     NothingToUndoError,
+    NoTurnError,
     RateLimitedError,
     SchemaTooNewError,
     SentBeforeErasureError,
@@ -111,6 +114,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.ports import AliasResolver, Clock
+from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, SessionEnding, current_turn
 from gateway_sessions.runtime.aliases import CachedAliases, WhatsAppAliasFiles
 from gateway_sessions.runtime.control import Control, OwnerStatus
 from gateway_sessions.runtime.explain import Explanation
@@ -122,6 +126,7 @@ from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.session_search import SessionSearch, Summariser
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
+from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
 from gateway_sessions.storage.index import IndexReport, IndexState
@@ -132,6 +137,9 @@ __all__ = [
     "Activity",
     "AdapterError",
     "AdapterUnavailableError",
+    "Agent",
+    "AgentFactory",
+    "AgentFunction",
     "AliasResolver",
     "Allowed",
     "AmbiguousSessionError",
@@ -143,6 +151,7 @@ __all__ = [
     "BudgetUse",
     "Budgets",
     "CachedAliases",
+    "CancelledItselfError",
     "CheckReport",
     "Clock",
     "Config",
@@ -185,6 +194,7 @@ __all__ = [
     "MessageVersion",
     "MessageWindow",
     "ModelUsage",
+    "NoTurnError",
     "NothingToUndoError",
     "OwnerStatus",
     "Passage",
@@ -194,6 +204,7 @@ __all__ = [
     "RateLimitedError",
     "Relation",
     "RepairReport",
+    "Reply",
     "Require",
     "ResetMode",
     "ResumeReason",
@@ -210,6 +221,7 @@ __all__ = [
     "SessionContext",
     "SessionDB",
     "SessionEndedError",
+    "SessionEnding",
     "SessionEntry",
     "SessionFinalized",
     "SessionMatch",
@@ -242,6 +254,8 @@ __all__ = [
     "TopSession",
     "TopSessions",
     "TransferProgress",
+    "TurnContext",
+    "TurnStream",
     "UnidentifiedSourceError",
     "UnknownPrices",
     "UnsupportedStorageError",
@@ -255,6 +269,7 @@ __all__ = [
     "build_session_key",
     "check_store",
     "connect",
+    "current_turn",
     "is_shared_multi_user_session",
     "load_config",
     "next_reset",

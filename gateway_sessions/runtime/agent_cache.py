@@ -126,8 +126,8 @@ class AgentCache:
             self._let_go(former)
         owned.place, owned.validity = _Place.IDLE, validity
         self._idle[owned.key] = owned
-        while (limit := self._weight_limit) is not None and self._weight() > limit.most:
-            with suppress(KeyError):  # the last ones have been idle for too long since
+        with suppress(KeyError):  # the last ones have been idle for too long since
+            while self._weight_limit is not None and self._weight() > self._weight_limit.most:
                 self._idle.popitem()
 
     def discard(self, agent: Agent) -> None:
