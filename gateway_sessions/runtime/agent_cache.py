@@ -203,7 +203,8 @@ class AgentCache:
             owned.weight = max(limit.weigh(owned.agent), 0)
         except Exception as error:  # noqa: BLE001 -- foreign code: its failure costs a warm agent at most
             problem = f"{type(error).__name__}: {error}"[:MAX_PROBLEM]
-            _report("an agent could not be weighed", owned, "agent_weight_unknown", problem)
+            facts = {"action": "agent_weight_unknown", "session_key": owned.key, "problem": problem}
+            logger.warning("an agent could not be weighed", extra=facts)
             return False
         return owned.weight <= limit.most
 
@@ -220,7 +221,8 @@ class AgentCache:
             with anyio.CancelScope(shield=True):
                 problem = await problem_within(self._close_timeout, self._clock, agent.aclose)
                 if problem is not None:
-                    _report("an agent could not be closed", owned, "agent_close_failed", problem)
+                    facts = {"action": "agent_close_failed", "session_key": owned.key, "problem": problem}
+                    logger.warning("an agent could not be closed", extra=facts)
         finally:
             del self._owned[id(agent)]
             self._closed_one.set()
@@ -256,7 +258,3 @@ def _never_back(clock: Clock) -> Callable[[], float]:
         return latest[0]
 
     return tick
-
-
-def _report(what: str, owned: _Owned, action: str, problem: str) -> None:
-    logger.warning(what, extra={"action": action, "session_key": owned.key, "problem": problem})

@@ -45,6 +45,18 @@ class TestWhatItSees:
     def test_without_a_choice_the_model_is_the_agent_s_own(self, turn):
         assert (turn.model, turn.model_override) == (None, None)
 
+    def test_the_prompt_is_made_for_those_who_ask_for_it(self):
+        made: list[str] = []
+
+        def make() -> str:
+            made.append("## Where you are")
+            return made[0]
+
+        turn = turn_of(make_prompt=make)
+        assert made == []
+        assert turn.prompt == "## Where you are"
+        assert turn_of().prompt == ""
+
     def test_each_try_of_each_turn_has_a_key_of_its_own(self):
         keys = {turn_of(seq=seq, token=token).idempotency_key for seq in (1, 2) for token in (1, 2)}
         assert "s1:1:2" in keys
