@@ -37,9 +37,8 @@ async def in_fresh_context(
         task = tasks.create_task(outcome.of(work), context=Context())
         try:
             await asyncio.wait({task})
-        except asyncio.CancelledError:
+        finally:
             await _stopped(task, clock, grace)
-            raise
     return outcome.result(what)
 
 
@@ -54,14 +53,10 @@ async def problem_within(
         timer = tasks.create_task(clock.sleep(seconds))
         try:
             await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
-            if in_time := task.done():
-                timer.cancel()
-            else:
-                await _stopped(task, clock, grace)
-        except asyncio.CancelledError:
+            in_time = task.done()
+        finally:
             timer.cancel()
             await _stopped(task, clock, grace)
-            raise
     return outcome.problem if in_time else f"took longer than {seconds:g} s"
 
 
@@ -101,7 +96,9 @@ class _Outcome(Generic[T]):
 
 
 async def _stopped(task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
-    """Stop a task, first kindly, and wait for its end."""
+    """Stop a task that has not ended, first kindly, and wait for its end."""
+    if task.done():
+        return
 
     async def insist() -> None:
         await clock.sleep(grace.total_seconds())
