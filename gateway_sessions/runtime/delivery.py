@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE: Final = 32
+AT_ONCE: Final = 64
 """Replies sent at the same time on one account, each for another lane."""
 RETRY: Final = timedelta(seconds=1)
 """After the database failed."""
@@ -96,6 +96,8 @@ class Delivery:
         """Sends under way, and when each has taken too long."""
         self._expected: Counter[str] = Counter()
         self._in_flight: set[int] = set()
+        self._crowded = False
+        """Whether more is due than could be begun."""
         self._tasks: TaskGroup | None = None
         self._looks_at: datetime | None = None
         """When it looks by itself."""
@@ -172,9 +174,12 @@ class Delivery:
         """Begin to send all whose time has come; how long until more is due, None if nothing is owed."""
         now = self._clock.now()
         room = AT_ONCE - len(self._in_flight)
+        self._crowded = room <= 0
         if room > 0:
-            due = await self._truth.read(partial(outbox.due, *self._account, now, AT_ONCE + room))
-            for reply in [one for one in due if one.reply_id not in self._in_flight][:room]:
+            due = await self._truth.read(partial(outbox.due, *self._account, now, 2 * AT_ONCE))
+            waiting = [one for one in due if one.reply_id not in self._in_flight]
+            self._crowded = len(waiting) > room
+            for reply in waiting[:room]:
                 if await self._taken_up(reply, now):
                     self._begin(reply)
         at = await self._truth.read(partial(outbox.next_due, *self._account, now))
@@ -233,7 +238,7 @@ class Delivery:
             logger.exception("the fate of a reply could not be noted", extra={"action": "delivery_failed"})
         finally:
             self._in_flight.discard(reply.reply_id)
-            if reply.session_key in self._behind:
+            if self._crowded or reply.session_key in self._behind:
                 self._alarm.ring()
             self.on_idle()
 

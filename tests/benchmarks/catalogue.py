@@ -13,7 +13,9 @@ from tests.benchmarks.peers.environment import hermes_python
 LANES: Final = (100, 1_000, 10_000, 100_000)
 OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
 BARE_PROGRAM, OUR_PROGRAM, HERMES_PROGRAM = "contenders.bare", "contenders.ours", "peers.hermes_touch"
+BARE_TURNS, OUR_TURNS = "contenders.bare_turns", "contenders.our_turns"
 TOGETHER: Final = 64
+SESSIONS: Final = 1_000
 TRANSCRIPTS: Final = {
     BARE: Contender(name=BARE, program="contenders.bare_transcripts", task={}),
     OURS: Contender(name=OURS, program="contenders.our_transcripts", task={}, against=BARE),
@@ -28,7 +30,8 @@ def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     scale = 0.2 if quick else 1.0
     every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports())
     corpora = (2_000, 10_000) if quick else (100_000, 500_000)
-    return {one.name: one for one in (*every, append(scale), load(scale), search(*corpora))}
+    remembered = (append(scale), load(scale), search(*corpora))
+    return {one.name: one for one in (*every, *remembered, turns(scale), crowd(scale))}
 
 
 def of(name: str, lanes: int) -> str:
@@ -313,6 +316,89 @@ def load(scale: float) -> Benchmark:
         contenders=contenders,
         budgets=budgets,
         compared="p50 ms",
+    )
+
+
+def turns(scale: float) -> Benchmark:
+    """A message is admitted, claimed, answered by an idle agent, committed and delivered."""
+    operations = int(1_000 * scale)
+    contenders = [
+        Contender(name=BARE, program=BARE_TURNS, task={"do": "one_lane", "operations": operations}),
+        Contender(
+            name=OURS, program=OUR_TURNS, against=BARE, task={"do": "one_lane", "operations": operations}
+        ),
+        hermes_turns(BARE, together=1, operations=max(10, int(100 * scale))),
+    ]
+    budget = Budget(
+        text="p50 of a whole turn, against the same rows in two bare commits",
+        unit="x",
+        limit=2.5,
+        aim=1.5,
+        floor=0.6,
+        measure=ratio(OURS, BARE, "p50 ms"),
+    )
+    return Benchmark(
+        name="turns",
+        title="whole turns on one lane, one after another; the others queue nothing and send nothing",
+        contenders=contenders,
+        budgets=[budget],
+        compared="p50 ms",
+    )
+
+
+def crowd(scale: float) -> Benchmark:
+    """Many people talk to their agents at the same time."""
+    task: dict[str, Any] = {
+        "do": "at_once",
+        "together": TOGETHER,
+        "lanes": SESSIONS,
+        "seconds": 5.0 * scale,
+    }
+    contenders = [
+        Contender(name=BARE, program=BARE_TURNS, task=task),
+        Contender(name=OURS, program=OUR_TURNS, against=BARE, task=task),
+        hermes_turns(BARE, together=TOGETHER, operations=max(10, int(100 * scale))),
+    ]
+    budgets = [
+        Budget(
+            text=f"turns per second from {TOGETHER} lanes, against the bare loop",
+            unit="x",
+            limit=3.0,
+            aim=5.0,
+            more_is_better=True,
+            measure=ratio(OURS, BARE, "per second"),
+        ),
+        Budget(
+            text=f"the slowest hundredth of turns from {TOGETHER} lanes",
+            unit="ms",
+            limit=20.0,
+            measure=figure(OURS, "p99 ms"),
+        ),
+        Budget(
+            text="longest stall of all rounds",
+            unit="ms",
+            limit=20.0,
+            over_rounds=max,
+            measure=figure(OURS, "stall ms"),
+        ),
+    ]
+    return Benchmark(
+        name="crowd",
+        title=f"whole turns from {TOGETHER} lanes at once, in a store with {SESSIONS:,} sessions",
+        contenders=contenders,
+        budgets=budgets,
+        compared="per second",
+    )
+
+
+def hermes_turns(against: str, *, together: int, operations: int) -> Contender:
+    """The peer's equivalent of a turn, with as many sessions."""
+    return Contender(
+        name=HERMES,
+        program="peers.hermes_turns",
+        against=against,
+        task={"do": "turns", "together": together, "lanes": SESSIONS, "operations": operations},
+        python=hermes_python,
     )
 
 
