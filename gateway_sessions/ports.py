@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from gateway_sessions.core.news import News
+
 T = TypeVar("T")
 
 Row: TypeAlias = Sequence[Any]
@@ -24,6 +26,8 @@ class Statement(NamedTuple):
     many: Sequence[Sequence[Any]] | None = None
     alone: bool = False
     """The only writing statement of its verb, so that nothing has to be undone if it fails."""
+    news: News | None = None
+    """What it means if it changes anything: passed on to whoever listens, once it is committed."""
 
 
 Verb: TypeAlias = Generator[Statement, Rows, T]

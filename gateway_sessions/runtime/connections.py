@@ -35,19 +35,20 @@ class Connections:
     ) -> None:
         """Stay connected until cancelled. Started once the first try is over, however it ended."""
         pause, waited_for = FIRST_PAUSE, True
-        facts = {"platform": adapter.platform, "account": adapter.name}
+        platform, account = adapter.platform, adapter.name
+        facts = {"platform": platform, "account": account}
         while True:
             try:
                 async with adapter.connect(submit):
                     pause = FIRST_PAUSE
-                    self._events.emit(EventKind.ADAPTER_CONNECTED, **facts)
+                    self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     if waited_for:
                         task_status.started()
                         waited_for = False
                     await anyio.sleep_forever()
             except Exception:  # foreign code: a platform that is down must not end the others
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
-                self._events.emit(EventKind.ADAPTER_LOST, **facts)
+                self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
             if waited_for:
                 task_status.started()
                 waited_for = False

@@ -1,9 +1,13 @@
-"""What happens in a gateway, for metrics and user interfaces: one stream that holds nobody up."""
+"""What happens in a store and its gateway, for metrics and user interfaces: one stream that holds nobody up.
+
+Listeners are told after the fact. Each has room for so many events; whoever is too slow misses the oldest
+ones, and hears how many at the place where they would have been.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +16,7 @@ from typing import Any, Final, Self
 
 import anyio
 
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 
 ROOM: Final = 1000
@@ -34,11 +39,17 @@ class EventKind(StrEnum):
     REPLY_SENT = "reply.sent"
     REPLY_GIVEN_UP = "reply.given_up"
     SESSION_STARTED = "session.started"
+    SESSION_RESUMED = "session.resumed"
+    SESSION_RESET = "session.reset"
+    SESSION_FINALISED = "session.finalised"
     SESSION_ENDED = "session.ended"
+    FAREWELL = "session.farewell"
+    TRANSITION = "transition"
     BUDGET_WARNING = "budget.warning"
     BUDGET_STOP = "budget.stop"
     ADAPTER_CONNECTED = "adapter.connected"
     ADAPTER_LOST = "adapter.lost"
+    MISSED = "events.missed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +69,23 @@ class Events:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._listeners: set[Listener] = set()
+        self._closed = False
 
     def emit(
-        self, kind: EventKind, session_key: str | None = None, session_id: str | None = None, **facts: object
+        self,
+        kind: EventKind,
+        session_key: str | None = None,
+        session_id: str | None = None,
+        *,
+        at: datetime | None = None,
+        **facts: object,
     ) -> None:
-        """Tell that something happened."""
+        """Tell that something happened, now or at that instant."""
         if not self._listeners:
             return
         event = GatewayEvent(
             kind=kind,
-            at=self._clock.now(),
+            at=at or self._clock.now(),
             session_key=session_key,
             session_id=session_id,
             facts=MappingProxyType(facts),
@@ -75,39 +93,85 @@ class Events:
         for listener in self._listeners:
             listener.hear(event)
 
-    def listen(self, *, room: int = ROOM) -> Listener:
-        """Listen within `async with`: `async for event in listener`. What there is no room for is counted."""
-        return Listener(self._listeners, room)
+    def listen(self, *, room: int = ROOM, kinds: Iterable[EventKind] | None = None) -> Listener:
+        """Listen within `async with`: `async for event in listener`, until the store is closed.
+
+        To all kinds, or to some. What there is no room for is missed, and counted.
+        """
+        return Listener(self, room, frozenset(EventKind if kinds is None else kinds))
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing will happen any more."""
+        return self._closed
+
+    def add(self, listener: Listener) -> None:
+        """Tell this one as well."""
+        self._listeners.add(listener)
+
+    def remove(self, listener: Listener) -> None:
+        """Tell this one nothing more."""
+        self._listeners.discard(listener)
+
+    def close(self) -> None:
+        """Nothing happens any more: whoever listens comes to the end."""
+        self._closed = True
+        for listener in self._listeners:
+            listener.wake()
 
 
 class Listener:
     """Somebody who listens; whoever is too slow misses the oldest events, and is told how many."""
 
-    def __init__(self, listeners: set[Listener], room: int) -> None:
-        self._listeners = listeners
+    def __init__(self, events: Events, room: int, kinds: frozenset[EventKind]) -> None:
+        if room < 1:
+            problem = f"room = {room} must be 1 or more"
+            raise InvalidInputError(problem)
+        self._events = events
+        self._kinds = kinds
         self._heard: deque[GatewayEvent] = deque(maxlen=room)
         self._news = anyio.Event()
+        self._untold = 0
         self.missed = 0
-        """How many events there was no room for."""
+        """How many events there was no room for, in all."""
 
     def hear(self, event: GatewayEvent) -> None:
         """Keep an event until it is asked for."""
-        self.missed += len(self._heard) == self._heard.maxlen
+        if event.kind not in self._kinds:
+            return
+        if len(self._heard) == self._heard.maxlen:
+            self.missed += 1
+            self._untold += 1
         self._heard.append(event)
+        self.wake()
+
+    def wake(self) -> None:
+        """There is something to look at."""
         self._news.set()
 
     async def __aenter__(self) -> Self:
-        self._listeners.add(self)
+        self._events.add(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._listeners.discard(self)
+        self._events.remove(self)
 
     def __aiter__(self) -> AsyncIterator[GatewayEvent]:
         return self
 
     async def __anext__(self) -> GatewayEvent:
         while not self._heard:
+            if self._events.closed:
+                raise StopAsyncIteration
             self._news = anyio.Event()
             await self._news.wait()
-        return self._heard.popleft()
+        if not self._untold:
+            return self._heard.popleft()
+        missed, self._untold = self._untold, 0
+        next_one = self._heard[0]
+        return GatewayEvent(kind=EventKind.MISSED, at=next_one.at, facts=MappingProxyType({"missed": missed}))

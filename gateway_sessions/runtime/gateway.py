@@ -24,7 +24,7 @@ from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, 
 from gateway_sessions.runtime.changes import Changes
 from gateway_sessions.runtime.connections import Connections
 from gateway_sessions.runtime.delivery import Delivery, Patience
-from gateway_sessions.runtime.events import EventKind, Events
+from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
 from gateway_sessions.runtime.overseer import Overseer
@@ -66,7 +66,7 @@ class Gateway(Resource):
         self._adapters = _by_account(adapters)
         self._busy = self.config.busy_book()
         self._draining = False
-        self.events = Events(self._clock)
+        self.events = store.events
         """What happens here, for whoever listens."""
 
     # What comes in

@@ -21,6 +21,7 @@ from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.backups import Backups
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.entry_cache import EntryCache
+from gateway_sessions.runtime.events import Events
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner
 from gateway_sessions.runtime.forgetting import Forgetting
 from gateway_sessions.runtime.hooks import Hook, Hooks
@@ -29,6 +30,7 @@ from gateway_sessions.runtime.index_recovery import IndexRecovery
 from gateway_sessions.runtime.ledger import Ledger, Limits
 from gateway_sessions.runtime.restart import RestartRecords, StartReport
 from gateway_sessions.runtime.routing import Routing
+from gateway_sessions.runtime.session_events import SessionEvents
 from gateway_sessions.runtime.titling import Titler, Titling, plain_titler
 from gateway_sessions.storage.database import SessionDB, database_path
 from gateway_sessions.storage.home import owned, prepare_home
@@ -77,10 +79,13 @@ class Assembly:
     options: StoreOptions
     isolation: Isolation
     cache: EntryCache
+    events: Events
 
     async def run(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> Parts:
         """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""
+        cleanup.callback(self.events.close)
         db = await self._open_database(cleanup)
+        db.on_news = SessionEvents(self.events).tell
         hooks = Hooks(db, self.clock, self.config.hooks)
         for name, hook in self.options.hooks:
             hooks.register(hook, name=name)

@@ -36,6 +36,7 @@ from gateway_sessions.runtime.control import Control
 from gateway_sessions.runtime.conversations import ConversationMethods
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.erasures import Erasures
+from gateway_sessions.runtime.events import Events
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.explain import Explanation, explain
 from gateway_sessions.runtime.hermes_import import HermesMethods
@@ -71,6 +72,8 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self._opened: Parts | None = None
         self._control: Control | None = None
         self._cache = EntryCache(config.cache.entries)
+        self.events = Events(clock)
+        """What happens here, and in a gateway on it, for whoever listens."""
         self._isolation = Isolation(
             group_sessions_per_user=config.group_sessions_per_user,
             thread_sessions_per_user=config.thread_sessions_per_user,
@@ -333,6 +336,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
             options=self._options,
             isolation=self._isolation,
             cache=self._cache,
+            events=self.events,
         )
         self._opened = await assembly.run(tasks, cleanup)
         self.db.rewrite_beside = self._rewrite_beside

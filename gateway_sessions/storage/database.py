@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncGenerator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.instants import first_change_id
+from gateway_sessions.core.news import News
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
 from gateway_sessions.resource import Resource
@@ -83,6 +84,9 @@ class SessionDB(
         self.changed = asyncio.Event()
         """Set whenever a commit has changed what sessions.json shows."""
         self._driver.on_change = self.changed.set
+        self.on_news: Callable[[Sequence[News]], object] = _nobody
+        """Called after each commit with what it has brought about."""
+        self._driver.on_news = self._pass_on
         self.opening = meta.Opening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
@@ -181,6 +185,9 @@ class SessionDB(
         """Count on above the generation of a file that was found."""
         self._counted_from = max(self._counted_from, min(generation, LARGEST_GENERATION) + 1)
 
+    def _pass_on(self, news: Sequence[News]) -> None:
+        self.on_news(news)
+
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         home = self.path.parent
         await in_thread(partial(prepare_home, home, allow_network=self._allow_network))
@@ -206,6 +213,10 @@ class _ReadingDB(SessionDB):
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         await self._driver.start(tasks, cleanup)
+
+
+def _nobody(_: Sequence[News]) -> None:
+    """Nobody listens."""
 
 
 def database_path(url_or_path: str | Path) -> Path:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from anyio.abc import TaskGroup
 
+from gateway_sessions.core.news import News
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Reader, Statement, VerbFactory
 from gateway_sessions.storage.drivers.sqlite_errors import translate
@@ -69,6 +70,8 @@ class SqliteDriver:
         self._serving = False
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit that has changed what sessions.json shows."""
+        self.on_news: Callable[[Sequence[News]], None] = lambda _: None
+        """Called with what commits have brought about, in their order; nobody is answered before."""
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file, bring it up to date and begin to serve; *cleanup* closes everything again."""
@@ -79,7 +82,7 @@ class SqliteDriver:
             partial(load_migrations, ENGINE)
         )
         self._writer = await self._open(self._writes, cleanup, read_only=False)
-        self._writer.on_change = self.on_change
+        self._writer.on_change, self._writer.on_news = self.on_change, self.on_news
         try:
             await self._writer.call(
                 lambda raw: prepare(raw, self._path, migrations, synchronous=self._synchronous)

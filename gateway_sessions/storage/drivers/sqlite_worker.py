@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import aiosqlite
 
+from gateway_sessions.core.news import News
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Row, Statement, Verb, VerbFactory
@@ -36,13 +37,15 @@ T = TypeVar("T")
 class Request(Generic[T]):
     """A verb that somebody waits for, or a single changing statement, which is one in all but form."""
 
-    __slots__ = ("error", "future", "result", "work")
+    __slots__ = ("error", "future", "news", "result", "work")
 
     def __init__(self, work: VerbFactory[T] | Statement, future: asyncio.Future[T]) -> None:
         self.work = work
         self.future = future
         self.result: T | None = None
         self.error: Exception | None = None
+        self.news: Sequence[News] = ()
+        """What it leaves behind for those who listen, if it is committed."""
 
     def answer(self) -> None:
         """Wake the one who waits, who may have gone away meanwhile."""
@@ -86,7 +89,7 @@ class Stop(Enum):
 Queue: TypeAlias = "SimpleQueue[Request[Any] | Stop]"
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     """Nobody wants to know."""
 
 
@@ -109,6 +112,8 @@ class Worker:
         """How many batches have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = _nothing
         """Called on the loop after a batch that has changed it."""
+        self.on_news: Callable[[Sequence[News]], None] = _nothing
+        """Called on the loop with what was committed, in the order of the commits."""
         self.last: Request[Any] | None = None
         """What to run once it is certain that nothing will follow."""
 
@@ -160,6 +165,8 @@ class Worker:
         if changed:
             self.on_change()
         for request in batch:
+            if request.news and request.error is None:
+                self.on_news(request.news)
             request.answer()
 
     def _wait(self) -> bool:
@@ -256,7 +263,9 @@ class Worker:
                 query = self._queries[work.name]
                 request.result = rows = connection.execute(query.sql, work.params).rowcount
                 return query.changes_index and rows > 0
-            request.result, changed = _Run(connection, self._queries).drive_or_undo(work())
+            run = _Run(connection, self._queries)
+            request.result, changed = run.drive_or_undo(work())
+            request.news = run.news
         except Exception as error:  # handed on to the one who waits
             request.error = translate(error, self._path)
             if not connection.in_transaction:
@@ -268,13 +277,14 @@ class Worker:
 class _Run:
     """One verb inside a transaction, in a savepoint of its own if it may have to be undone."""
 
-    __slots__ = ("_changed_index", "_connection", "_queries", "_saved")
+    __slots__ = ("_changed_index", "_connection", "_queries", "_saved", "news")
 
     def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, Query]) -> None:
         self._connection = connection
         self._queries = queries
         self._saved = False
         self._changed_index = False
+        self.news: Sequence[News] = ()
 
     def drive(self, verb: Verb[T]) -> T:
         """Run the verb to its end."""
@@ -313,6 +323,8 @@ class _Run:
         else:
             cursor = self._connection.executemany(query.sql, statement.many)
         self._changed_index |= query.changes_index and cursor.rowcount > 0
+        if statement.news is not None and cursor.rowcount > 0:
+            self.news = (*self.news, statement.news)
         return ((cursor.rowcount,),)
 
 

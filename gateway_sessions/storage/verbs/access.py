@@ -249,7 +249,8 @@ def _create(request: Request, change: Change, key: str) -> Verb[Granted | IdTake
         new = new.altered(opened_by=EndReason.MOVED, previous_session_id=moved)
         yield Statement("forget_moved", (key,))
     written = yield from begin(change, new, parent=moved)
-    yield transition(change, written, LaneEvent.CREATED, reason=moved and EndReason.MOVED)
+    why = EndReason.MOVED if moved else None
+    yield transition(change, written, LaneEvent.CREATED, reason=why, replaced=moved)
     return Granted(written)
 
 

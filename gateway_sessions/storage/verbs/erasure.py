@@ -21,9 +21,10 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import meta
-from gateway_sessions.storage.verbs.entries import archive, load, put, remove
+from gateway_sessions.storage.verbs.entries import load, put, remove
 from gateway_sessions.storage.verbs.retention import group_of
 from gateway_sessions.storage.verbs.retention import remove as remove_session
+from gateway_sessions.storage.verbs.succession import end_of
 from gateway_sessions.storage.verbs.tombstones import ERASING
 
 PAGE: Final = 5
@@ -74,8 +75,7 @@ def begin(subject: Subject, erased_at: datetime, *, keep_copies: bool) -> Verb[B
         entry = yield from load(session_key)
         if entry is not None:
             yield from remove(entry)
-            ended = (to_micros(erased_at), ERASED, archive(entry), entry.session_id)
-            yield Statement("end_session", ended)
+            yield end_of(entry, erased_at, ERASED)
     noted = yield from meta.get(f"{ERASING}{tombstone}")
     known = _read_plan(noted).lanes if noted is not None else ()
     plan = Plan(

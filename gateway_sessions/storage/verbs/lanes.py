@@ -216,5 +216,6 @@ def _reopen(
     yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))
     written = yield from put(change.scheduled(entry))
-    yield transition(change, written, event, came_from=old.state, reason=reason)
+    replaced = old.session_id
+    yield transition(change, written, event, came_from=old.state, reason=reason, replaced=replaced)
     return written

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.messages import Message
+from gateway_sessions.core.news import Transition
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, check_session_id
 from gateway_sessions.core.session_record import Relation
@@ -21,10 +22,10 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcript
 from gateway_sessions.storage.verbs import titles, tombstones
-from gateway_sessions.storage.verbs.entries import archive, load_by_session, put
+from gateway_sessions.storage.verbs.entries import load_by_session, put
 from gateway_sessions.storage.verbs.messages import Page
 from gateway_sessions.storage.verbs.retention import make_way
-from gateway_sessions.storage.verbs.succession import Actor, LaneEvent
+from gateway_sessions.storage.verbs.succession import Actor, LaneEvent, end_of, logged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +61,11 @@ def split(descent: Descent, messages: Sequence[Message]) -> Verb[str]:
         # A person went back to the original: what continued it is a conversation of its own by now.
         yield Statement("continuation_to_branch", (descent.session_id,))
     entry = yield from load_by_session(descent.session_id)
-    kept = archive(entry) if entry is not None else None
-    ended = (to_micros(descent.now), str(EndReason.COMPRESSION), kept, descent.session_id)
-    yield Statement("end_session", ended)
+    reason = str(EndReason.COMPRESSION)
+    if entry is not None:
+        yield end_of(entry, descent.now, reason)
+    else:
+        yield Statement("end_session", (to_micros(descent.now), reason, None, descent.session_id))
     yield from _descend(descent, Relation.CONTINUATION, parent)
     yield from transcript.append(descent.new_session_id, messages, descent.now, descent.ids)
     if entry is not None:
@@ -116,15 +119,15 @@ def _descend(descent: Descent, relation: Relation, parent: Row) -> Verb[None]:
 def _follow(descent: Descent, entry: SessionEntry) -> Verb[None]:
     """Let the lane go on with the new session. Nothing else about it changes, so nor does its due instant."""
     yield from put(entry.evolve(descent.now, session_id=descent.new_session_id))
-    what = (str(LaneEvent.COMPRESSED), str(entry.state), str(entry.state), str(EndReason.COMPRESSION))
-    yield Statement(
-        "add_transition",
-        (
-            next(descent.ids),
-            entry.session_key,
-            descent.new_session_id,
-            to_micros(descent.now),
-            *what,
-            str(Actor.AGENT),
-        ),
+    row = Transition(
+        at=descent.now,
+        session_key=entry.session_key,
+        session_id=descent.new_session_id,
+        event=str(LaneEvent.COMPRESSED),
+        from_state=str(entry.state),
+        to_state=str(entry.state),
+        reason=str(EndReason.COMPRESSION),
+        actor=str(Actor.AGENT),
+        previous_session_id=entry.session_id,
     )
+    yield logged(next(descent.ids), row)

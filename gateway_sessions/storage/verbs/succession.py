@@ -11,6 +11,7 @@ import msgspec
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Event, advance, due_instant, policy_for
+from gateway_sessions.core.news import SessionEnd, Transition
 from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
@@ -84,7 +85,7 @@ def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
     rows = yield Statement("get_session", (entry.session_id,))
     if not rows or rows[0][2] is not None:
         return False
-    yield Statement("end_session", (to_micros(change.now), str(reason), archive(entry), entry.session_id))
+    yield end_of(entry, change.now, str(reason))
     for hook in change.hooks:
         yield Statement("add_hook_call", _hook_call(change, entry, reason, hook, rows[0][4]))
     return True
@@ -95,7 +96,8 @@ def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndRea
     yield from end(change, old, reason)
     yield Statement("clear_attempts", (old.session_key,))
     written = yield from begin(change, new, parent=old.session_id)
-    yield transition(change, written, Event.RESET, came_from=old.state, reason=reason)
+    replaced = old.session_id
+    yield transition(change, written, Event.RESET, came_from=old.state, reason=reason, replaced=replaced)
     return written
 
 
@@ -127,11 +129,34 @@ def transition(
     *,
     came_from: SessionState | None = None,
     reason: str | None = None,
+    replaced: str | None = None,
 ) -> Statement:
-    """Log what led to the entry as it is now."""
-    where = (next(change.ids), entry.session_key, entry.session_id, to_micros(change.now))
-    what = (_text(event), _text(came_from), _text(entry.state), _text(reason), _text(change.actor))
-    return Statement("add_transition", (*where, *what))
+    """Log what led to the entry as it is now; *replaced* is the session before, for those who listen."""
+    row = Transition(
+        at=change.now,
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        event=str(event),
+        from_state=_text(came_from),
+        to_state=str(entry.state),
+        reason=_text(reason),
+        actor=str(change.actor),
+        previous_session_id=replaced,
+    )
+    return logged(next(change.ids), row)
+
+
+def logged(change_id: int, row: Transition) -> Statement:
+    """Write a row of the transition log. Nothing else does."""
+    where = (change_id, row.session_key, row.session_id, to_micros(row.at))
+    what = (row.event, row.from_state, row.to_state, row.reason, row.actor)
+    return Statement("add_transition", (*where, *what), news=row)
+
+
+def end_of(entry: SessionEntry, at: datetime, reason: str) -> Statement:
+    """End the entry's session, and keep its record so that it can come back."""
+    news = SessionEnd(at=at, session_key=entry.session_key, session_id=entry.session_id, reason=reason)
+    return Statement("end_session", (to_micros(at), reason, archive(entry), entry.session_id), news=news)
 
 
 def _text(word: str | None) -> str | None:
