@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeAlias
@@ -29,6 +29,7 @@ from gateway_sessions.errors import FencedError, StorageFullError, StorageUnavai
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agent_cache import AgentCache
+from gateway_sessions.runtime.agent_lending import Loan, lend
 from gateway_sessions.runtime.agents import Agent, AgentSource, run_turn
 from gateway_sessions.runtime.delivery import Delivery
 from gateway_sessions.runtime.overseer import Overseer
@@ -110,44 +111,31 @@ class TurnDesk:
         if not passage.allowed:
             return await self._refused()
         history = await self._turn.transcript()
-        work = _Work()
-        agent: Agent | None = None
-        try:
-            agent = await self._agent(history)
-        except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
-            work.error = error
-        else:
-            await self._let_work(agent, history, work)
-        ended: Ended | None = None
-        try:
-            ended = await self._end(work)
-        finally:
-            if agent is not None:
-                self._give_back(agent, ended)
-        return ended
+        return await self._work_on(history)
 
     # The agent
 
-    async def _agent(self, history: list[Chat]) -> Agent:
-        parts, entry = self._parts, self._turn.entry
-        if parts.source.shared is not None:
-            return parts.source.shared
+    async def _work_on(self, history: list[Chat]) -> Ended | None:
+        parts, entry, work = self._parts, self._turn.entry, _Work()
+        loan: Loan | None = None
         validity = self._validity(entry.session_id, self._turn.version)
-        agent = parts.cache.check_out(entry.session_key, validity)
-        if agent is None:
-            agent = await parts.source.build(entry, history)
-            parts.cache.adopt(entry.session_key, agent)
-        return agent
-
-    def _give_back(self, agent: Agent, ended: Ended | None) -> None:
-        """Keep the agent warm if it has seen all that the transcript says; else let go of it."""
-        cache = self._parts.cache
-        if self._parts.source.shared is not None:
-            return
-        if ended is None or ended.entry is None or self.outcome != "turned":
-            cache.discard(agent)
-        else:
-            cache.check_in(agent, self._validity(ended.entry.session_id, ended.version))
+        async with AsyncExitStack() as lent:
+            try:
+                lending = lend(parts.source, parts.cache, entry, history, validity)
+                loan = await lent.enter_async_context(lending)
+            except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
+                work.error = error
+            else:
+                await self._let_work(loan.agent, history, work)
+            ended = await self._end(work)
+            if (
+                loan is not None
+                and ended is not None
+                and ended.entry is not None
+                and self.outcome == "turned"
+            ):
+                loan.keep(self._validity(ended.entry.session_id, ended.version))
+            return ended
 
     def _validity(self, session_id: str, version: tuple[int, ...]) -> AgentValidity:
         entry, settings = self._turn.entry, self._parts.settings

@@ -28,6 +28,7 @@ from gateway_sessions.storage.verbs.inbox_rows import decode_message, is_ready, 
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import TurnEnd, settle
 from gateway_sessions.storage.verbs.outbox import Owed, owe
+from gateway_sessions.storage.verbs.rewinding import rewind_to
 from gateway_sessions.storage.verbs.succession import Change, move_to
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
@@ -205,10 +206,8 @@ def end_turn(
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
     ids: list[int] = []
     entry = yield from load(held.session_key)
-    if entry is not None and settlement.outcome is not Outcome.ROLLED_BACK:
-        rows = [*(yield from _unrecorded(held)), *settlement.messages]
-        appended = yield from transcripts.append(entry.session_id, rows, change.now, change.ids, copied=True)
-        ids = appended.message_ids[len(rows) - len(settlement.messages) :]
+    if entry is not None:
+        ids = yield from _settle_transcript(settlement, change, entry.session_id)
         for one in settlement.usages:
             yield from uses.record(entry.session_id, one, change.now)
         entry = yield from _settle_entry(settlement, change, entry.session_id)
@@ -299,6 +298,20 @@ def _unrecorded(held: Held, until: int | None = None) -> Verb[list[Message]]:
 def _note(held: Held, message_ids: list[int], recorded: int) -> Verb[None]:
     if recorded:
         yield Statement("note_row", (message_ids[0], held.session_key, held.token))
+
+
+def _settle_transcript(settlement: Settlement, change: Change, session_id: str) -> Verb[list[int]]:
+    """Add what the turn says at its end, or hide all it has said so far; the ids of what was added."""
+    held, said = settlement.held, settlement.messages
+    if settlement.outcome is Outcome.ROLLED_BACK:
+        rows = yield Statement("items_of_turn", (held.session_key, held.token))
+        recorded = [row[7] for row in rows if row[7] is not None]
+        if recorded:
+            yield from rewind_to(session_id, min(recorded), change.ids)
+        return []
+    rows = [*(yield from _unrecorded(held)), *said]
+    appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
+    return appended.message_ids[len(rows) - len(said) :]
 
 
 def _settle_items(settlement: Settlement, now: int) -> Verb[None]:
