@@ -208,12 +208,14 @@ class Delivery:
             await self._alarm.wait(pause)
 
     async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
-        """Note that a reply is about to be sent; one that nobody waits for any more is given up instead."""
+        """Note that a reply is about to be sent; one that nobody waits for any more is given up instead.
+
+        False also if it was sent after it had been looked for: then the answer to that came too late.
+        """
         if is_too_old(reply.created_at, now, self._patience.rules):
             await self._give_up(reply, "nobody waits for it any more", reply.unclear)
             return False
-        await self._truth.write(partial(outbox.mark_sending, reply.reply_id))
-        return True
+        return await self._truth.write(partial(outbox.mark_sending, reply))
 
     def _begin(self, reply: OwedReply) -> None:
         if self._tasks is not None and reply.reply_id not in self._in_flight:

@@ -126,9 +126,10 @@ def owing() -> Verb[dict[tuple[str, str], int]]:
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def mark_sending(reply_id: int) -> Verb[None]:
-    """It is about to be handed over: after a crash nobody knows whether it was."""
-    yield Statement("mark_sending", (reply_id,))
+def mark_sending(reply: OwedReply) -> Verb[bool]:
+    """It is about to be handed over: after a crash nobody knows whether it was. False: it was tried since."""
+    rows = yield Statement("mark_sending", (reply.reply_id, reply.attempts))
+    return bool(rows[0][0])
 
 
 def sent(reply: OwedReply, sent_message_id: str | None, now: datetime) -> Verb[None]:

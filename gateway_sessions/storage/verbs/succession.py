@@ -95,6 +95,9 @@ def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndRea
     """End the old session and begin the new one, which knows what it came from and has not failed yet."""
     yield from end(change, old, reason)
     yield Statement("clear_attempts", (old.session_key,))
+    totals = yield Statement("transcript_version", (old.session_id,))
+    if totals and totals[0][1]:  # something was said: also by an agent that tells nobody what it used
+        new = new.altered(reset_had_activity=True)
     written = yield from begin(change, new, parent=old.session_id)
     replaced = old.session_id
     yield transition(change, written, Event.RESET, came_from=old.state, reason=reason, replaced=replaced)

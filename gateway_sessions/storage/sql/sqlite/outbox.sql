@@ -55,8 +55,8 @@ WHERE reply_id = ? AND state IN ('owed', 'sending')
 UPDATE outbox SET state = 'owed', attempts = attempts + 1, unclear = unclear + 1 WHERE state = 'sending'
 
 -- name: mark_sending
--- It is about to be handed to the platform.
-UPDATE outbox SET state = 'sending' WHERE reply_id = ? AND state = 'owed'
+-- It is about to be handed to the platform, unless that has happened since it was looked for.
+UPDATE outbox SET state = 'sending' WHERE reply_id = ? AND state = 'owed' AND attempts = ?
 
 -- name: dead_replies
 -- Replies that were given up, the newest first.
