@@ -146,12 +146,11 @@ class Ledger:
             return _rejected(RejectReason.ERASED, None, routed.key)
         return noted
 
-    async def lane_of(self, source: SessionSource) -> str:
-        """The lane that a message of that origin belongs to, by whichever of their names people write."""
+    async def lane_of(self, source: SessionSource) -> tuple[str, str]:
+        """The lane that a message of that origin belongs to, whichever name is used, and its owner."""
         routed = await self._routing.message_for(source, touched=False)
-        find: Callable[[Request, Change], Verb[str | AliasesFirst]]
-        find = _lane_of
-        found: str = await self._routing.ask(routed, find)
+        find: Callable[[Request, Change], Verb[tuple[str, str] | AliasesFirst]] = _lane_and_owner
+        found: tuple[str, str] = await self._routing.ask(routed, find)
         return found
 
     # Going out
@@ -308,10 +307,14 @@ class Ledger:
         self.on_ready(session_key)
         return outcome
 
+    def new_session_id(self) -> str:
+        """An id for a session that begins now; the database refuses it should it exist."""
+        return self._context.new_session_id()
+
     def _starter(self) -> Starter:
         return Starter(
             epoch=self._context.db.opening.epoch,
-            new_session_id=self._context.new_session_id(),
+            new_session_id=self.new_session_id(),
             flags=self._routing.isolation,
         )
 
@@ -358,8 +361,9 @@ def _nobody(*_: object) -> None:
     """Nobody wants to know."""
 
 
-def _lane_of(request: Request, _: Change) -> Verb[str | AliasesFirst]:
-    return lane_of(request)
+def _lane_and_owner(request: Request, _: Change) -> Verb[tuple[str, str] | AliasesFirst]:
+    key = yield from lane_of(request)
+    return key if isinstance(key, AliasesFirst) else (key, request.owner)
 
 
 def _ending(settlement: Settlement, starter: Starter | None, change: Change) -> Verb[Settled | IdTaken]:
