@@ -159,9 +159,13 @@ class Delivery:
         if not all(one.under_way for one in owed):
             self._alarm.ring()
 
+    def wake(self) -> None:
+        """Something may be due: do not wait for the next look."""
+        self._alarm.ring()
+
     async def run(self) -> None:
         """Send whatever is owed, until cancelled."""
-        for session_key in await self._until_read(partial(outbox.lanes_owed, *self._account)):
+        for session_key in await self._found(partial(outbox.lanes_owed, *self._account)):
             self._behind[session_key] = UNKNOWN
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
@@ -229,15 +233,13 @@ class Delivery:
             sent, problem = await self._send(reply)
             failpoint("after_deliver")
             if problem is None:
-                await self._truth.write(partial(outbox.sent, reply, sent, self._clock.now()))
+                await self._note(partial(outbox.sent, reply, sent, self._clock.now()))
                 await self._settled(reply)
             else:
                 await self._failed(reply, problem)
         except StoreStoppedError:
-            return
-        except StorageError:
             # What was sent is not noted: at the next opening of the store it is doubtful, as it should be.
-            logger.exception("the fate of a reply could not be noted", extra={"action": "delivery_failed"})
+            return
         finally:
             self._in_flight.discard(reply.reply_id)
             if self._crowded or reply.session_key in self._behind:
@@ -280,7 +282,7 @@ class Delivery:
         if failed.how is Failure.REFUSED and reply.message.replaces is not None:
             # What was streamed is gone from the platform: say it anew.
             message = reply.message.instead_of(None)
-            await self._truth.write(partial(outbox.reword, reply.reply_id, message, now))
+            await self._note(partial(outbox.reword, reply.reply_id, message, now))
             return
         tried = Tried(
             reply_id=reply.reply_id,
@@ -294,13 +296,13 @@ class Delivery:
             await self._give_up(reply, f"{plan.reason}: {problem}", unclear)
             return
         counted = unclear if isinstance(plan, ResendMarked) or unclear else 0
-        await self._truth.write(partial(outbox.retry, reply, plan.at, problem, unclear=counted))
+        await self._note(partial(outbox.retry, reply, plan.at, problem, unclear=counted))
         facts = {"action": "reply_retry", "reply_id": reply.reply_id, "problem": problem}
         logger.warning("a reply could not be sent", extra=facts)
 
     async def _give_up(self, reply: OwedReply, problem: str, unclear: int) -> None:
         given_up = partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear)
-        await self._truth.write(given_up)
+        await self._note(given_up)
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
         self._tell(replace(reply, problem=problem), "given_up")
@@ -312,22 +314,29 @@ class Delivery:
             self._tell(reply, "sent")
         key = reply.session_key
         left = self._behind.get(key, 1) - 1
-        if left >= UNKNOWN // 2 and not await self._truth.read(partial(outbox.lane_is_owed, key)):
+        if left >= UNKNOWN // 2 and not await self._found(partial(outbox.lane_is_owed, key)):
             left = 0
         if left > 0:
             self._behind[key] = left
         else:
             self._behind.pop(key, None)
 
-    async def _until_read(self, verb: Callable[[], Verb[T]]) -> T:
+    async def _note(self, verb: Callable[[], Verb[object]]) -> None:
+        """Write what became of a reply, however long that takes: until then its lane waits."""
+        await self._until_done(lambda: self._truth.write(verb))
+
+    async def _found(self, verb: Callable[[], Verb[T]]) -> T:
+        return await self._until_done(lambda: self._truth.read(verb))
+
+    async def _until_done(self, work: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                return await self._truth.read(verb)
+                return await work()
             except StoreStoppedError:
                 raise
             except StorageError:
-                logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
-                await self._clock.sleep(RETRY.total_seconds())
+                logger.exception("the outbox could not be used", extra={"action": "delivery_failed"})
+            await self._clock.sleep(RETRY.total_seconds())
 
     @property
     def _account(self) -> tuple[str, str]:

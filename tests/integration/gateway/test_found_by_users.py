@@ -12,6 +12,7 @@ import anyio
 from gateway_sessions import SessionDB, SessionStore, TurnContext
 from gateway_sessions.adapters import InboundMessage, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery import DeliveryRules
+from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.storage.verbs.outbox import Owed
@@ -38,12 +39,13 @@ async def test_a_reset_is_told_although_the_agent_reports_no_usage(tmp_path: Pat
         assert answer.text == "you said: are you there?"
 
 
-class SlowReads:
-    """The truth, from which answers to reads come late while they are held back."""
+class TroubledTruth:
+    """The truth, from which answers come late while they are held back, and in which writes may fail."""
 
     def __init__(self, truth: SessionDB) -> None:
         self._truth = truth
         self.gate: Gate | None = None
+        self.failures = 0
 
     async def read(self, verb: Callable[[], Verb[T]]) -> T:
         found = await self._truth.read(verb)
@@ -52,36 +54,72 @@ class SlowReads:
         return found
 
     async def write(self, verb: Callable[[], Verb[T]]) -> T:
+        if self.failures:
+            self.failures -= 1
+            raise StorageUnavailableError("sessions.db", "a disk that fails now and then")
         return await self._truth.write(verb)
+
+
+class Desk:
+    """Somebody who owes replies to one person, and a delivery that sends them."""
+
+    def __init__(self, store: SessionStore, truth: TroubledTruth, clock: FakeClock) -> None:
+        self.platform = FakePlatform(clock=clock)
+        patience = Patience(rules=DeliveryRules(), timeout=timedelta(seconds=30))
+        self.delivery = Delivery(truth, self.platform, clock, patience, lambda *_: None)
+        self._store = store
+
+    async def commits(self, text: str) -> Callable[[], None]:
+        """End a turn that owes a reply, which is handed over by calling what is returned."""
+        message = InboundMessage(source=self.platform.source("ann"), text="hello")
+        await self._store.enqueue(message)
+        turn = await self._store.claim()
+        assert turn is not None
+        key, entry = turn.session_key, turn.entry
+        owed = Owed(
+            target=ReplyTarget.answering(message),
+            message=OutboundMessage(text=text),
+            owner=entry.owner,
+            under_way=self.delivery.expect(key),
+        )
+        ended = await turn.commit([{"role": "assistant", "content": text}], replies=[owed])
+        return lambda: self.delivery.owed(key, entry.session_id, [owed], ended.reply_ids)
 
 
 async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(tmp_path: Path):
     clock = FakeClock()
-    platform = FakePlatform(clock=clock)
-    patience = Patience(rules=DeliveryRules(), timeout=timedelta(seconds=30))
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
-        truth = SlowReads(store.db)
-        delivery = Delivery(truth, platform, clock, patience, lambda *_: None)
-        tasks.start_soon(delivery.run)
-        await platform.settles()
-        message = InboundMessage(source=platform.source("ann"), text="hello")
-        await store.enqueue(message)
-        turn = await store.claim()
-        assert turn is not None
-        owed = Owed(
-            target=ReplyTarget.answering(message),
-            message=OutboundMessage(text="hi"),
-            owner=turn.entry.owner,
-            under_way=delivery.expect(turn.session_key),
-        )
-        assert owed.under_way
-        ended = await turn.commit([{"role": "assistant", "content": "hi"}], replies=[owed])
+        truth = TroubledTruth(store.db)
+        desk = Desk(store, truth, clock)
+        tasks.start_soon(desk.delivery.run)
+        await desk.platform.settles()
+        hand_over = await desk.commits("hi")
         truth.gate = Gate()
-        tasks.start_soon(delivery.sweep)
+        tasks.start_soon(desk.delivery.sweep)
         await truth.gate.reached()
-        delivery.owed(turn.session_key, turn.entry.session_id, [owed], ended.reply_ids)
-        await platform.settles()
+        hand_over()
+        await desk.platform.settles()
         truth.gate.open()
-        await platform.settles()
-        assert platform.shown("ann") == ["hi"]
+        await desk.platform.settles()
+        assert desk.platform.shown("ann") == ["hi"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_holds_its_lane_no_longer(
+    tmp_path: Path,
+):
+    clock = FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
+        truth = TroubledTruth(store.db)
+        desk = Desk(store, truth, clock)
+        tasks.start_soon(desk.delivery.run)
+        await desk.platform.settles()
+        truth.failures = 3
+        for text in ("one", "two"):
+            (await desk.commits(text))()
+            await desk.platform.settles()
+        assert desk.platform.shown("ann") == ["one"]
+        await clock.advance(seconds=10)
+        assert desk.platform.shown("ann") == ["one", "two"]
+        assert desk.delivery.idle
         tasks.cancel_scope.cancel()
