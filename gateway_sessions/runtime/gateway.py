@@ -21,18 +21,21 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, AgentSource
+from gateway_sessions.runtime.budget_gate import BudgetGate
 from gateway_sessions.runtime.changes import Changes
 from gateway_sessions.runtime.connections import Connections
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
+from gateway_sessions.runtime.observers import AfterTurn, Observers, OnMessage, OnTurn
 from gateway_sessions.runtime.overseer import Overseer
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_desk import AgentSettings, Passage, TurnParts
 from gateway_sessions.runtime.turn_runner import TurnRunner
+from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs.ledger import NO_TURN
 from gateway_sessions.storage.verbs.outbox import OwedReply
 
@@ -56,6 +59,9 @@ class Gateway(Resource):
         agent_factory: AgentFactory | None = None,
         adapters: Iterable[Adapter] = (),
         agent_settings: AgentSettings | None = None,
+        on_message: OnMessage | None = None,
+        on_turn: OnTurn | None = None,
+        after_turn: AfterTurn | None = None,
     ) -> None:
         super().__init__("gateway")
         self.store = store
@@ -65,6 +71,9 @@ class Gateway(Resource):
         self._settings = agent_settings
         self._adapters = _by_account(adapters)
         self._busy = self.config.busy_book()
+        self._observers = Observers(
+            self._clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
+        )
         self._draining = False
         self.events = store.events
         """What happens here, for whoever listens."""
@@ -77,6 +86,18 @@ class Gateway(Resource):
         What it does to a turn that runs already is a matter of the lane's busy mode.
         """
         self._check_running()
+        if not self._observers.see_messages:
+            return await self._taken(message)
+        key = self.store.key_for(message.source)
+        async with self._observers.line(key, message):
+            seen = await self._observers.seen(message, key)
+            if isinstance(seen, InboundMessage):
+                return await self._taken(seen)
+            receipt = await self.store.ledger.unless_known(message, seen)
+            self._tell_of(message, receipt)
+            return receipt
+
+    async def _taken(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
             return await self._changes.apply(message)
         receipt = await self._admitted(message)
@@ -119,6 +140,19 @@ class Gateway(Resource):
             tasks.start_soon(until_wanted)
         return await self.drain()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs or waits here, or a reply is being sent."""
+        if self._lanes.running or self.store.ledger.total_waiting:
+            return True
+        return not all(delivery.idle for delivery in self._deliveries.values())
+
+    def look_again(self) -> None:
+        """Look at once for turns and replies that are due, as after the clock was set."""
+        self._lanes.wake()
+        for delivery in self._deliveries.values():
+            delivery.wake()
+
     def running_turn(self, session_key: str) -> RunningTurn | None:
         """The turn that runs on a lane in this process."""
         return self._lanes.running.get(session_key)
@@ -141,6 +175,8 @@ class Gateway(Resource):
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
         self._notices = Notices(tasks, self._clock, self._adapters)
+        self._budgets = BudgetGate(self.store, config.budgets, await in_thread(config.policy_book))
+        self._observers.start(tasks)
         overseer = Overseer(tasks, self._clock, config.gateway.inactivity_timeout)
         parts = TurnParts(
             store=self.store,
@@ -149,7 +185,8 @@ class Gateway(Resource):
             cache=self.agents,
             delivery_for=lambda platform, account: self._deliveries.get((platform, account)),
             may_go_on=lambda running: not self._draining and self._lanes.may_go_on(running),
-            gate=_open_gate,
+            gate=self._may_run,
+            over=self._turn_over,
             settings=self._settings,
             timeout=config.agent.gateway_timeout,
             overseer=overseer,
@@ -169,6 +206,7 @@ class Gateway(Resource):
     async def _finish(self) -> None:
         if not self._draining:
             await self.drain()
+        await self._observers.finish()
         await self.agents.aclose()
 
     async def _admitted(self, message: InboundMessage) -> Receipt:
@@ -214,6 +252,14 @@ class Gateway(Resource):
                 running.steered += 1
         except Exception:  # foreign code: the message waits, as if there had been nothing to steer
             logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
+
+    async def _may_run(self, turn: Turn) -> Passage:
+        passage = await self._observers.gate(turn)
+        return await self._budgets(turn) if passage.allowed else passage
+
+    def _turn_over(self, turn: Turn, outcome: str) -> None:
+        self._budgets.over(turn, outcome)
+        self._observers.over(turn, outcome)
 
     def _begin(self, turn: Turn) -> None:
         running = self._runner.begin(turn)
@@ -269,11 +315,6 @@ class Gateway(Resource):
     def _reply_settled(self, reply: OwedReply, how: str) -> None:
         kind = EventKind.REPLY_SENT if how == "sent" else EventKind.REPLY_GIVEN_UP
         self.events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
-
-
-async def _open_gate(_: Turn) -> Passage:
-    """Every turn may run."""
-    return Passage()
 
 
 def _by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:

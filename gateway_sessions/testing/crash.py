@@ -40,6 +40,17 @@ FAILPOINTS: Final[Mapping[str, str]] = MappingProxyType(
         "snapshot_replaced": "the new sessions.json is in place, nobody has been told",
         "hook_call_counted": "an attempt is counted, the hook has not been called",
         "hook_called": "the hook has returned, its outcome is not stored",
+        "message_admitted": "a message is durable, its receipt is not given",
+        "turn_claimed": "a lane is leased, nobody works on its turn",
+        "turn_working": "an agent is about to begin",
+        "turn_appended": "rows of a running turn are durable, its agent has not been told",
+        "turn_answered": "an agent has answered, nothing of it is stored",
+        "turn_ended": "a turn is committed, nobody has been told",
+        "after_commit_before_deliver": "a reply is committed as being sent, and is not sent",
+        "before_deliver": "a reply is about to be handed to the platform",
+        "after_deliver": "the platform has a reply, which is not noted",
+        "command_noted": "a command is written down, and not carried out",
+        "command_carried_out": "a command is carried out, and not noted as done",
         "before_marker": "all work is done, the marker of an orderly end is not written",
     }
 )

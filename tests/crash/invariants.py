@@ -15,6 +15,7 @@ from typing import Any
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.snapshot import parse, verify
 from tests.crash.stores import SteppedClock, open_store
+from tests.crash.talking import check_talk
 from tests.crash.workload import (
     EVERYWHERE,
     IMPORTED,
@@ -101,6 +102,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 async def check_everything(home: Path, journal: Path, scenario: Scenario) -> Told:
     """Look at what is there, open the store again, and look at what has become of it."""
+    if scenario.script == "talk":
+        later = SteppedClock(START)
+        later.advance(hours=1)
+        await check_talk(home, journal, scenario.config, later, Journal(journal).line)
+        return read_journal(journal)
     told = read_journal(journal)
     before = check_directory(home, told, scenario)
     await _reopen(home, journal, scenario, before)

@@ -30,6 +30,7 @@ from gateway_sessions import (
 from gateway_sessions.config import HooksConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.storage.queries import Migration, load_migrations
 from tests.crash.stores import OpenedStore, SteppedClock, open_store
+from tests.crash.talking import Talk
 
 START: Final = datetime(2026, 3, 2, 12, tzinfo=UTC)
 BURST: Final = 10
@@ -64,6 +65,7 @@ SCENARIOS: Final = (
     Scenario("life", "coalesced"),
     Scenario("import"),
     Scenario("migration", "sync"),
+    Scenario("talk", "off"),
 )
 
 
@@ -238,6 +240,10 @@ class Script:
         async with self._store() as store:
             await self._message(store, "a")
             await self._one("reset", "a", store.reset_session(key("a")))
+
+
+    async def _talk(self) -> None:
+        await Talk(self.home, self.scenario.config, self.clock, self.journal.line).run()
 
 
 async def prepare(home: Path, scenario: Scenario) -> None:

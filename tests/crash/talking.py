@@ -1,0 +1,274 @@
+"""People talk to a gateway until it is killed; then the next one has to make good of it.
+
+The journal says what was accepted, what agents began, and what people saw, each before anything else happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from gateway_sessions import Config, GatewaySessionsError
+from gateway_sessions.adapters.port import Submit
+from gateway_sessions.core.delivery import REPEATED
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.receipts import Accepted, Duplicate
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import AdapterUnavailableError
+from gateway_sessions.runtime.gateway import Gateway
+from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.verbs import outbox, queue
+from tests.crash.stores import SteppedClock, open_store
+
+Note = Callable[..., None]
+PLATFORM: Final = "telegram"
+PATIENCE: Final = 10.0
+SETTLED: Final = frozenset({"turned", "interrupted", "cancelled", "command"})
+
+
+def said_by(person: str) -> SessionSource:
+    return SessionSource(platform=PLATFORM, chat_id=person, user_id=person)
+
+
+class Witness:
+    """A platform on which whatever is sent is seen at once, and written down as seen."""
+
+    name = ""
+    platform = PLATFORM
+    capabilities = AdapterCapabilities()
+
+    def __init__(self, note: Note) -> None:
+        self._note = note
+        self.outages = 0
+        """How many sends fail before one is seen."""
+
+    @asynccontextmanager
+    async def connect(self, submit: Submit) -> AsyncGenerator[None]:
+        yield
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        await asyncio.sleep(0)
+        if self.outages:
+            self.outages -= 1
+            raise AdapterUnavailableError(PLATFORM, "is away")
+        if not message.is_notice:
+            self._note(seen=idempotency_key, by=target.chat_id, text=message.text)
+        await asyncio.sleep(0)
+        return idempotency_key
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        raise NotImplementedError
+
+    async def typing(self, target: ReplyTarget) -> None:
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class Talk:
+    """What the child does."""
+
+    home: Path
+    config: Config
+    clock: SteppedClock
+    note: Note
+    gates: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+
+    async def agent(self, turn: TurnContext) -> str:
+        """Call a tool that leaves a trace, wait if told to, and answer."""
+        text = turn.text
+        self.note(
+            begun=turn.session_key, texts=[one.message_id for one in turn.messages], attempt=turn.attempt
+        )
+        if "tool" in text:
+            call = {"id": f"c{turn.seq}", "type": "function", "function": {"name": "act", "arguments": "{}"}}
+            await turn.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            await turn.append({"role": "tool", "content": "done", "tool_call_id": f"c{turn.seq}"})
+        if "wait" in text:
+            await self.gates[turn.session_key].wait()
+        return f"answer to {text}"
+
+    async def says(self, gateway: Gateway, person: str, number: int, text: str) -> None:
+        """Somebody writes; the journal knows once it is accepted."""
+        message = InboundMessage(source=said_by(person), text=text, message_id=f"{person}{number}")
+        self.note(submits=message.message_id)
+        try:
+            receipt = await gateway.submit(message)
+        except GatewaySessionsError as error:
+            self.note(refused=message.message_id, problem=type(error).__name__)
+            return
+        if isinstance(receipt, Accepted | Duplicate):
+            self.note(accepted=message.message_id, seq=receipt.seq, lane=receipt.session_key)
+
+    @asynccontextmanager
+    async def gateway(self, witness: Witness) -> AsyncGenerator[Gateway]:
+        store = open_store(self.home, self.config, clock=self.clock)
+        async with store, Gateway(store, agent=self.agent, adapters=[witness]) as gateway:
+            yield gateway
+
+    async def run(self) -> None:
+        """Two conversations at once, with tools, a queue, repeats, an outage and a new beginning."""
+        witness = Witness(self.note)
+        async with self.gateway(witness) as gateway:
+            for person in ("ann", "bob"):
+                await self.says(gateway, person, 1, "one tool wait")
+            for number in (2, 3):
+                self.clock.advance(seconds=2)
+                await self.says(gateway, "ann", number, f"next {number}")
+                await self.says(gateway, "ann", number, f"next {number}")
+            for gate in list(self.gates.values()):
+                gate.set()
+            await calm(gateway)
+            witness.outages = 1
+            await self.says(gateway, "bob", 2, "two tool")
+            await calm(gateway)
+            self.clock.advance(minutes=1)
+            await self._starts_anew(gateway)
+            await self.says(gateway, "bob", 3, "three")
+            await calm(gateway)
+        await self._waits_for_a_gateway()
+        async with self.gateway(witness) as gateway:
+            await self.says(gateway, "bob", 4, "/status")
+            await calm(gateway)
+
+    async def _waits_for_a_gateway(self) -> None:
+        """A message that comes while no gateway runs, only a store."""
+        async with open_store(self.home, self.config, clock=self.clock) as store:
+            message = InboundMessage(source=said_by("ann"), text="six", message_id="ann6")
+            receipt = await store.enqueue(message)
+            if isinstance(receipt, Accepted):
+                self.note(accepted=message.message_id, seq=receipt.seq, lane=receipt.session_key)
+
+    async def _starts_anew(self, gateway: Gateway) -> None:
+        """A reset while a turn runs and another one waits."""
+        lane = gateway.store.key_for(said_by("ann"))
+        self.gates.clear()
+        await self.says(gateway, "ann", 4, "four wait")
+        self.clock.advance(seconds=2)
+        await self.says(gateway, "ann", 5, "five")
+        self.note(resets=lane)
+        try:
+            await gateway.store.reset_session(lane)
+        except GatewaySessionsError as error:
+            self.note(refused="reset", problem=type(error).__name__)
+        else:
+            self.note(reset=lane)
+        await calm(gateway)
+
+
+async def calm(gateway: Gateway) -> None:
+    """Wait until no turn runs or waits, and nothing is being sent."""
+    with anyio.move_on_after(PATIENCE):
+        while gateway.busy:  # noqa: ASYNC110 -- nobody tells a test
+            await asyncio.sleep(0.002)
+
+
+@dataclass(slots=True)
+class Heard:
+    """What the journal says."""
+
+    accepted: dict[str, int] = field(default_factory=dict)
+    """By message id, its place on its lane."""
+    seen: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By reply, what people saw of it."""
+    begun: Counter[str] = field(default_factory=Counter[str])
+    """How often agents began to answer a message."""
+
+
+def read(journal: Path) -> Heard:
+    heard = Heard()
+    for line in journal.read_bytes().splitlines() if journal.exists() else ():
+        try:
+            facts: dict[str, Any] = json.loads(line)
+        except ValueError:
+            break
+        if "accepted" in facts:
+            heard.accepted[facts["accepted"]] = facts["seq"]
+        if "seen" in facts:
+            heard.seen[facts["seen"]].append(facts["text"])
+        if "begun" in facts:
+            heard.begun.update(facts["begun"])
+    return heard
+
+
+async def check_talk(home: Path, journal: Path, config: Config, clock: SteppedClock, note: Note) -> None:
+    """The next gateway answers all that was accepted, once, in order, and says what may be a repeat."""
+    before = read(journal)
+    talk = Talk(home, config, clock, note)
+    for gate in ("ann", "bob"):
+        talk.gates[f"agent:main:telegram:dm:{gate}"].set()
+    patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
+    talk.config = patient
+    async with talk.gateway(Witness(note)) as gateway:
+        await settled(gateway, clock)
+        check_store(home, before)
+        assert not await gateway.store.db.read(outbox.owing), "a reply is still owed"
+        assert not await gateway.store.db.read(partial(outbox.dead, 10)), "a reply was given up"
+        assert not await gateway.store.dead_letters(), "a message was given up"
+    check_sight(read(journal))
+
+
+async def settled(gateway: Gateway, clock: SteppedClock) -> None:
+    """Let time pass until nothing is left to do."""
+    for _ in range(20):
+        await calm(gateway)
+        owed = await gateway.store.db.read(outbox.owing)
+        if not owed and not await gateway.store.db.read(queue.waiting_lanes):
+            return
+        clock.advance(minutes=2)
+        gateway.look_again()
+        await asyncio.sleep(0.01)
+
+
+def check_store(home: Path, told: Heard) -> None:
+    """Everything accepted came to an end, is in its transcript once, and in the order of its lane."""
+    with closing(sqlite3.connect(home / "sessions.db")) as database:
+        rows = database.execute("SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq").fetchall()
+        said = database.execute(
+            "SELECT session_key, platform_message_id, messages.extra FROM messages JOIN sessions USING (session_id)"
+            " WHERE role = 'user' ORDER BY message_id"
+        ).fetchall()
+    ends = {event: (seq, outcome) for event, _, seq, outcome in rows}
+    for message_id, place in told.accepted.items():
+        seq, outcome = ends.get(event_of(message_id), (None, None))
+        assert outcome in SETTLED, f"{message_id} was accepted, and came to {outcome}"
+        assert seq == place, f"{message_id} was told place {place}, and has {seq}"
+    for lane in {row[1] for row in rows}:
+        places = [row[2] for row in rows if row[1] == lane]
+        assert places == list(range(1, len(places) + 1)), f"gaps in {lane}: {places}"
+        check_lane([(row[1], row[2]) for row in said if row[0] == lane])
+
+
+def event_of(message_id: str) -> str:
+    """The name of the event that brought the message."""
+    person = message_id.rstrip("0123456789")
+    return InboundMessage(source=said_by(person), text="?", message_id=message_id).idempotency_key or ""
+
+
+def check_lane(rows: list[tuple[str, str | None]]) -> None:
+    """Each message is in one transcript, once, and none before an earlier one."""
+    order = [
+        int(message_id.lstrip("abno"))
+        for first, extra in rows
+        for message_id in (json.loads(extra or "{}").get("platform_message_ids") or [first])
+    ]
+    assert len(set(order)) == len(order), f"in a transcript twice: {order}"
+    assert order == sorted(order), f"reordered: {order}"
+
+
+def check_sight(heard: Heard) -> None:
+    """A reply is seen; one that is seen again says that it may be a repeat."""
+    for reply, texts in heard.seen.items():
+        assert all(text.startswith(REPEATED) for text in texts[1:]), f"{reply} doubled unmarked: {texts}"
