@@ -101,7 +101,7 @@ class Ledger:
         rules = rules or self._rules_for(message)
         payload = stored_form(message)
         if (refused := self._too_much(message, payload)) is not None:
-            return await self._unless_known(message, refused), None
+            return await self.unless_known(message, refused), None
         routed = await self._routing.message_for(message.source, touched=not message.internal)
         admission = Admission(
             message=message,
@@ -335,7 +335,7 @@ class Ledger:
             return _rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
         return None
 
-    async def _unless_known(self, message: InboundMessage, refused: Rejected) -> Receipt:
+    async def unless_known(self, message: InboundMessage, refused: Rejected) -> Receipt:
         """What was accepted before is not refused because it comes again."""
         known = await self._context.db.read(partial(ledger.known_event, message.idempotency_key))
         return refused if known is None else known

@@ -72,6 +72,8 @@ class TurnParts:
     may_go_on: Callable[[RunningTurn], bool]
     """Whether the lane's next turn may follow at once."""
     gate: Gate
+    over: Callable[[Turn, str], object]
+    """Told how each turn ended."""
     settings: AgentSettings | None = None
     timeout: timedelta | None = None
     overseer: Overseer

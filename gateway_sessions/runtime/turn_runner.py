@@ -39,18 +39,31 @@ class TurnRunner:
         where = (turn.session_key, turn.entry.session_id)
         self._events.emit(EventKind.TURN_STARTED, *where, seq=turn.seq, attempt=turn.attempt)
         desk = TurnDesk(self._parts, turn, running)
+        outcome: str | None = None
         try:
             async with turn:
                 ended = await desk.work()
+            outcome = desk.outcome
             # Begun before this one is over: a lane that goes on never looks idle.
             return self.begin(ended.next) if ended is not None and ended.next is not None else None
         except FencedError:
+            outcome = "overtaken"
             self._events.emit(EventKind.TURN_FENCED, *where, seq=turn.seq)
             return None
         except Exception:  # a fault of ours, or of the database: it must not end other people's turns
             facts = {"action": "turn_crashed", "session_key": turn.session_key, "seq": turn.seq}
             logger.exception("a turn could not be ended", extra=facts)
+            outcome = "dead" if turn.ended else None
             return None
         finally:
             self._lanes.ended(running)
-            self._events.emit(EventKind.TURN_ENDED, *where, seq=turn.seq, outcome=desk.outcome)
+            self._tell_of(running, outcome or "unknown")
+
+    def _tell_of(self, running: RunningTurn, outcome: str) -> None:
+        turn = running.turn
+        where = (turn.session_key, turn.entry.session_id)
+        for seq in turn.seqs if outcome == "dead" else ():
+            self._events.emit(EventKind.MESSAGE_DEAD, *where, seq=seq)
+        seconds = (self._parts.clock.now() - running.started_at).total_seconds()
+        self._events.emit(EventKind.TURN_ENDED, *where, seq=turn.seq, outcome=outcome, seconds=seconds)
+        self._parts.over(turn, outcome)
