@@ -37,25 +37,32 @@ OVERHEARD: Final = "[Said in the room before this, and not to you:]"
 MAX_OVERHEARD: Final = 20_000
 """Characters of what was overheard that one turn quotes; the latest of it."""
 
-_SPEAKING: Final = frozenset({"user", "assistant", "tool"})
+_ASSISTANT, _TOOL = str(Role.ASSISTANT), str(Role.TOOL)
+_SPEAKING: Final = frozenset({str(Role.USER), _ASSISTANT, _TOOL})
 
 
 def conversation_of(messages: Iterable[Said], *, limit: int | None = None) -> list[Chat]:
     """The conversation in *messages*, which are in order; of the last *limit* that belong to it."""
-    said = [one for one in messages if one.hidden_because is None and one.role in _SPEAKING]
     if limit is not None:
-        said = said[max(len(said) - limit, 0) :]
+        speaking = [one for one in messages if _speaks(one)]
+        messages = speaking[max(len(speaking) - limit, 0) :]
     replay = _Replay()
-    for message in said:
-        replay.add(message)
+    for message in messages:
+        if _speaks(message):
+            replay.add(message)
     return replay.end()
+
+
+def _speaks(message: Said) -> bool:
+    """Whether it is part of the conversation."""
+    return message.hidden_because is None and message.role in _SPEAKING
 
 
 def overheard_since(messages: Sequence[Message]) -> list[Message]:
     """What was observed after the last turn, and is quoted in none yet."""
     found: list[Message] = []
     for one in reversed(messages):
-        if one.hidden_because is not None or one.role not in _SPEAKING:
+        if not _speaks(one):
             continue
         if not one.observed:
             break
@@ -96,9 +103,9 @@ class _Replay:
 
     def add(self, message: Said) -> None:
         role = message.role
-        if role == Role.TOOL:
+        if role == _TOOL:
             self._add_result(message)
-        elif role == Role.ASSISTANT:
+        elif role == _ASSISTANT:
             self._add_assistant(message)
         elif message.observed:
             self._overheard.append(message)
@@ -111,7 +118,7 @@ class _Replay:
 
     def _add_turn(self, message: Said) -> None:
         rows = self._rows
-        if rows and message.extra.get(STEERED):
+        if rows and message.extra and message.extra.get(STEERED):
             if rows[-1]["role"] == "user":
                 rows.append(_joined(rows.pop(), _chat(message)))
                 return
@@ -167,6 +174,8 @@ class _Replay:
         self._at += 1
 
     def _give_up_calls(self) -> None:
+        if not self._unanswered:
+            return
         for call_id, tool in self._unanswered.items():
             row = {"role": "tool", "content": INTERRUPTED, "tool_call_id": call_id}
             if tool is not None:

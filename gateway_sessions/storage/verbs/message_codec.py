@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.messages import (
     MICROS,
-    NO_EXTRA,
     Content,
     Hidden,
     Message,
@@ -26,18 +25,23 @@ from gateway_sessions.core.storable import Intake, check_choice, check_word
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row
 
+T = TypeVar("T")
+
 MAX_ROLE: Final = 64
-PLAIN: Final = 15
-"""So many columns of a row, as queries give it, are values of the message as they stand."""
-RARE: Final = (None,) * 9
-SPOKEN_PLAIN: Final = 12
-"""The same for what matters to a model."""
-SPOKEN_RARE: Final = (None,) * 6
 _HIDDEN: Final = {str(reason): reason for reason in Hidden}
 _DAMAGE: Final = (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _read_json = msgspec.json.Decoder().decode
-_make_message: Callable[..., Message] = Message
-_make_spoken: Callable[..., Spoken] = Spoken
+_Text: TypeAlias = str | None
+_read_brief = msgspec.json.Decoder(
+    tuple[str, int, str, _Text, _Text, _Text, _Text, _Text, int | None, list[Any] | None]
+).decode
+"""All that is short of a message, and what few messages have."""
+_read_spoken_brief = msgspec.json.Decoder(
+    tuple[str, _Text, _Text, _Text, _Text, _Text, list[Any] | None]
+).decode
+"""The same of what matters to a model."""
+RARE: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items", "api_content", "extra")
+"""Members that few messages have; all of them are JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,71 +126,85 @@ def content_columns(intake: Intake, content: Content) -> tuple[str | None, str |
 
 def decode_all(rows: Iterable[Row]) -> list[Message]:
     """The messages in rows; `StorageCorruptError` if one holds what no version of this program writes."""
-    return [decode(row) for row in rows]
-
-
-def decode(row: Row) -> Message:
-    """The message in a row of the columns that all queries for messages ask for."""
-    try:
-        return _message(row)
-    except _DAMAGE as error:
-        raise _damaged(row, error) from error
+    return _decoded(rows, _message)
 
 
 def decode_spoken(rows: Iterable[Row]) -> list[Spoken]:
     """What of the messages in rows matters to a model; `StorageCorruptError` as for the whole of them."""
-    return [_decode_spoken(row) for row in rows]
+    return _decoded(rows, _spoken)
 
 
-def _decode_spoken(row: Row) -> Spoken:
-    try:
-        return _spoken(row)
-    except _DAMAGE as error:
-        raise _damaged(row, error) from error
+def _decoded(rows: Iterable[Row], made_of: Callable[[Row], T]) -> list[T]:
+    found: list[T] = []
+    for row in rows:
+        try:
+            found.append(made_of(row))
+        except _DAMAGE as error:
+            raise _damaged(row, error) from error
+    return found
 
 
 def _message(row: Row) -> Message:
-    observed, sent_at = row[6] != 0, from_micros(row[5])
-    rare = row[PLAIN:]
-    if rare == RARE:
-        return _make_message(*row[:5], sent_at, observed, *row[7:PLAIN])
-    *members, parts, hidden, edited_at, extra = rare
-    return _make_message(
-        row[0],
-        row[1] if parts is None else _read_json(parts),
-        *row[2:5],
-        sent_at,
-        observed,
-        *row[7:PLAIN],
-        *[one if one is None else _read_json(one) for one in members],
-        hidden if hidden is None else _HIDDEN[hidden],
-        edited_at if edited_at is None else from_micros(edited_at),
-        NO_EXTRA if extra is None else _read_json(extra),
+    message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
+    session_id, seq, role, *names, tokens, rare = _read_brief(brief)
+    call_id, tool_name, effect, finish_reason, platform_id = names
+    message = Message(
+        role,
+        content,
+        message_id,
+        session_id,
+        seq,
+        from_micros(sent_at),
+        False,  # noqa: FBT003 -- by its name it takes longer
+        call_id,
+        tool_name,
+        effect,
+        tokens,
+        finish_reason,
+        reasoning,
+        reasoning_content,
+        platform_id,
+        calls if calls is None else _read_json(calls),
+    )
+    if rare is None:
+        return message
+    *others, hidden, edited_at = rare
+    return message.altered(
+        hidden_because=hidden if hidden is None else _HIDDEN[hidden],
+        edited_at=edited_at if edited_at is None else from_micros(edited_at),
+        **_rare_members(others, content),
     )
 
 
 def _spoken(row: Row) -> Spoken:
-    seconds, observed = row[3] / MICROS, row[4] != 0
-    calls = row[SPOKEN_PLAIN]
-    if calls is not None:
-        calls = _read_json(calls)
-    rare = row[SPOKEN_PLAIN + 1 :]
-    if rare == SPOKEN_RARE:
-        return _make_spoken(*row[:3], seconds, observed, *row[5:SPOKEN_PLAIN], calls)
-    *members, extra, parts = rare
-    return _make_spoken(
-        row[0],
-        row[1] if parts is None else _read_json(parts),
-        row[2],
-        seconds,
-        observed,
-        *row[5:SPOKEN_PLAIN],
-        calls,
-        *[one if one is None else _read_json(one) for one in members],
-        NO_EXTRA if extra is None else _read_json(extra),
+    message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
+    role, *names, rare = _read_spoken_brief(brief)
+    call_id, tool_name, effect, finish_reason, platform_id = names
+    spoken = Spoken(
+        role,
+        content,
+        message_id,
+        sent_at / MICROS,
+        False,  # noqa: FBT003 -- by its name it takes longer
+        call_id,
+        tool_name,
+        effect,
+        finish_reason,
+        reasoning,
+        reasoning_content,
+        platform_id,
+        calls if calls is None else _read_json(calls),
     )
+    return spoken if rare is None else msgspec.structs.replace(spoken, **_rare_members(rare, content))
+
+
+def _rare_members(rare: Sequence[Any], content: str) -> dict[str, Any]:
+    """What few messages have, by its names."""
+    observed, is_json, *texts = rare
+    members = {name: _read_json(text) for name, text in zip(RARE, texts, strict=True) if text is not None}
+    return {**members, "observed": observed != 0, "content": _read_json(content) if is_json else content}
 
 
 def _damaged(row: Row, error: Exception) -> StorageCorruptError:
     problem = f"it is damaged ({type(error).__name__}: {error}); it was left as it is"
-    return StorageCorruptError(f"message {row[2]}", problem)
+    return StorageCorruptError(f"message {row[0]}", problem)

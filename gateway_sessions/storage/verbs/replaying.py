@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gateway_sessions.core.messages import Message, Spoken
 from gateway_sessions.core.replay import Chat, conversation_of
 from gateway_sessions.core.session_record import Relation
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.message_codec import decode_spoken
 from gateway_sessions.storage.verbs.messages import must_exist, rows_of
 
@@ -23,7 +23,7 @@ def conversation(
 
     At its end stands what is *pending*: messages that are not in the transcript yet.
     """
-    said = yield from _said(session_id, rows_of(limit))
+    said = yield from _said(session_id, limit)
     if not said:
         yield from must_exist(session_id)
     seen = {session_id}
@@ -33,17 +33,18 @@ def conversation(
         parent = rows[0][0] if rows and rows[0][1] == Relation.CONTINUATION else None
         if parent is None or parent in seen:
             break
-        before = yield from _said(parent, rows_of(limit))
+        before = yield from _said(parent, limit)
         said = before + said[_overlap(before, said) :]
         seen.add(parent)
         child = parent
     return conversation_of([*said, *pending], limit=None if limit is None else limit + len(pending))
 
 
-def _said(session_id: str, limit: int) -> Verb[list[Spoken]]:
-    rows: list[Row] = list((yield Statement("conversation_of_session", (session_id, limit))))
-    rows.reverse()
-    return decode_spoken(rows)
+def _said(session_id: str, limit: int | None) -> Verb[list[Spoken]]:
+    if limit is None:
+        return decode_spoken((yield Statement("conversation_of_session", (session_id,))))
+    rows = yield Statement("end_of_conversation", (session_id, rows_of(limit)))
+    return decode_spoken(reversed(rows))
 
 
 def _overlap(before: list[Spoken], behind: list[Spoken]) -> int:

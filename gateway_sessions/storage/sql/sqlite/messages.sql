@@ -15,24 +15,45 @@ VALUES (?, ?, (SELECT last_seq FROM totals WHERE session_id = ?) - ?,
     ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: messages_after
--- The first so many messages between two places.
-SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
-    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+-- The first so many messages between two places. Whatever is short comes as one value, for each value of a row takes
+-- its time; so do the members that few messages have, if one of them is set.
+SELECT message_id, sent_at, json_array(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
+        finish_reason, platform_message_id, token_count, json(CASE WHEN observed OR coalesce(parts, reasoning_details,
+        codex_reasoning_items, codex_message_items, api_content, extra, hidden_because, edited_at) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra, hidden_because, edited_at) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
 FROM messages WHERE session_id = ? AND seq > ? AND seq < ? AND (hidden_because IS NULL OR ?) ORDER BY seq LIMIT ?
 
 -- name: messages_before
 -- The last so many messages between two places, the last one first.
-SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
-    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+SELECT message_id, sent_at, json_array(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
+        finish_reason, platform_message_id, token_count, json(CASE WHEN observed OR coalesce(parts, reasoning_details,
+        codex_reasoning_items, codex_message_items, api_content, extra, hidden_because, edited_at) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra, hidden_because, edited_at) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
 FROM messages WHERE session_id = ? AND seq > ? AND seq < ? AND (hidden_because IS NULL OR ?) ORDER BY seq DESC LIMIT ?
 
 -- name: conversation_of_session
--- What of the last messages that may go to a model matters to it, the last one first.
-SELECT role, content, message_id, sent_at, observed, tool_call_id, tool_name, effect_disposition, finish_reason,
-    reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details, codex_reasoning_items,
-    codex_message_items, api_content, extra, parts
+-- What of the messages that may go to a model matters to it.
+SELECT message_id, sent_at, json_array(role, tool_call_id, tool_name, effect_disposition, finish_reason,
+        platform_message_id, json(CASE WHEN observed OR coalesce(parts, reasoning_details, codex_reasoning_items,
+        codex_message_items, api_content, extra) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
+FROM messages WHERE session_id = ? AND hidden_because IS NULL AND role IN ('user', 'assistant', 'tool')
+ORDER BY seq
+
+-- name: end_of_conversation
+-- The same of the last so many, the last one first.
+SELECT message_id, sent_at, json_array(role, tool_call_id, tool_name, effect_disposition, finish_reason,
+        platform_message_id, json(CASE WHEN observed OR coalesce(parts, reasoning_details, codex_reasoning_items,
+        codex_message_items, api_content, extra) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
 FROM messages WHERE session_id = ? AND hidden_because IS NULL AND role IN ('user', 'assistant', 'tool')
 ORDER BY seq DESC LIMIT ?
 
@@ -42,34 +63,46 @@ SELECT seq, role, hidden_because FROM messages WHERE message_id = ? AND session_
 
 -- name: visible_messages_from
 -- A message and those behind it; what was taken back or retracted only if asked for.
-SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
-    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+SELECT message_id, sent_at, json_array(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
+        finish_reason, platform_message_id, token_count, json(CASE WHEN observed OR coalesce(parts, reasoning_details,
+        codex_reasoning_items, codex_message_items, api_content, extra, hidden_because, edited_at) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra, hidden_because, edited_at) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
 FROM messages WHERE session_id = ? AND seq >= ?
     AND (hidden_because IS NULL OR hidden_because = 'compacted' OR ?) ORDER BY seq LIMIT ?
 
 -- name: visible_messages_until
 -- A message and those before it, the message first; what was taken back or retracted only if asked for.
-SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
-    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+SELECT message_id, sent_at, json_array(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
+        finish_reason, platform_message_id, token_count, json(CASE WHEN observed OR coalesce(parts, reasoning_details,
+        codex_reasoning_items, codex_message_items, api_content, extra, hidden_because, edited_at) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra, hidden_because, edited_at) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
 FROM messages WHERE session_id = ? AND seq <= ?
     AND (hidden_because IS NULL OR hidden_because = 'compacted' OR ?) ORDER BY seq DESC LIMIT ?
 
 -- name: first_texts_before
 -- How the session began: messages with text before a place, of these roles if any are named.
-SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
-    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+SELECT message_id, sent_at, json_array(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
+        finish_reason, platform_message_id, token_count, json(CASE WHEN observed OR coalesce(parts, reasoning_details,
+        codex_reasoning_items, codex_message_items, api_content, extra, hidden_because, edited_at) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra, hidden_because, edited_at) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
 FROM messages WHERE session_id = ? AND seq < ? AND content <> ''
     AND (hidden_because IS NULL OR hidden_because = 'compacted' OR ?)
     AND (? IS NULL OR role IN (SELECT value FROM json_each(?))) ORDER BY seq LIMIT ?
 
 -- name: last_texts_behind
 -- How it ended: messages with text behind a place, the last one first.
-SELECT role, content, message_id, session_id, seq, sent_at, observed, tool_call_id, tool_name, effect_disposition,
-    token_count, finish_reason, reasoning, reasoning_content, platform_message_id, tool_calls, reasoning_details,
-    codex_reasoning_items, codex_message_items, api_content, parts, hidden_because, edited_at, extra
+SELECT message_id, sent_at, json_array(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
+        finish_reason, platform_message_id, token_count, json(CASE WHEN observed OR coalesce(parts, reasoning_details,
+        codex_reasoning_items, codex_message_items, api_content, extra, hidden_because, edited_at) IS NOT NULL
+        THEN json_array(observed, parts IS NOT NULL, reasoning_details, codex_reasoning_items, codex_message_items,
+        api_content, extra, hidden_because, edited_at) END)),
+    coalesce(parts, content), tool_calls, reasoning, reasoning_content
 FROM messages WHERE session_id = ? AND seq > ? AND content <> ''
     AND (hidden_because IS NULL OR hidden_because = 'compacted' OR ?)
     AND (? IS NULL OR role IN (SELECT value FROM json_each(?))) ORDER BY seq DESC LIMIT ?
