@@ -6,6 +6,7 @@ import logging
 import signal
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -17,12 +18,18 @@ from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.keys import NO_ALIASES, owner_of
 from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, AgentSource
+from gateway_sessions.runtime.answering import Answers
 from gateway_sessions.runtime.budget_gate import BudgetGate
 from gateway_sessions.runtime.changes import Changes
+from gateway_sessions.runtime.command import Allowed, Command, CommandSet
+from gateway_sessions.runtime.command_set import built_in
+from gateway_sessions.runtime.command_set.compressing import Compressor
+from gateway_sessions.runtime.commands import Commands
 from gateway_sessions.runtime.connections import Connections
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind
@@ -62,6 +69,9 @@ class Gateway(Resource):
         on_message: OnMessage | None = None,
         on_turn: OnTurn | None = None,
         after_turn: AfterTurn | None = None,
+        commands: Iterable[Command] = (),
+        allowed: Allowed | None = None,
+        compressor: Compressor | None = None,
     ) -> None:
         super().__init__("gateway")
         self.store = store
@@ -70,6 +80,8 @@ class Gateway(Resource):
         self._source = AgentSource(agent=agent, agent_factory=agent_factory)
         self._settings = agent_settings
         self._adapters = _by_account(adapters)
+        self.commands = CommandSet(built_in(compressor), commands, allowed=allowed)
+        """What people can ask for with a slash."""
         self._busy = self.config.busy_book()
         self._observers = Observers(
             self._clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
@@ -100,9 +112,21 @@ class Gateway(Resource):
     async def _taken(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
             return await self._changes.apply(message)
-        receipt = await self._admitted(message)
-        self._tell_of(message, receipt)
+        if self.commands.knows(message):
+            return await self._commands.run(message)
+        return await self.admit(message)
+
+    async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
+        """Take a message in for the agent, even if it looks like a command; *solo*: for a turn of its own."""
+        self._check_running()
+        receipt = await self._admitted(message, solo=solo)
+        self._tell_of(message, receipt, solo=solo)
         return receipt
+
+    async def command(self, source: SessionSource, text: str) -> str | None:
+        """Carry out what that person could have typed, and return the answer; it is sent to nobody."""
+        self._check_running()
+        return await self._commands.ask(source, text)
 
     async def drain(self, within: timedelta | None = None) -> bool:
         """Begin no more turns, and wait for those that run and for replies on their way; False if too late.
@@ -143,7 +167,7 @@ class Gateway(Resource):
     @property
     def busy(self) -> bool:
         """Whether a turn runs or waits here, or a reply is being sent."""
-        if self._lanes.running or self.store.ledger.total_waiting:
+        if self._working or self.store.ledger.total_waiting:
             return True
         return not all(delivery.idle for delivery in self._deliveries.values())
 
@@ -191,6 +215,8 @@ class Gateway(Resource):
             timeout=config.agent.gateway_timeout,
             overseer=overseer,
         )
+        self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
+        self._commands.on_done = self._lanes.wake_watchers
         self._changes = Changes(self.store, self.running_turn, self.agents.evict)
         self._runner = TurnRunner(parts, self._lanes, self.events)
         self._tasks = tasks
@@ -209,7 +235,7 @@ class Gateway(Resource):
         await self._observers.finish()
         await self.agents.aclose()
 
-    async def _admitted(self, message: InboundMessage) -> Receipt:
+    async def _admitted(self, message: InboundMessage, *, solo: bool) -> Receipt:
         if self._draining:
             # What is durable is answered after the next start: a gateway that ends loses nothing.
             logger.debug("a message came while draining", extra={"action": "late_message"})
@@ -217,9 +243,8 @@ class Gateway(Resource):
         owner = owner_of(message.source, self.store.isolation, NO_ALIASES)
         running = self._running_for(message)
         with self._lanes.place(owner) as free:
-            receipt, turn = await ledger.enqueue(
-                message, rules, running=running.facts if running is not None else NO_TURN, begin=free
-            )
+            facts = running.facts if running is not None else NO_TURN
+            receipt, turn = await ledger.enqueue(message, rules, solo=solo, running=facts, begin=free)
             if turn is not None:
                 self._begin(turn)
         if isinstance(receipt, Accepted):
@@ -265,8 +290,8 @@ class Gateway(Resource):
         running = self._runner.begin(turn)
         self._tasks.start_soon(self._runner.run, running)
 
-    def _tell_of(self, message: InboundMessage, receipt: Receipt) -> None:
-        """Events, and what people are told at once."""
+    def _tell_of(self, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
+        """Events, and what people are told at once; who wants a turn of its own is told by the command."""
         match receipt:
             case Duplicate():
                 self.events.emit(EventKind.MESSAGE_DUPLICATE, receipt.session_key, seq=receipt.seq)
@@ -284,7 +309,12 @@ class Gateway(Resource):
                 self.events.emit(kind, *where, seq=receipt.seq, disposition=str(receipt.disposition))
                 for seq in receipt.dropped:
                     self.events.emit(EventKind.MESSAGE_DROPPED, *where, seq=seq)
-                self._notices.accepted(message, receipt, self.rules_for(message))
+                rules = self.rules_for(message)
+                self._notices.accepted(message, receipt, replace(rules, acknowledge=False) if solo else rules)
+
+    @property
+    def _working(self) -> bool:
+        return bool(self._lanes.running or self._commands.under_way)
 
     async def _calm_within(self, limit: timedelta) -> bool:
         """Wait until no turn runs and nothing is being sent; whether that was so in time."""
@@ -293,7 +323,7 @@ class Gateway(Resource):
 
             async def wait() -> None:
                 nonlocal calm
-                while self._lanes.running or not all(one.idle for one in self._deliveries.values()):
+                while self._working or not all(one.idle for one in self._deliveries.values()):
                     await self._lanes.calmer()
                 calm = True
                 tasks.cancel_scope.cancel()

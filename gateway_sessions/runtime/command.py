@@ -1,0 +1,193 @@
+"""What a command is: a name, and an async function of the call that returns the answer.
+
+    async def ping(call: CommandCall) -> str:
+        return "pong"
+
+    Gateway(store, agent=answer, commands=[Command("ping", ping, summary="Say pong.")])
+
+A command is carried out at once, whatever runs on the lane; the gateway writes it down before and answers
+afterwards, so a handler does neither.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import timedelta
+from typing import Final, Protocol, TypeAlias
+
+from gateway_sessions.config import Config
+from gateway_sessions.core.command_answers import CommandHelp
+from gateway_sessions.core.commands import check_command_name
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.receipts import Receipt
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.runtime.agent_cache import AgentCache
+from gateway_sessions.runtime.events import Events
+from gateway_sessions.runtime.running import RunningTurn
+from gateway_sessions.runtime.store import SessionStore
+
+AT_ONCE: Final = timedelta(seconds=10)
+"""How long a command may take while whoever brought it waits."""
+IN_BACKGROUND: Final = timedelta(minutes=2)
+
+
+class CommandHost(Protocol):
+    """What a command can reach: the gateway that carries it out."""
+
+    @property
+    def store(self) -> SessionStore:
+        """The sessions."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+        ...
+
+    @property
+    def agents(self) -> AgentCache:
+        """The agents that are kept warm."""
+        ...
+
+    @property
+    def events(self) -> Events:
+        """What happens."""
+        ...
+
+    @property
+    def commands(self) -> CommandSet:
+        """All commands there are."""
+        ...
+
+    def running_turn(self, session_key: str) -> RunningTurn | None:
+        """The turn that runs on a lane."""
+        ...
+
+    async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
+        """Take a message in for the agent, even if it looks like a command."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCall:
+    """Somebody uses a command."""
+
+    gateway: CommandHost
+    command: Command
+    name: str
+    """The name that was typed, which may be another one for the command."""
+    arguments: str
+    """What stands behind it."""
+    message: InboundMessage
+    session_key: str
+    """The lane of whoever asks: the only one that the command may touch."""
+    owner: str
+    """Whose lane it is."""
+    entry: SessionEntry | None
+    """The lane's session when the command came."""
+    scope: Scope
+    """What the person who asks may see."""
+
+    @property
+    def store(self) -> SessionStore:
+        """The sessions."""
+        return self.gateway.store
+
+    @property
+    def source(self) -> SessionSource:
+        """Who asks, and where."""
+        return self.message.source
+
+    @property
+    def own(self) -> Scope:
+        """The sessions that may be led to this lane: a person's to their lanes, a room's to that room."""
+        return Scope(owners=self.scope.owners & {self.owner})
+
+    @property
+    def shown(self) -> Scope:
+        """The sessions that may be listed here: among others, only those of this very place."""
+        return self.own if self.source.chat_type == "dm" else Scope.lane(self.session_key)
+
+
+Handler: TypeAlias = Callable[[CommandCall], Awaitable[str | None]]
+"""Carries a command out and returns what people are told; None: nothing."""
+Allowed: TypeAlias = Callable[[CommandCall], bool | Awaitable[bool]]
+"""Whether somebody may use a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something that people can ask for with a slash and a name."""
+
+    name: str
+    handler: Handler
+    _: KW_ONLY
+    summary: str = ""
+    """What it does, in one sentence."""
+    usage: str = ""
+    """The arguments it takes, as people write them down: `[title]`."""
+    aliases: tuple[str, ...] = ()
+    limit: timedelta = AT_ONCE
+    """It is cut off after so long."""
+    begun: str | None = None
+    """For one that takes long: it is carried out in the background, and people are told this at once."""
+    queued: Callable[[InboundMessage], InboundMessage | None] | None = None
+    """For one that may bring a message for the agent: that message, which gets a turn of its own."""
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            check_command_name(name)
+        if self.limit <= timedelta():
+            problem = f"the limit of /{self.name} must be more than nothing"
+            raise InvalidInputError(problem)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it is called."""
+        return (self.name, *self.aliases)
+
+    @property
+    def help(self) -> CommandHelp:
+        """What people are told of it."""
+        return CommandHelp(
+            name=self.name, summary=self.summary, usage=self.usage, aliases=tuple(self.aliases)
+        )
+
+
+class CommandSet:
+    """The commands of a gateway by name. A later one takes its names from those before it."""
+
+    def __init__(self, *several: Iterable[Command], allowed: Allowed | None = None) -> None:
+        self._allowed = allowed
+        self._by_name = {name: one for commands in several for one in commands for name in one.names}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Command:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[Command]:
+        """Each command once that can still be called by its first name."""
+        return (one for name, one in self._by_name.items() if one.name == name)
+
+    def knows(self, message: InboundMessage) -> bool:
+        """Whether a message is a command. What the program says is none, whatever it begins with."""
+        return not message.internal and message.command in self._by_name
+
+    @property
+    def helps(self) -> Sequence[CommandHelp]:
+        """What people are told of all of them."""
+        return [one.help for one in self]
+
+    async def permits(self, call: CommandCall) -> bool:
+        """Whether that person may use that command here."""
+        if self._allowed is None:
+            return True
+        answer = self._allowed(call)
+        return bool(await answer if inspect.isawaitable(answer) else answer)

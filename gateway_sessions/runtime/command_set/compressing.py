@@ -1,0 +1,68 @@
+"""/compress: a conversation goes on with a summary of itself. Somebody else writes the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from gateway_sessions.core.command_answers import (
+    COMPRESSING,
+    NO_COMPRESSOR,
+    NOT_COMPRESSED,
+    NOTHING_TO_COMPRESS,
+    counted,
+)
+from gateway_sessions.core.messages import Message, message_of
+from gateway_sessions.core.replay import Chat
+from gateway_sessions.errors import StorageError
+from gateway_sessions.runtime.command import IN_BACKGROUND, Command, CommandCall
+from gateway_sessions.runtime.routing import MAX_TRIES
+from gateway_sessions.storage.verbs import commands as verbs
+from gateway_sessions.storage.verbs.access import IdTaken
+from gateway_sessions.storage.verbs.commands import Compressible
+from gateway_sessions.storage.verbs.lane_lineage import Compression
+
+Compressor: TypeAlias = Callable[[list[Chat]], Awaitable[Iterable[Message | Mapping[str, Any]]]]
+"""Given a conversation as it goes to a model, the messages that it shall go on with."""
+
+
+def compress_with(compressor: Compressor | None) -> Command:
+    """The command; without a *compressor* it only says so."""
+    return Command(
+        "compress",
+        _unable if compressor is None else partial(_compress, compressor),
+        summary="Go on with a summary of this conversation; the original stays readable.",
+        limit=IN_BACKGROUND,
+        begun=None if compressor is None else COMPRESSING,
+    )
+
+
+async def _unable(_: CommandCall) -> str:
+    return NO_COMPRESSOR
+
+
+async def _compress(compressor: Compressor, call: CommandCall) -> str:
+    found = await call.store.ledger.look(partial(verbs.compressible, call.session_key))
+    if found is None:
+        return NOTHING_TO_COMPRESS
+    before = len(found.chats)
+    summary = [message_of(one) for one in await compressor(found.chats)]
+    if not await _replaced(call, found, summary):
+        return NOT_COMPRESSED
+    call.gateway.agents.evict(call.session_key)
+    return (
+        f"Compressed: this conversation goes on with {counted(len(summary), 'message')} in the place of "
+        f"{before}. /resume {found.session_id} goes back to the original."
+    )
+
+
+async def _replaced(call: CommandCall, found: Compressible, summary: list[Message]) -> bool:
+    asked = Compression(session_key=call.session_key, session_id=found.session_id, messages=tuple(summary))
+    for _ in range(MAX_TRIES):
+        new_id = call.store.ledger.new_session_id()
+        compress = partial(verbs.compress, new_session_id=new_id, asked=asked, version=found.version)
+        entry = await call.store.ledger.change(compress)
+        if not isinstance(entry, IdTaken):
+            return entry is not None
+    raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
