@@ -16,7 +16,7 @@ import msgspec
 
 from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
 from gateway_sessions.core.source import SessionSource, check_identifier
-from gateway_sessions.core.storable import Intake
+from gateway_sessions.core.storable import record_text
 from gateway_sessions.errors import InvalidInputError
 
 SEPARATOR: Final = "\x1f"
@@ -190,16 +190,4 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False) -> Me
 
 def stored_form(message: InboundMessage) -> str:
     """The message as text that every database can hold; `InvalidInputError` for what none can."""
-    if not message.metadata:
-        try:
-            text = _JSON.encode(message).decode()
-        except UnicodeEncodeError:
-            pass
-        else:
-            if "\\u0000" not in text:
-                return text
-    Intake().json("metadata", dict(message.metadata))  # what passes here cannot fail below
-    return Intake().json("message", msgspec.to_builtins(message, enc_hook=dict)) or ""
-
-
-_JSON: Final = msgspec.json.Encoder(enc_hook=dict)
+    return record_text("message", message, message.metadata)

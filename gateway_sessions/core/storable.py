@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from gateway_sessions.core.json_members import MAX_DEPTH, nesting
 from gateway_sessions.errors import InvalidInputError
@@ -73,6 +76,29 @@ class Intake:
             raise _refused(name, f"has {size} bytes; {MAX_TEXT_BYTES} are allowed")
         self.size += size
         return text
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=dict)
+
+
+def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> str:
+    """A record as JSON that every database can hold; *given* are members of it that a caller made up."""
+    intake = Intake()
+    if not given:
+        try:
+            text = _ENCODER.encode(record).decode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            if "\\u0000" not in text:
+                return intake.text(name, text) or ""
+    intake.json(name, dict(given))  # what passes here cannot fail below
+    return Intake().json(name, msgspec.to_builtins(record, enc_hook=dict)) or ""
+
+
+def brief_text(text: str, limit: int) -> str:
+    """The beginning of a text that a program made up, as every database can hold it."""
+    return _UNSTORABLE.sub(_REPLACEMENT, text[:limit])
 
 
 def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.storable import brief_text, record_text
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.succession import Change
@@ -19,7 +20,7 @@ from gateway_sessions.storage.verbs.succession import Change
 T = TypeVar("T")
 
 FIRST: Final = 1 << 62
-_JSON: Final = msgspec.json.Encoder()
+MAX_PROBLEM: Final = 500
 _TARGET: Final = msgspec.json.Decoder(ReplyTarget)
 _MESSAGE: Final = msgspec.json.Decoder(OutboundMessage)
 
@@ -75,7 +76,8 @@ def owe(
     ids: list[int] = []
     for one in owed:
         reply_id = next(change.ids)
-        target, content = _JSON.encode(one.target).decode(), _JSON.encode(one.message).decode()
+        target = record_text("target", one.target, one.target.metadata)
+        content = record_text("reply", one.message, {})
         state = "sending" if one.under_way else "owed"
         where = (
             reply_id,
@@ -110,7 +112,7 @@ def lane_is_owed(session_key: str) -> Verb[bool]:
 
 def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Verb[None]:
     """Let a reply that is owed say something else, and be sent at once."""
-    content = _JSON.encode(message).decode()
+    content = record_text("reply", message, {})
     yield Statement("reword_reply", (content, to_micros(now), reply_id))
 
 
@@ -139,12 +141,14 @@ def sent(reply: OwedReply, sent_message_id: str | None, now: datetime) -> Verb[N
 
 def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is tried again at that time."""
-    yield Statement("reply_retry", (reply.attempts + 1, to_micros(at), unclear, problem, reply.reply_id))
+    what = brief_text(problem, MAX_PROBLEM)
+    yield Statement("reply_retry", (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id))
 
 
 def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is not tried any more, and kept for whoever looks."""
-    yield Statement("reply_given_up", (reply.attempts + 1, to_micros(now), unclear, problem, reply.reply_id))
+    what = brief_text(problem, MAX_PROBLEM)
+    yield Statement("reply_given_up", (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id))
 
 
 def doubt_all() -> Verb[int]:
