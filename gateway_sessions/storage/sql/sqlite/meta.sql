@@ -12,5 +12,7 @@ SELECT max(id) FROM (
     SELECT max(change_id) AS id FROM transitions
     UNION ALL SELECT max(message_id) FROM messages
     UNION ALL SELECT max(change_id) FROM index_changes
+    UNION ALL SELECT max(item_id) FROM inbox
+    UNION ALL SELECT max(reply_id) FROM outbox
     UNION ALL SELECT value FROM meta WHERE name = 'index_changes_cleared'
 ) AS ids
