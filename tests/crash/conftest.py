@@ -2,83 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.crash.forge import Job, Outcome
-
-SOURCE = Path(__file__).parent / "shim" / "faults.c"
-SLOTS = max(2, (os.cpu_count() or 2))
-
-
-class Forge:
-    """Runs jobs in a warm process."""
-
-    def __init__(self, server: subprocess.Popen[str]) -> None:
-        self._server = server
-        self._numbers = itertools.count()
-
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs beside each other; their outcomes, in the order of the jobs."""
-        waiting = {next(self._numbers): job for job in jobs}
-        order = list(waiting)
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        lines = "".join(
-            json.dumps({"id": number, "job": asdict(job)}) + "\n" for number, job in waiting.items()
-        )
-        self._server.stdin.write(lines)
-        self._server.stdin.flush()
-        outcomes: dict[int, Outcome] = {}
-        while waiting:
-            line = self._server.stdout.readline()
-            assert line, "the server of the crash tests has ended"
-            answer = json.loads(line)
-            number = answer.pop("id")
-            if number not in waiting:
-                continue  # an answer that came too late for the test that asked
-            outcomes[number] = Outcome(waiting.pop(number), **answer)
-        return [outcomes[number] for number in order]
+from tests.crash.warm import Forge, built_shim, running_forge
 
 
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """The library to preload, or None where it cannot be built."""
-    if not sys.platform.startswith("linux"):
-        return None
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        return None
-    library = tmp_path_factory.mktemp("shim") / "faults.so"
-    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, "-o", str(library), str(SOURCE), "-ldl"], check=True)
-    return library
+    return built_shim(tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture(scope="session")
 def forge(tmp_path_factory: pytest.TempPathFactory, shim: Path | None) -> Iterator[Forge]:
     """The warm process."""
-    base = tmp_path_factory.mktemp("forge")
-    environment = dict(os.environ) | ({"LD_PRELOAD": str(shim)} if shim is not None else {})
-    command = [sys.executable, "-m", "tests.crash.forge", str(base), str(SLOTS)]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=root
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        assert json.loads(server.stdout.readline()) == {"ready": True}
-        yield Forge(server)
-        server.stdin.close()
+    with running_forge(tmp_path_factory.mktemp("forge"), shim) as warm:
+        yield warm
 
 
 @pytest.fixture

@@ -128,8 +128,8 @@ class Talk:
                 self.clock.advance(seconds=2)
                 await self.says(gateway, "ann", number, f"next {number}")
                 await self.says(gateway, "ann", number, f"next {number}")
-            for gate in list(self.gates.values()):
-                gate.set()
+            for person in ("ann", "bob"):
+                self.gates[gateway.store.key_for(said_by(person))].set()
             await calm(gateway)
             witness.outages = 1
             await self.says(gateway, "bob", 2, "two tool")
@@ -237,8 +237,8 @@ def check_store(home: Path, told: Heard) -> None:
     with closing(sqlite3.connect(home / "sessions.db")) as database:
         rows = database.execute("SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq").fetchall()
         said = database.execute(
-            "SELECT session_key, platform_message_id, messages.extra FROM messages JOIN sessions USING (session_id)"
-            " WHERE role = 'user' ORDER BY message_id"
+            "SELECT session_key, platform_message_id, messages.extra FROM messages"
+            " JOIN sessions USING (session_id) WHERE role = 'user' ORDER BY message_id"
         ).fetchall()
     ends = {event: (seq, outcome) for event, _, seq, outcome in rows}
     for message_id, place in told.accepted.items():

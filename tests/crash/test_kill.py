@@ -11,8 +11,8 @@ import pytest
 
 from gateway_sessions.testing.crash import FAILPOINTS
 from tests.architecture.sources import dotted_name, modules
-from tests.crash.conftest import Forge
 from tests.crash.forge import Job, Mode, Outcome
+from tests.crash.warm import Forge
 from tests.crash.workload import SCENARIOS
 
 CALLS = 1

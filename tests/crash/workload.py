@@ -241,7 +241,6 @@ class Script:
             await self._message(store, "a")
             await self._one("reset", "a", store.reset_session(key("a")))
 
-
     async def _talk(self) -> None:
         await Talk(self.home, self.scenario.config, self.clock, self.journal.line).run()
 

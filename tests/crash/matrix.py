@@ -1,0 +1,107 @@
+"""The crash matrix: `python -m tests.crash.matrix [--every N]`.
+
+A child lets people talk to a gateway and is killed at every named point at each of its passes, and before
+every N-th system call that writes. Each time the next gateway has to make good of it. The table says what was
+lost, doubled without a mark, or reordered: nothing, or this ends with status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway_sessions.testing.crash import FAILPOINTS
+from tests.crash.forge import Job, Mode, Outcome
+from tests.crash.warm import Forge, built_shim, running_forge
+from tests.crash.workload import SCENARIOS
+
+TALK = next(number for number, one in enumerate(SCENARIOS) if one.script == "talk")
+CALLS = "a system call that writes"
+WORDS = {"lost": "was accepted", "doubled": "doubled", "twice": "twice", "reordered": "reordered"}
+
+
+@dataclass(slots=True)
+class Row:
+    """What became of all the kills at one place."""
+
+    kills: int = 0
+    lost: int = 0
+    doubled: int = 0
+    reordered: int = 0
+    other: int = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one."""
+        self.kills += outcome.died
+        error = outcome.error
+        self.lost += WORDS["lost"] in error
+        self.doubled += WORDS["doubled"] in error or WORDS["twice"] in error
+        self.reordered += WORDS["reordered"] in error
+        self.other += bool(error) and not any(word in error for word in WORDS.values())
+
+    @property
+    def broken(self) -> bool:
+        """Whether a promise was."""
+        return bool(self.lost or self.doubled or self.reordered or self.other)
+
+
+def jobs_of(whole: Outcome, every: int) -> dict[str, list[Job]]:
+    """Where the child is killed."""
+    jobs = {
+        point: [Job(TALK, point=point, nth=nth) for nth in range(1, passes + 1)]
+        for point, passes in whole.passes.items()
+    }
+    calls = range(1, whole.calls + 1, every)
+    return jobs | {CALLS: [Job(TALK, call=call, mode=Mode.KILL) for call in calls]}
+
+
+def measure(forge: Forge, every: int) -> dict[str, Row]:
+    """Kill it everywhere."""
+    (whole,) = forge.run([Job(TALK)])
+    if whole.error:
+        raise SystemExit(whole.error)
+    rows: dict[str, Row] = defaultdict(Row)
+    for place, jobs in jobs_of(whole, every).items():
+        for outcome in forge.run(jobs):
+            rows[place].add(outcome)
+            if outcome.error:
+                print(f"--- {outcome.job}\n{outcome.error}", file=sys.stderr)
+    return rows
+
+
+def table(rows: dict[str, Row]) -> str:
+    """The table, as Markdown."""
+    order = [point for point in (*FAILPOINTS, CALLS) if point in rows]
+    lines = [
+        "| killed when | times | lost | doubled | reordered | other |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for place in order:
+        row = rows[place]
+        what = FAILPOINTS.get(place, f"{place}, each in turn")
+        counts = (row.kills, row.lost, row.doubled, row.reordered, row.other)
+        lines.append(f"| {what} | {' | '.join(map(str, counts))} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table; 1 if a promise was broken."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--every", type=int, default=1, help="every N-th system call; default: each")
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        (base / "forge").mkdir()
+        with running_forge(base / "forge", built_shim(base)) as forge:
+            rows = measure(forge, asked.every)
+    print(table(rows))
+    return int(any(row.broken for row in rows.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
