@@ -216,7 +216,9 @@ def _within(verb: Verb[T]) -> Verb[T]:
 def _load(admission: Admission, lane: LaneRow) -> Verb[LaneLoad]:
     turn, last, oldest, deferred = admission.running, None, None, 0
     if lane.waiting:
-        last = _waiting((yield Statement("last_waiting", (lane.session_key,)))[0])
+        if lane.waiting > 1 or not lane.attempts:
+            last = _waiting((yield Statement("last_waiting", (lane.session_key,)))[0])
+        # else a turn that was cut off waits alone: it is taken up as it was, and no earlier than it may
         if lane.waiting >= admission.rules.max_queued:
             rows = yield Statement("oldest_waiting", (lane.session_key,))
             oldest = rows[0][0] if rows else None

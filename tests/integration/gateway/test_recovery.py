@@ -1,0 +1,465 @@
+"""Whatever ends a gateway: exactly what it had under way goes on after the next start, and once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+
+from gateway_sessions import EndReason, SessionState
+from gateway_sessions.config import AgentConfig
+from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.delivery import REPEATED
+from gateway_sessions.core.receipts import Accepted, Disposition
+from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.replay import INTERRUPTED
+from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.scripted_agent import (
+    Gate,
+    ScriptedAgent,
+    answers,
+    calls_tool,
+    hangs,
+    says,
+    takes,
+    waits_at,
+)
+from tests.integration.gateway.house import House, busy
+from tests.integration.gateway.lives import AT_ONCE, Lives, left_behind
+
+
+@pytest.fixture
+def lives(tmp_path: Path) -> Lives:
+    return Lives(tmp_path)
+
+
+async def echo(turn: TurnContext) -> str:
+    return f"you said: {turn.text}"
+
+
+async def users(house: House, person: str) -> list[object]:
+    return [content for role, content in await house.transcript(person) if role == "user"]
+
+
+# Starts
+
+
+async def test_a_start_after_an_orderly_end_takes_nothing_up(lives: Lives):
+    async with lives.life(agent=echo) as house:
+        await house.platform.says("ann", "hello")
+        await house.settles()
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        assert house.store.started.clean
+        assert house.store.started.resumed == ()
+        await house.settles()
+    assert agent.turns == []
+    assert lives.platform.shown() == ["you said: hello"]
+
+
+async def test_exactly_the_turns_that_ran_are_taken_up_again(lives: Lives):
+    async with lives.life(killed=True, agent=echo) as house:
+        for person in ("ann", "bob"):
+            await house.platform.says(person, "hello")
+            await house.settles()
+    gate = Gate()
+    first = ScriptedAgent(*[[waits_at(gate)]] * 2)
+    async with lives.life(killed=True, agent=first) as house:
+        await house.platform.says("bob", "long work")
+        await house.platform.says("cid", "long work")
+        await house.settles()
+        await house.platform.says("cid", "and that", chat=None)
+    second = ScriptedAgent()
+    async with lives.life(agent=second) as house:
+        started = house.store.started
+        assert not started.clean
+        assert started.resumed == tuple(sorted([house.key("bob"), house.key("cid")]))
+        await house.clock.advance(seconds=2)
+        await house.settles()
+        told = [(turn.source.user_id, turn.text, turn.attempt) for turn in second.turns]
+        assert sorted(told) == [("bob", "long work", 2), ("cid", "and that", 1), ("cid", "long work", 2)]
+        assert told.index(("cid", "long work", 2)) < told.index(("cid", "and that", 1))
+        assert "attempt 2" in (second.turns[0].recovered or "")
+        assert await house.outcomes("ann") == {"turned": 1}
+        assert await house.outcomes("bob") == {"turned": 2}
+        assert await house.outcomes("cid") == {"turned": 2}
+
+
+async def test_what_was_taken_up_and_answered_is_over(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "hello", message_id="m1")
+    agent = ScriptedAgent()
+    async with lives.life(killed=True, agent=agent) as house:
+        await house.settles()
+        assert len(agent.turns) == 1
+    async with lives.life(agent=agent) as house:
+        assert house.store.started.resumed == ()
+        await house.platform.says("ann", "hello", message_id="m1")  # the platform delivers it once more
+        await house.settles()
+        assert len(agent.turns) == 1
+        assert await users(house, "ann") == ["hello"]
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert entry.state is SessionState.ACTIVE
+    assert lives.platform.shown() == ["you said: hello"]
+
+
+async def test_new_messages_wait_behind_the_turn_that_is_taken_up_and_other_lanes_do_not(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+    gate = Gate()
+
+    async def agent(turn: TurnContext) -> str:
+        if turn.text == "one":
+            await gate.passage()
+        return turn.text
+
+    async with lives.life(agent=agent) as house:
+        await gate.reached()
+        receipt = await house.platform.says("ann", "two")
+        assert isinstance(receipt, Accepted)
+        assert receipt.disposition is Disposition.QUEUED
+        await house.platform.says("bob", "other")
+        assert (await house.platform.wait_for_reply("bob")).text == "other"
+        gate.open()
+        await house.settles()
+        answered = [one.text for one in house.platform.sent if not one.message.is_notice]
+        assert answered == ["other", "one", "two"]
+        assert await house.transcript("ann") == [
+            ("user", "one"), ("assistant", "one"), ("user", "two"), ("assistant", "two"),
+        ]  # fmt: skip
+
+
+async def test_what_waited_is_answered_in_order_and_not_taken_for_cut_off(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        for number in range(5):
+            await house.platform.says("ann", f"{number}")
+            await house.clock.advance(seconds=2)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.settles()
+        assert [(turn.text, turn.attempt) for turn in agent.turns] == [
+            ("0", 2), ("1", 1), ("2", 1), ("3", 1), ("4", 1),
+        ]  # fmt: skip
+        assert await house.outcomes("ann") == {"turned": 5}
+
+
+async def test_a_burst_that_nobody_had_begun_to_answer_keeps_its_place_and_its_pause(lives: Lives):
+    agent = ScriptedAgent()
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("ann", "two")
+        await house.platform.says("ann", "three")
+    async with lives.life(agent=agent) as house:
+        await house.clock.advance(seconds=2)
+        await house.settles()
+        assert [turn.text for turn in agent.turns] == ["one", "two\nthree"]
+
+
+# What was done before the end
+
+
+async def test_a_call_without_a_result_is_shown_as_interrupted_with_unknown_effect(lives: Lives):
+    first = ScriptedAgent([calls_tool("pay", result=None, amount=5), hangs()])
+    async with lives.life(killed=True, agent=first) as house:
+        await house.platform.says("ann", "pay the bill")
+    second = ScriptedAgent([calls_tool("look"), answers("paid")])
+    async with lives.life(agent=second) as house:
+        await house.settles()
+        (turn,) = second.turns
+        assert turn.recovered is not None
+        assert "may have had its effect" in turn.recovered
+        user, call, result = turn.history
+        assert user["content"] == "pay the bill"
+        assert [one["function"]["name"] for one in call["tool_calls"]] == ["pay"]
+        assert (result["role"], result["content"]) == ("tool", INTERRUPTED)
+        assert result["tool_call_id"] == call["tool_calls"][0]["id"]
+        assert await users(house, "ann") == ["pay the bill"]
+        assert [role for role, _ in await house.transcript("ann")] == [
+            "user", "assistant", "tool", "assistant", "tool", "assistant",
+        ]  # fmt: skip
+
+
+async def test_what_was_said_on_the_way_is_not_said_again_by_the_gateway(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([says("a moment"), hangs()])) as house:
+        await house.platform.says("ann", "look")
+        await house.settles()
+        assert lives.platform.shown() == ["a moment"]
+    async with lives.life(agent=ScriptedAgent("done")) as house:
+        await house.clock.advance(minutes=1)
+        await house.settles()
+    assert lives.platform.shown() == ["a moment", "done"]
+
+
+# Limits
+
+
+async def test_a_turn_put_off_too_long_ago_is_answered_in_a_new_session_for_the_true_reason(lives: Lives):
+    async with lives.life(agent=ScriptedAgent("first", [hangs()])) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("ann", "two")
+        await house.settles()
+        old = await house.store.peek_session_id(house.key("ann"))
+        assert not await house.gateway.drain(AT_ONCE)
+    lives.clock.step(hours=2)
+    agent = ScriptedAgent("answered anew")
+    async with lives.life(agent=agent) as house:
+        await house.settles()
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert (entry.previous_session_id, entry.auto_reset_reason) == (old, None)  # told, and so over
+        (turn,) = agent.turns
+        assert [row["content"] for row in turn.history] == ["two"]
+        session = await house.store.db.get_session(str(old))
+        assert session is not None
+        assert session.end_reason == EndReason.RESUME_PENDING_EXPIRED
+    first, notice, answer = lives.platform.shown()
+    assert (first, answer) == ("first", "answered anew")
+    assert "cut off too long ago" in notice
+
+
+async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_stopped(lives: Lives):
+    tried = ScriptedAgent(*[[hangs()]] * 5)
+    async with lives.life(killed=True, agent=tried) as house:
+        await house.platform.says("ann", "deadly")
+        await house.settles()
+        await house.platform.says("ann", "and then?")
+        await house.clock.advance(seconds=1)
+    for _ in range(2):
+        lives.clock.step(hours=1)  # no loop of crashes: each life is long
+        async with lives.life(killed=True, agent=tried) as house:
+            await house.settles()
+    lives.clock.step(hours=1)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        key = house.key("ann")
+        assert house.store.started.suspended == (key,)
+        (given_up,) = house.store.started.given_up
+        assert [message.text for message in given_up.buried] == ["deadly"]
+        (dead,) = await house.store.dead_letters()
+        assert (dead.message.text, dead.problem) == ("deadly", "its turn was cut off 3 times")
+        await house.settles()
+        # What waited behind it is answered, in a session without the deadly message.
+        assert [(turn.text, turn.attempt) for turn in agent.turns] == [("and then?", 1)]
+        assert [row["content"] for row in agent.turns[0].history] == ["and then?"]
+        assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
+        # Nothing is lost: somebody may try it again.
+        await house.store.requeue(dead.item_id)
+        await house.settles()
+        assert await house.outcomes("ann") == {"turned": 2}
+    assert [turn.attempt for turn in tried.turns] == [1, 2, 3]
+    assert "you said: deadly" in lives.platform.shown()
+
+
+@pytest.mark.parametrize("mode", [BusyMode.QUEUE, BusyMode.COLLECT])
+async def test_a_loop_of_crashes_holds_the_cut_off_turns_and_nothing_else(lives: Lives, mode: BusyMode):
+    lives.config = replace(busy(mode), agent=AgentConfig(max_restart_attempts=10))
+    tried = ScriptedAgent(*[[hangs()]] * 9)
+    async with lives.life(killed=True, agent=tried) as house:
+        await house.platform.says("ann", "deadly")
+        await house.clock.advance(seconds=1)
+    for _ in range(2):
+        async with lives.life(killed=True, agent=tried) as house:
+            assert house.store.started.held_until is None
+            await house.settles()
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        held_until = house.store.started.held_until
+        assert held_until == house.clock.now() + timedelta(minutes=1)
+        await house.platform.says("bob", "hello")
+        receipt = await house.platform.says("ann", "anybody there?")
+        assert isinstance(receipt, Accepted)
+        assert receipt.disposition is Disposition.QUEUED
+        await house.clock.advance(seconds=59)
+        assert [turn.text for turn in agent.turns] == ["hello"]
+        await house.clock.advance(seconds=1)
+        await house.settles()
+        assert [turn.text for turn in agent.turns][1:] == ["deadly", "anybody there?"]
+        assert agent.turns[1].attempt == 4
+
+
+# Ends
+
+
+async def test_a_drain_lets_running_turns_end_and_begins_none(lives: Lives):
+    agent = ScriptedAgent([takes(20), answers("in time")])
+    async with lives.life(agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("ann", "two")
+        outcome: list[bool] = []
+
+        async def drain() -> None:
+            outcome.append(await house.gateway.drain(timedelta(seconds=30)))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(drain)
+            await house.clock.advance(seconds=5)
+            late = await house.platform.says("bob", "late")
+            assert isinstance(late, Accepted)
+            await house.clock.advance(seconds=15)
+        assert outcome == [True]
+        assert [turn.text for turn in agent.turns] == ["one"]
+        shown = [one.text for one in house.platform.sent if not one.message.is_notice]
+        assert shown == ["in time"]
+        assert await house.store.queue_depth(house.key("ann")) == 1
+    async with lives.life(agent=agent) as house:
+        assert house.store.started.clean
+        assert house.store.started.resumed == ()
+        await house.settles()
+        assert sorted((turn.text, turn.attempt) for turn in agent.turns[1:]) == [("late", 1), ("two", 1)]
+
+
+async def test_a_drain_that_takes_too_long_puts_turns_off_with_what_they_have_done(lives: Lives):
+    first = ScriptedAgent([calls_tool("search", "found"), takes(3600)])
+    async with lives.life(agent=first) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        before = house.clock.now()
+        ended: list[bool] = []
+
+        async def drain() -> None:
+            ended.append(await house.gateway.drain())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(drain)
+            await house.clock.advance(seconds=29)
+            assert house.gateway.running_turn(house.key("ann")) is not None
+            await house.clock.advance(seconds=1)
+        assert ended == [False]
+        assert house.clock.now() - before == timedelta(seconds=30)
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert (entry.state, entry.state_reason) == (
+            SessionState.RESUME_PENDING, ResumeReason.SHUTDOWN_TIMEOUT,
+        )  # fmt: skip
+        assert house.platform.shown() == []
+    assert (lives.home / ".clean_shutdown").exists()
+    second = ScriptedAgent("done")
+    async with lives.life(agent=second) as house:
+        assert house.store.started.clean
+        await house.settles()
+        (turn,) = second.turns
+        assert [row["role"] for row in turn.history] == ["user", "assistant", "tool"]
+        assert turn.history[-1]["content"] == "found"
+        assert await users(house, "ann") == ["one"]
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert entry.state is SessionState.ACTIVE
+    assert lives.platform.shown() == ["done"]
+
+
+async def test_turns_that_are_put_off_by_orderly_ends_are_not_taken_for_crashing(lives: Lives):
+    for _ in range(6):
+        async with lives.life(agent=ScriptedAgent([hangs()])) as house:
+            await house.platform.says("ann", "one", message_id="m1")
+            await house.settles()
+            await house.gateway.drain(AT_ONCE)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.settles()
+        assert await house.outcomes("ann") == {"turned": 1}
+        assert len(agent.turns) == 1
+    assert lives.platform.shown() == ["you said: one"]
+
+
+async def test_a_reply_that_was_on_its_way_at_a_kill_is_sent_again_and_says_so(lives: Lives):
+    async with lives.life(killed=True, agent=echo) as house:
+        with house.platform.late_ack():
+            await house.platform.says("ann", "one")
+            await house.settles()
+            left = left_behind(lives.home)
+    lives.home = left
+    async with lives.life(agent=echo) as house:
+        assert house.store.started.doubted == 1
+        await house.settles()
+    first, second = lives.platform.shown()
+    assert first == "you said: one"
+    assert second == f"{REPEATED}\nyou said: one"
+
+
+async def test_a_reply_that_had_to_wait_at_a_kill_is_sent_once_and_without_a_mark(lives: Lives):
+    with lives.platform.outage():
+        async with lives.life(killed=True, agent=echo) as house:
+            await house.platform.says("ann", "one")
+    async with lives.life(agent=echo) as house:
+        await house.clock.advance(minutes=1)
+        await house.settles()
+        assert house.store.started.doubted == 0
+    assert lives.platform.shown() == ["you said: one"]
+
+
+# A real process
+
+
+BOT = """
+    import asyncio, json, signal, sys
+    from datetime import timedelta
+    from gateway_sessions import SessionStore
+    from gateway_sessions.config import Config, GatewayConfig
+    from gateway_sessions.runtime.gateway import Gateway
+    from gateway_sessions.testing.fake_platform import FakePlatform
+
+    started = asyncio.Event()
+
+    async def agent(turn):
+        if turn.text == "long":
+            await turn.append({"role": "assistant", "content": "half"})
+            started.set()
+            await asyncio.Event().wait()
+        await asyncio.sleep(0.1)
+        return turn.text
+
+    async def ready():
+        while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            await asyncio.sleep(0.01)
+        print("ready", flush=True)
+
+    async def main():
+        platform = FakePlatform()
+        config = Config(gateway=GatewayConfig(drain_timeout=timedelta(seconds=0.3)))
+        async with SessionStore.open(sys.argv[1], config) as store:
+            async with Gateway(store, agent=agent, adapters=[platform]) as gateway:
+                await platform.says("ann", "long", message_id="m1")
+                await started.wait()
+                await platform.says("bob", "short", message_id="m2")
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(ready())
+                    in_time = await gateway.run()
+            print(json.dumps([in_time, platform.shown()]), flush=True)
+
+    asyncio.run(main())
+"""
+
+
+async def test_a_signal_ends_a_process_in_order(tmp_path: Path):
+    home = tmp_path / "home"
+    command = [sys.executable, "-c", textwrap.dedent(BOT), str(home)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=15)
+    assert process.returncode == 0
+    assert json.loads(said) == [False, ["short"]]
+    assert json.loads((home / ".clean_shutdown").read_bytes())["epoch"] == 1
+    lives = Lives(tmp_path)
+    lives.clock = FakeClock(datetime.now(UTC))
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        assert house.store.started.clean
+        await house.settles()
+        (turn,) = agent.turns
+        assert [row["content"] for row in turn.history] == ["long", "half"]
+        assert await house.outcomes("ann") == await house.outcomes("bob") == {"turned": 1}
