@@ -149,7 +149,8 @@ class Situation:
 
 def status(seen: Situation) -> str:
     """The answer to /status."""
-    lines = [f"Now: {_now(seen)}", f"Waiting: {counted(seen.waiting, 'message')}"]
+    waiting = counted(seen.waiting, "message") if seen.waiting else "nothing"
+    lines = [f"Now: {_now(seen)}", f"Waiting: {waiting}"]
     if seen.session_id is None:
         return "\n".join([*lines, NO_CONVERSATION])
     called = f"{quoted(seen.title)}, " if seen.title else ""

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.busy_notices import acknowledgement
@@ -152,7 +153,9 @@ class Commands:
     # A command
 
     async def _noted(self, command: Command, message: InboundMessage, *, aloud: bool) -> _Job | Receipt:
-        noted = await self._host.store.ledger.note(message, ItemKind.COMMAND)
+        # Of what a program asked for, nobody is told should a crash cut it off: the program knows.
+        stored = message if aloud else msgspec.structs.replace(message, internal=True)
+        noted = await self._host.store.ledger.note(stored, ItemKind.COMMAND)
         if not isinstance(noted, Noted):
             return noted
         failpoint("command_noted")

@@ -29,7 +29,6 @@ from gateway_sessions.core.recovery import (
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.failpoints import failpoint
-from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.atomic_file import read_all, remove, sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
@@ -85,7 +84,8 @@ class RestartRecords:
         adopt = partial(recovering.adopt, epoch=epoch, limit=limit, hold_until=held_until)
         while page := await self._context.apply(Actor.RECOVERY, adopt):
             cut_off += page
-        abandoned = await self._context.db.write(self._abandon)
+        abandon = partial(recovering.abandon_commands, before=next(self._context.db.change_ids))
+        abandoned = await self._context.apply(Actor.RECOVERY, abandon)
         doubted = await self._context.db.write(outbox.doubt_all)
         await in_thread(partial(_replace, self._marker, None))
         failpoint("recovered")
@@ -109,9 +109,6 @@ class RestartRecords:
             }
             logger.warning("turns were cut off by the end of the last process", extra=facts)
         return report
-
-    def _abandon(self) -> Verb[list[Abandoned]]:
-        return recovering.abandon_commands(next(self._context.db.change_ids), self._context.clock.now())
 
     async def _hold_back(self) -> datetime | None:
         """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""

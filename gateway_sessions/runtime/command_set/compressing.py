@@ -53,7 +53,7 @@ async def _compress(compressor: Compressor, call: CommandCall) -> str:
     call.gateway.agents.evict(call.session_key)
     return (
         f"Compressed: this conversation goes on with {counted(len(summary), 'message')} in the place of "
-        f"{before}. /resume {found.session_id} goes back to the original."
+        f"{before}. The original stays readable, as {found.session_id}."
     )
 
 

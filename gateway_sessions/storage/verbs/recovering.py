@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from gateway_sessions.core.gateway_notices import GIVEN_UP, NOT_CARRIED_OUT
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Event, allows
+from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
@@ -16,6 +18,7 @@ from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import decode_message, recount
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
+from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change
 
 PAGE = 100
@@ -65,16 +68,24 @@ def adopt(change: Change, epoch: int, limit: int, hold_until: datetime | None = 
     return found
 
 
-def abandon_commands(before: int, now: datetime) -> Verb[list[Abandoned]]:
-    """Settle the commands of earlier processes that were written down and not said to be carried out."""
+def abandon_commands(change: Change, before: int) -> Verb[list[Abandoned]]:
+    """Settle the commands of earlier processes that were written down and not said to be carried out.
+
+    Whoever asked is owed a word about it: nobody knows how far it came, so it is not done again.
+    """
     rows = yield Statement("open_commands", (before,))
     found: list[Abandoned] = []
     for item_id, session_key, seq, owner, payload in rows:
         problem = "the process ended while it was carried out"
-        settled = (str(Outcome.CANCELLED), to_micros(now), "recovery", problem, item_id)
+        settled = (str(Outcome.CANCELLED), to_micros(change.now), "recovery", problem, item_id)
         yield Statement("settle_command", settled)
         message = decode_message(session_key, payload)
+        if message.command is None:  # a change of a message, which its platform may deliver again
+            continue
         found.append(Abandoned(session_key=session_key, seq=seq, owner=owner, message=message))
+        if not message.internal:
+            text = NOT_CARRIED_OUT.format(command=f"/{message.command}")
+            yield from owe([_notice(message, text, owner, seq)], None, session_key, change)
     return found
 
 
@@ -87,6 +98,7 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
         buried = tuple(decode_message(key, row[8]) for row in items)
         problem = f"its turn was cut off {attempts} times"
         yield Statement("bury_turn", (to_micros(change.now), "recovery", problem, key, token))
+        yield from owe([_notice(buried[-1], GIVEN_UP, owner, int(items[-1][1]))], None, key, change)
     elif items:
         yield Statement("give_back_turn", (ready_at, key))
     entry = yield from load(key)
@@ -105,3 +117,8 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
         buried=buried,
         owner=owner,
     )
+
+
+def _notice(message: InboundMessage, text: str, owner: str, seq: int) -> Owed:
+    said = OutboundMessage(text=text, is_notice=True)
+    return Owed(target=ReplyTarget.answering(message), message=said, owner=owner, seq=seq)

@@ -11,7 +11,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: last_waiting
 -- The turn that would begin last; a message may become part of it.
 SELECT seq, sender, solo, media, kind, messages, characters, admitted_at, last_at, place, item_id
-FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind <> 'command'
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
 ORDER BY place DESC LIMIT 1
 
 -- name: oldest_waiting
@@ -33,17 +33,17 @@ WHERE item_id = ?
 -- name: next_waiting
 -- The turn that begins next.
 SELECT seq, ready_at FROM inbox
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind <> 'command'
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
 ORDER BY place LIMIT 1
 
 -- name: count_waiting_turns
 -- How many turns wait on a lane.
 SELECT count(*) FROM inbox
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind <> 'command'
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
 
 -- name: take_turn
 -- A turn begins: its message and all that became part of it are given to whoever has that token.
-UPDATE inbox SET token = ? WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind <> 'command'
+UPDATE inbox SET token = ? WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
     AND (seq = ? OR merged_into = ?)
 
 -- name: steer_item
@@ -77,17 +77,17 @@ WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
 -- name: settle_waiting
 -- Everything that waits is taken out of the queue.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind <> 'command'
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
 
 -- name: settle_item
 -- One waiting turn is taken out of the queue, with all that became part of it.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind <> 'command' AND (seq = ? OR merged_into = ?)
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal') AND (seq = ? OR merged_into = ?)
 
 -- name: open_items
 -- All that waits or runs on a lane, in the order of its turns.
 SELECT item_id, seq, solo, merged_into, token, admitted_at, payload, place, ready_at
-FROM inbox WHERE session_key = ? AND outcome IS NULL AND kind <> 'command' ORDER BY place, seq
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'internal') ORDER BY place, seq
 
 -- name: set_place
 -- The turn begins earlier or later than it came.
@@ -108,9 +108,9 @@ UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, paylo
 WHERE item_id = ? AND outcome IS NULL
 
 -- name: open_commands
--- Commands of earlier processes of which nobody knows whether they were carried out.
+-- Commands and changes of earlier processes of which nobody knows whether they were carried out.
 SELECT item_id, session_key, seq, owner, payload FROM inbox
-WHERE outcome IS NULL AND kind = 'command' AND item_id < ?
+WHERE outcome IS NULL AND kind IN ('command', 'change') AND item_id < ?
 
 -- name: dead_items
 -- Messages whose turns failed for good, the newest first.
