@@ -106,6 +106,11 @@ class AgentCache:
             self._let_go(owned)
         return None
 
+    def holds(self, key: str, validity: AgentValidity) -> bool:
+        """Whether the lane has an idle agent that fits; nothing happens to another one."""
+        owned = self._idle.get(key)
+        return owned is not None and owned.validity == validity
+
     def adopt(self, key: str, agent: Agent) -> None:
         """Take over a new agent that is lent to a turn of the lane already: it is closed here one day."""
         if (known := self._owned.get(id(agent))) is not None:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Final, Protocol, TypeAlias, Unpack, cast, runtime_checkable
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.usage import UsageFacts
 from gateway_sessions.errors import InvalidInputError, NoTurnError
 from gateway_sessions.runtime.foreign_code import GRACE, in_fresh_context
 from gateway_sessions.runtime.turn_context import TurnContext
@@ -66,19 +67,27 @@ class Farewelling(Protocol):
         ...
 
 
+def _not_noted(facts: UsageFacts) -> None:
+    """What becomes of usage that nobody adds up."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEnding:
-    """A session is about to end for good."""
+    """A session has ended by itself: nothing more will be said in it, unless somebody brings it back."""
 
     entry: SessionEntry
     reason: EndReason
     history: list[Chat]
+    """The whole conversation."""
     deadline: datetime
+    """When this is cut off."""
+    idempotency_key: str
+    """For effects outside: a name that no other end of a session has, nor another end of this one."""
+    note_usage: Callable[[UsageFacts], object] = field(default=_not_noted, repr=False)
 
-    @property
-    def idempotency_key(self) -> str:
-        """The same for each time this session ends."""
-        return f"{self.entry.session_id}:farewell"
+    def report_usage(self, **facts: Unpack[UsageFacts]) -> None:
+        """Note one use of a model: it belongs to the session, and to its budgets."""
+        self.note_usage(facts)
 
 
 AgentFunction: TypeAlias = Callable[[TurnContext], Awaitable[Answer]]
@@ -142,6 +151,16 @@ class AgentSource:
         self.shared: Agent | None = None if agent is None else _agent_of("agent is", agent)
         """It is never cached and never closed here: whoever made it does that."""
         self._factory = agent_factory
+        self._made_farewelling: bool | None = None
+
+    @property
+    def farewells(self) -> bool | None:
+        """Whether its agents want to hear that their session ended; None: that is seen once one is made."""
+        if self.shared is not None:
+            return isinstance(self.shared, Farewelling)
+        if inspect.isclass(self._factory):
+            return hasattr(self._factory, "on_session_ending")
+        return self._made_farewelling
 
     async def build(self, entry: SessionEntry, history: list[Chat]) -> Agent:
         """The agent for a session; `InvalidInputError` names what the factory returned instead of one."""
@@ -150,7 +169,9 @@ class AgentSource:
         made = self._factory(entry, history)
         if inspect.isawaitable(made):
             made = await made
-        return _agent_of(f"{name_of(self._factory)} returned", made)
+        agent = _agent_of(f"{name_of(self._factory)} returned", made)
+        self._made_farewelling = self._made_farewelling or isinstance(agent, Farewelling)
+        return agent
 
 
 def name_of(given: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, Self
 
 import anyio
 from anyio.abc import TaskGroup
@@ -33,6 +33,7 @@ from gateway_sessions.runtime.commands import Commands
 from gateway_sessions.runtime.connections import Connections
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind
+from gateway_sessions.runtime.farewell import Farewells
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
 from gateway_sessions.runtime.observers import AfterTurn, Observers, OnMessage, OnTurn
@@ -87,8 +88,14 @@ class Gateway(Resource):
             self._clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
         )
         self._draining = False
+        self._connections = Connections(self._clock, self.events)
         self.events = store.events
         """What happens here, for whoever listens."""
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        await self._connections.tried()
+        return self
 
     # What comes in
 
@@ -199,10 +206,37 @@ class Gateway(Resource):
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
         self._notices = Notices(tasks, self._clock, self._adapters)
-        self._budgets = BudgetGate(self.store, config.budgets, await in_thread(config.policy_book))
-        self._observers.start(tasks)
+        await self._start_those_who_ask(tasks)
         overseer = Overseer(tasks, self._clock, config.gateway.inactivity_timeout)
-        parts = TurnParts(
+        parts = self._turn_parts(overseer)
+        self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
+        self._commands.on_done = self._lanes.wake_watchers
+        self._changes = Changes(self.store, self.running_turn, self.agents.evict)
+        self._runner = TurnRunner(parts, self._lanes, self.events)
+        self._tasks = tasks
+        self._lanes.start = self._begin
+        deliveries = [delivery.run for delivery in self._deliveries.values()]
+        for duty in (self._lanes.run, self.agents.run, overseer.run, *deliveries):
+            tasks.start_soon(duty)
+        # Nothing is awaited from here on: an adapter that connects finds the gateway running.
+        self._connections.start(tasks, self._adapters.values(), self.submit)
+
+    async def _start_those_who_ask(self, tasks: TaskGroup) -> None:
+        """Whatever is asked before a turn, or tells of its end and that of its session."""
+        self._budgets = BudgetGate(self.store, self.config.budgets, await in_thread(self.config.policy_book))
+        self._observers.start(tasks)
+        self._farewells = Farewells(
+            store=self.store,
+            source=self._source,
+            cache=self.agents,
+            budgets=self._budgets,
+            settings=self._settings,
+            limit=self.config.agent.farewell,
+        )
+        self._farewells.start()
+
+    def _turn_parts(self, overseer: Overseer) -> TurnParts:
+        return TurnParts(
             store=self.store,
             clock=self._clock,
             source=self._source,
@@ -212,27 +246,15 @@ class Gateway(Resource):
             gate=self._may_run,
             over=self._turn_over,
             settings=self._settings,
-            timeout=config.agent.gateway_timeout,
+            timeout=self.config.agent.gateway_timeout,
             overseer=overseer,
         )
-        self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
-        self._commands.on_done = self._lanes.wake_watchers
-        self._changes = Changes(self.store, self.running_turn, self.agents.evict)
-        self._runner = TurnRunner(parts, self._lanes, self.events)
-        self._tasks = tasks
-        self._lanes.start = self._begin
-        connections = Connections(self._clock, self.events)
-        for delivery in self._deliveries.values():
-            tasks.start_soon(delivery.run)
-        for adapter in self._adapters.values():
-            await tasks.start(connections.keep, adapter, self.submit)
-        for duty in (self._lanes.run, self.agents.run, overseer.run):
-            tasks.start_soon(duty)
 
     async def _finish(self) -> None:
         if not self._draining:
             await self.drain()
         await self._observers.finish()
+        await self._farewells.finish()
         await self.agents.aclose()
 
     async def _admitted(self, message: InboundMessage, *, solo: bool) -> Receipt:

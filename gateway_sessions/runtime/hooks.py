@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeAlias, cast
@@ -48,6 +48,16 @@ class SessionFinalized:
 Hook: TypeAlias = Callable[[SessionFinalized], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """A hook, and how patiently it is called."""
+
+    hook: Hook
+    limits: HooksConfig
+    once: bool = False
+    """Whether a call that has begun is never made again, however it ended."""
+
+
 class Hooks:
     """The registered hooks, and the duty that calls them."""
 
@@ -55,24 +65,37 @@ class Hooks:
         self._db = db
         self._clock = clock
         self._limits = limits
-        self._hooks: dict[str, Hook] = {}
+        self._hooks: dict[str, _Registered] = {}
         self._running: dict[str, set[str]] = {}
         """By hook, the calls under way."""
         self._wake = anyio.Event()
+        self._ended_one = anyio.Event()
 
-    def register(self, hook: Hook, *, name: str | None = None) -> None:
+    def register(self, hook: Hook, *, name: str | None = None, once_within: timedelta | None = None) -> None:
         """Call *hook* for every session that ends from now on.
 
         The name is stored with each call that is owed; keep it when the function is renamed. Two hooks of
-        one name are refused with `InvalidInputError`.
+        one name are refused with `InvalidInputError`. With *once_within*, which is how long it may take, a
+        call is made at most once: one that fails, or is broken off, is given up.
         """
         name = name or f"{hook.__module__}.{getattr(hook, '__qualname__', type(hook).__qualname__)}"
-        if self._hooks.get(name, hook) != hook:
+        if name in self._hooks and self._hooks[name].hook != hook:
             problem = f"another hook is called {name!r}: give each a name of its own"
             raise InvalidInputError(problem)
-        self._hooks[name] = hook
+        if once_within is None:
+            self._hooks[name] = _Registered(hook, self._limits)
+        else:
+            limits = replace(self._limits, timeout=once_within, max_attempts=1)
+            self._hooks[name] = _Registered(hook, limits, once=True)
         self._running.setdefault(name, set())
         self.wake()
+
+    async def unregister(self, name: str) -> None:
+        """Call that hook no more. Calls under way are waited for; what is owed stays so."""
+        self._hooks.pop(name, None)
+        while self._running.get(name):
+            self._ended_one = anyio.Event()
+            await self._ended_one.wait()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,13 +133,13 @@ class Hooks:
         """Make every call whose time has come and wait for the outcomes; how many succeeded."""
         outcomes: list[bool] = []
 
-        async def attempt(call: HookCall) -> None:
-            outcomes.append(await self._attempt(call))
+        async def attempt(registered: _Registered, call: HookCall) -> None:
+            outcomes.append(await self._attempt(registered, call))
 
         while calls := (await self._claim())[0]:
             async with anyio.create_task_group() as tasks:
-                for call in calls:
-                    tasks.start_soon(attempt, call)
+                for one in calls:
+                    tasks.start_soon(attempt, *one)
         return sum(outcomes)
 
     async def _start_owed(self, tasks: TaskGroup) -> timedelta | None:
@@ -125,8 +148,8 @@ class Hooks:
             calls, pause = await self._claim()
             if not calls:
                 return pause
-            for call in calls:
-                tasks.start_soon(self._attempt, call)
+            for one in calls:
+                tasks.start_soon(self._attempt, *one)
 
     async def _rest(self, pause: timedelta | None) -> None:
         """Wait until woken, or that long."""
@@ -141,49 +164,56 @@ class Hooks:
             await self._wake.wait()
             tasks.cancel_scope.cancel()
 
-    async def _claim(self) -> tuple[list[HookCall], timedelta | None]:
+    async def _claim(self) -> tuple[list[tuple[_Registered, HookCall]], timedelta | None]:
         """Calls whose attempt is counted now, and how long until more are due.
 
         Each hook has room for calls of its own: one that hangs delays no other.
         """
         while True:
-            hooks = {name: self._capacity(name) for name in self._hooks}
+            registered = dict(self._hooks)
+            hooks = {name: self._capacity(name, one.limits) for name, one in registered.items()}
             free = [one for one in hooks.values() if one.room > 0]
             tries = await self._db.read(partial(verbs.next_tries, free))
             now = self._clock.now()
             due = [name for name, at in tries.items() if at <= now]
             if not due:
                 return [], min(tries.values()) - now if tries else None
-            calls = [call for name in due for call in await self._claim_for(hooks[name], now)]
+            calls = [
+                (registered[name], call)
+                for name in due
+                for call in await self._claim_for(hooks[name], registered[name].limits, now)
+            ]
             if calls:
                 return calls, None
 
-    async def _claim_for(self, capacity: Capacity, now: datetime) -> list[HookCall]:
-        retry_at = now + self._limits.timeout + self._limits.retry
-        limit = self._limits.max_attempts
+    async def _claim_for(self, capacity: Capacity, limits: HooksConfig, now: datetime) -> list[HookCall]:
+        retry_at = now + limits.timeout + limits.retry
         claimed = await self._db.write(
-            partial(verbs.claim, capacity, now, retry_at=retry_at, max_attempts=limit)
+            partial(verbs.claim, capacity, now, retry_at=retry_at, max_attempts=limits.max_attempts)
         )
         for call in claimed.given_up:
             _report(call, call.attempts, "the process ended in the last attempt", again=False)
         self._running[capacity.hook].update(call.idempotency_key for call in claimed.calls)
         return claimed.calls
 
-    def _capacity(self, name: str) -> Capacity:
+    def _capacity(self, name: str, limits: HooksConfig) -> Capacity:
         running = self._running[name]
-        return Capacity(hook=name, room=self._limits.concurrency - len(running), running=tuple(running))
+        return Capacity(hook=name, room=limits.concurrency - len(running), running=tuple(running))
 
-    async def _attempt(self, call: HookCall) -> bool:
+    async def _attempt(self, registered: _Registered, call: HookCall) -> bool:
         """Make a call whose attempt has been counted; tell whether it succeeded."""
         try:
             failpoint("hook_call_counted")
-            problem = await self._call_in_time(call)
+            problem = await self._call_in_time(registered, call)
             failpoint("hook_called")
-            await self._note(call, problem)
+            await self._note(registered, call, problem)
         except anyio.get_cancelled_exc_class():
-            # An orderly end is not the hook's failure.
+            # An orderly end is not the hook's failure; but what may be called once only has been called.
             with anyio.CancelScope(shield=True):
-                await self._db.write(partial(verbs.withdrawn, call, self._clock.now()))
+                if registered.once:
+                    await self._note(registered, call, "the process ended meanwhile")
+                else:
+                    await self._db.write(partial(verbs.withdrawn, call, self._clock.now()))
             raise
         except StorageError:
             # It stays owed, and is made again when its time comes.
@@ -191,26 +221,28 @@ class Hooks:
             return False
         finally:
             self._running[call.hook].discard(call.idempotency_key)
+            self._ended_one.set()
             self.wake()
         return problem is None
 
-    async def _note(self, call: HookCall, problem: str | None) -> None:
+    async def _note(self, registered: _Registered, call: HookCall, problem: str | None) -> None:
         if problem is None:
             await self._db.write(partial(verbs.succeeded, call))
             return
-        again = call.attempts + 1 < self._limits.max_attempts
-        retry = self._clock.now() + self._limits.retry if again else None
+        limits = registered.limits
+        again = call.attempts + 1 < limits.max_attempts
+        retry = self._clock.now() + limits.retry if again else None
         await self._db.write(partial(verbs.failed, call, problem, retry))
         _report(call, call.attempts + 1, problem, again=again)
 
-    async def _call_in_time(self, call: HookCall) -> str | None:
+    async def _call_in_time(self, registered: _Registered, call: HookCall) -> str | None:
         """Run the hook as long as it may; what went wrong, or None."""
-        limit = self._limits.timeout.total_seconds()
+        limit = registered.limits.timeout.total_seconds()
         outcomes: list[str | None] = []
         async with anyio.create_task_group() as tasks:
 
             async def work() -> None:
-                outcomes.append(await self._call(call))
+                outcomes.append(await self._call(registered.hook, call))
                 tasks.cancel_scope.cancel()
 
             async def stop() -> None:
@@ -223,9 +255,9 @@ class Hooks:
             tasks.start_soon(stop)
         return outcomes[0] if outcomes else "cancelled itself"
 
-    async def _call(self, call: HookCall) -> str | None:
+    async def _call(self, hook: Hook, call: HookCall) -> str | None:
         try:
-            await self._hooks[call.hook](_event(call))
+            await hook(_event(call))
         except Exception as error:  # noqa: BLE001 -- foreign code: whatever it raises is its own failure
             return f"{type(error).__name__}: {error}"[:MAX_ERROR]
         return None

@@ -140,10 +140,7 @@ class TurnDesk:
             return ended
 
     def _validity(self, session_id: str, version: tuple[int, ...]) -> AgentValidity:
-        entry, settings = self._turn.entry, self._parts.settings
-        made_with = dict(settings(entry)) if settings is not None else {}
-        chosen = dict(entry.model_override or {})
-        return AgentValidity(session_id, version, agent_config_hash({"settings": made_with, "model": chosen}))
+        return validity_of(self._turn.entry, session_id, version, self._parts.settings)
 
     # Its work
 
@@ -337,6 +334,15 @@ class TurnDesk:
             seq=self._turn.seq,
             under_way=under_way,
         )
+
+
+def validity_of(
+    entry: SessionEntry, session_id: str, version: tuple[int, ...], settings: AgentSettings | None
+) -> AgentValidity:
+    """What an agent of that session has to have seen, and been made with."""
+    made_with = dict(settings(entry)) if settings is not None else {}
+    chosen = dict(entry.model_override or {})
+    return AgentValidity(session_id, version, agent_config_hash({"settings": made_with, "model": chosen}))
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs.entries import decode, load_by_session
+from gateway_sessions.storage.verbs.entries import decode, load_by_session, unarchive
 
 FAR_FUTURE = 1 << 62
 
@@ -60,6 +60,13 @@ def entry_of_session(session_id: str, scope: Scope) -> Verb[SessionEntry | None]
     if entry is None or not scope.sees(owner=entry.owner, session_key=entry.session_key):
         return None
     return entry
+
+
+def ended_entry(session_id: str) -> Verb[SessionEntry | None]:
+    """The record of a session that is over; None if it goes on, or is gone."""
+    rows = yield Statement("get_session", (session_id,))
+    over = bool(rows) and rows[0][2] is not None and rows[0][5] is not None
+    return unarchive(rows[0][5]) if over else None
 
 
 def lane(session_key: str) -> Verb[Lane]:

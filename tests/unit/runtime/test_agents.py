@@ -316,7 +316,10 @@ class TestWhatElseAnAgentCanDo:
             assert isinstance(Rich(), ability)
             assert not isinstance(Echo(), ability)
 
-    def test_each_end_of_a_session_has_one_key(self):
-        entry = entry_of(session_id="s7")
-        ending = SessionEnding(entry=entry, reason="idle", history=[], deadline=entry.updated_at)
-        assert ending.idempotency_key == "s7:farewell"
+    def test_what_is_used_at_the_end_of_a_session_can_be_told(self):
+        entry, noted = entry_of(session_id="s7"), []
+        facts = {"entry": entry, "reason": "idle", "history": [], "deadline": entry.updated_at}
+        ending = SessionEnding(**facts, idempotency_key="s7:1", note_usage=noted.append)
+        ending.report_usage(model="small", input_tokens=3)
+        assert noted == [{"model": "small", "input_tokens": 3}]
+        assert SessionEnding(**facts, idempotency_key="s7:1").report_usage() is None

@@ -122,7 +122,8 @@ class TestWhatIsDoneWithIt:
 
     async def test_the_end_of_its_session_is_noted(self):
         agent, entry = ScriptedAgent(), entry_of()
-        ending = SessionEnding(entry=entry, reason="idle", history=[], deadline=entry.updated_at)
+        facts = {"reason": "idle", "history": [], "idempotency_key": "s:1"}
+        ending = SessionEnding(entry=entry, deadline=entry.updated_at, **facts)
         assert isinstance(agent, Farewelling)
         await agent.on_session_ending(ending)
         assert agent.endings == [ending]
