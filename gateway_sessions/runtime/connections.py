@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
 import anyio
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup
 
 from gateway_sessions.adapters.port import Adapter, Submit
 from gateway_sessions.ports import Clock
@@ -17,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(minutes=1)
+PATIENCE: Final = timedelta(seconds=10)
+"""How long a gateway waits for its adapters before it begins without those that are slow."""
 
 
 class Connections:
@@ -25,16 +28,23 @@ class Connections:
     def __init__(self, clock: Clock, events: Events) -> None:
         self._clock = clock
         self._events = events
+        self._tried: list[anyio.Event] = []
 
-    async def keep(
-        self,
-        adapter: Adapter,
-        submit: Submit,
-        *,
-        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Stay connected until cancelled. Started once the first try is over, however it ended."""
-        pause, waited_for = FIRST_PAUSE, True
+    def start(self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit) -> None:
+        """Connect all adapters in *tasks*, and keep them connected."""
+        for adapter in adapters:
+            tried = anyio.Event()
+            self._tried.append(tried)
+            tasks.start_soon(self._keep, adapter, submit, tried)
+
+    async def tried(self) -> None:
+        """Wait until each adapter has tried to connect, but not for ever: others may be connected."""
+        with anyio.move_on_after(PATIENCE.total_seconds()):
+            for tried in self._tried:
+                await tried.wait()
+
+    async def _keep(self, adapter: Adapter, submit: Submit, tried: anyio.Event) -> None:
+        pause = FIRST_PAUSE
         platform, account = adapter.platform, adapter.name
         facts = {"platform": platform, "account": account}
         while True:
@@ -42,15 +52,11 @@ class Connections:
                 async with adapter.connect(submit):
                     pause = FIRST_PAUSE
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
-                    if waited_for:
-                        task_status.started()
-                        waited_for = False
+                    tried.set()
                     await anyio.sleep_forever()
             except Exception:  # foreign code: a platform that is down must not end the others
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
-            if waited_for:
-                task_status.started()
-                waited_for = False
+            tried.set()
             await self._clock.sleep(pause.total_seconds())
             pause = min(2 * pause, LONGEST_PAUSE)

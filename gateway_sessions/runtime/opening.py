@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -84,14 +85,14 @@ class Assembly:
     async def run(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> Parts:
         """Open everything; the duties run in *tasks*, *cleanup* closes the rest."""
         cleanup.callback(self.events.close)
-        db = await self._open_database(cleanup)
+        incidents = Incidents()
+        db = await self._open_database(cleanup, incidents)
         db.on_news = SessionEvents(self.events).tell
         hooks = Hooks(db, self.clock, self.config.hooks)
         for name, hook in self.options.hooks:
             hooks.register(hook, name=name)
         policies = await in_thread(self.config.policy_book)
         context = self._context(db, hooks, policies)
-        incidents = Incidents()
         snapshot = await self._open_snapshot(context, incidents)
         restart = RestartRecords(context, self.home)
         routing = Routing(context, self.isolation, self.options.aliases, self.cache)
@@ -111,36 +112,33 @@ class Assembly:
             incidents=incidents,
             started=started,
         )
-        backups = Backups(db, self.clock, self.config.backups)
-        forgetting = Forgetting(ledger, self.clock, self.config.gateway.dedup_window)
-        duties = [
-            hooks.run,
-            parts.watcher.run,
-            parts.pruner.run,
-            parts.titling.run,
-            backups.run,
-            forgetting.run,
-        ]
-        for duty in [*duties, snapshot.run] if snapshot is not None else duties:
+        for duty in self._duties(parts):
             tasks.start_soon(duty)
         return parts
 
-    async def _open_database(self, cleanup: AsyncExitStack) -> SessionDB:
+    def _duties(self, parts: Parts) -> list[Callable[[], Awaitable[None]]]:
+        backups = Backups(parts.context.db, self.clock, self.config.backups)
+        forgetting = Forgetting(parts.ledger, self.clock, self.config.gateway.dedup_window)
+        duties = [parts.hooks.run, parts.watcher.run, parts.pruner.run, parts.titling.run]
+        shown = [] if parts.snapshot is None else [parts.snapshot.run]
+        return [*duties, backups.run, forgetting.run, *shown]
+
+    async def _open_database(self, cleanup: AsyncExitStack, incidents: Incidents) -> SessionDB:
         settings = self.config.sessiondb
         path = database_path(settings.url) if settings.url is not None else self.home / DATABASE_FILE
         if path.parent != self.home:
             # The files beside the database need an owner as well when they live somewhere else.
             await in_thread(lambda: prepare_home(self.home, allow_network=settings.allow_network_filesystem))
             await cleanup.enter_async_context(owned(self.home, self.clock, wait=self.options.wait))
-        return await cleanup.enter_async_context(
-            SessionDB.open(
-                path,
-                clock=self.clock,
-                wait=self.options.wait,
-                survives_power_cut=settings.durability is Durability.FULL,
-                allow_network=settings.allow_network_filesystem,
-            )
+        db = SessionDB.open(
+            path,
+            clock=self.clock,
+            wait=self.options.wait,
+            survives_power_cut=settings.durability is Durability.FULL,
+            allow_network=settings.allow_network_filesystem,
         )
+        db.on_index_fault = partial(incidents.report, "search_index_lost")
+        return await cleanup.enter_async_context(db)
 
     def _limits(self) -> Limits:
         return Limits(

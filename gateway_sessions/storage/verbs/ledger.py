@@ -133,7 +133,14 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         yield from put_lane(lane)
     if isinstance(claimed, IdTaken):
         return claimed
-    receipt = Accepted(
+    receipt = _receipt(seq, entry, lane, plan, dropped)
+    return Admitted(receipt, entry, lane, ended=granted.ended is not None, claimed=claimed)
+
+
+def _receipt(
+    seq: int, entry: SessionEntry, lane: LaneRow, plan: Enqueue | Merge, dropped: tuple[int, ...]
+) -> Accepted:
+    return Accepted(
         seq=seq,
         session_key=entry.session_key,
         session_id=entry.session_id,
@@ -143,7 +150,6 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         dropped=dropped,
         demoted=plan.demotion,
     )
-    return Admitted(receipt, entry, lane, ended=granted.ended is not None, claimed=claimed)
 
 
 def known_event(event: str | None) -> Verb[Duplicate | None]:
