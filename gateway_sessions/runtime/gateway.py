@@ -88,9 +88,9 @@ class Gateway(Resource):
             self._clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
         )
         self._draining = False
-        self._connections = Connections(self._clock, self.events)
         self.events = store.events
         """What happens here, for whoever listens."""
+        self._connections = Connections(self._clock, self.events)
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()

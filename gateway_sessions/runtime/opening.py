@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from anyio.abc import TaskGroup
@@ -116,7 +115,7 @@ class Assembly:
             tasks.start_soon(duty)
         return parts
 
-    def _duties(self, parts: Parts) -> list[Callable[[], Awaitable[None]]]:
+    def _duties(self, parts: Parts) -> list[Callable[[], Coroutine[Any, Any, None]]]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
         forgetting = Forgetting(parts.ledger, self.clock, self.config.gateway.dedup_window)
         duties = [parts.hooks.run, parts.watcher.run, parts.pruner.run, parts.titling.run]
@@ -137,7 +136,7 @@ class Assembly:
             survives_power_cut=settings.durability is Durability.FULL,
             allow_network=settings.allow_network_filesystem,
         )
-        db.on_index_fault = partial(incidents.report, "search_index_lost")
+        db.on_index_fault = lambda problem, place: incidents.report("search_index_lost", problem, place)
         return await cleanup.enter_async_context(db)
 
     def _limits(self) -> Limits:
