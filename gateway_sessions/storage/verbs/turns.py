@@ -309,10 +309,11 @@ def _settle_transcript(settlement: Settlement, change: Change, session_id: str) 
         if recorded:
             yield from rewind_to(session_id, min(recorded), change.ids)
         return []
-    said_before = yield from _unrecorded(held)
-    rows = [*said_before, *said]
-    appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
-    return appended.message_ids[len(said_before) :]
+    before = yield from _unrecorded(held)
+    appended = yield from transcripts.append(
+        session_id, [*before, *said], change.now, change.ids, copied=True
+    )
+    return appended.message_ids[len(before) :]
 
 
 def _settle_items(settlement: Settlement, now: int) -> Verb[None]:
