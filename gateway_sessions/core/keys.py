@@ -107,7 +107,7 @@ def owner_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]
 def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
     """The person who wrote, or the direct chat where a platform names no person."""
     base = f"{encode_part(flags.namespace)}:{encode_part(source.platform)}"
-    if participant := _participant(source, aliases):
+    if participant := participant_of(source, aliases):
         return f"{base}:user:{encode_part(participant)}"
     if source.chat_type == "dm" and source.chat_id:
         return f"{base}:chat:{encode_part(_canonical(source, source.chat_id, aliases) or source.chat_id)}"
@@ -151,7 +151,7 @@ def _prefix(namespace: str, platform: str, chat_type: str) -> str:
 
 
 def _parts(source: SessionSource, flags: Isolation, aliases: Mapping[str, str]) -> list[tuple[str, str]]:
-    chat, person = source.chat_id, _participant(source, aliases)
+    chat, person = source.chat_id, participant_of(source, aliases)
     if source.chat_type == "dm":
         chat = _canonical(source, chat, aliases)
         person = None if chat else person
@@ -170,7 +170,8 @@ _routing: Final = attrgetter("platform", "chat_type", "chat_id", "thread_id", "u
 """All that keys are made of; mostly equal, and much cheaper to compare."""
 
 
-def _participant(source: SessionSource, aliases: Mapping[str, str]) -> str | None:
+def participant_of(source: SessionSource, aliases: Mapping[str, str] = NO_ALIASES) -> str | None:
+    """The person who wrote, by the id that all their aliases share."""
     raw = source.participant_id
     return (_canonical(source, raw, aliases) or raw) if raw else None
 

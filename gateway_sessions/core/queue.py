@@ -53,7 +53,8 @@ class DeadLetter:
     seq: int
     session_key: str
     owner: str
-    message: InboundMessage
+    message: InboundMessage | None
+    """None: it is damaged, and that is why it was given up."""
     admitted_at: datetime
     given_up_at: datetime
     problem: str

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.inbound import InboundMessage, MessageKind, stored_form
-from gateway_sessions.core.queue import DeadLetter, ItemKind, QueuedMessage
+from gateway_sessions.core.queue import ItemKind
 from gateway_sessions.core.receipts import Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.source import SessionSource
-from gateway_sessions.errors import SentBeforeErasureError, StorageError, UnidentifiedSourceError
+from gateway_sessions.errors import (
+    FencedError,
+    SentBeforeErasureError,
+    SnapshotError,
+    StorageCorruptError,
+    StorageError,
+    UnidentifiedSourceError,
+)
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.runtime.routing import MAX_TRIES, Routing
+from gateway_sessions.runtime.routing import MAX_TRIES, Message, Routing
 from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.runtime.waiting_turns import WaitingTurns
 from gateway_sessions.storage.verbs import ledger, queue, turns
-from gateway_sessions.storage.verbs.access import AliasesFirst, IdTaken, Request, lane_of
-from gateway_sessions.storage.verbs.lane_rows import LaneRow
+from gateway_sessions.storage.verbs.access import AliasesFirst, Request, lane_of
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.ledger import (
     NO_TURN,
     Admission,
@@ -31,10 +42,8 @@ from gateway_sessions.storage.verbs.ledger import (
     NotTakenError,
     RunningTurn,
 )
-from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
-from gateway_sessions.storage.verbs.queue import Overtaken, Reworded
 from gateway_sessions.storage.verbs.succession import Actor, Change
-from gateway_sessions.storage.verbs.turns import Claimed, Settled, Settlement, Starter
+from gateway_sessions.storage.verbs.turns import Claimed, IdTakenError, Settled, Settlement, Starter
 
 T = TypeVar("T")
 
@@ -56,7 +65,7 @@ class Limits:
         self.allow_unidentified = allow_unidentified
 
 
-class Ledger:
+class Ledger(WaitingTurns):
     """Runs the verbs of the queue for one open store, and knows how much waits."""
 
     def __init__(
@@ -66,22 +75,12 @@ class Ledger:
         limits: Limits,
         rules_for: Callable[[InboundMessage], BusyRules],
     ) -> None:
-        self._context = context
+        super().__init__(context)
         self._routing = routing
         self._limits = limits
         self._rules_for = rules_for
-        self._waiting: dict[str, int] = {}
-        self.total_waiting = 0
-        """Turns that wait on all lanes."""
-        self.on_ready: Callable[[str], object] = _nobody
-        """Told of a lane on which a turn waits and none runs."""
-        self.on_overtaken: Callable[[str, int], object] = _nobody
-        """Told of a lane whose turn may not write any more, and that turn's token."""
-
-    async def count(self) -> None:
-        """Find out how much waits."""
-        for session_key, waiting in (await self._context.db.read(queue.waiting_lanes)).items():
-            self._note(session_key, waiting)
+        self.shown: Callable[[], Awaitable[None]] = _at_once
+        """Returns when whoever reads sessions.json may see what has changed."""
 
     # Coming in
 
@@ -99,21 +98,15 @@ class Ledger:
         If *begin*, its turn begins in the same commit, unless it has to wait.
         """
         rules = rules or self._rules_for(message)
-        payload = stored_form(message)
-        if (refused := self._too_much(message, payload)) is not None:
-            return await self.unless_known(message, refused), None
+        payload = self._payload_of(message)
+        if self.total_waiting >= self._limits.max_waiting and not isinstance(payload, Rejected):
+            payload = _rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
+        if isinstance(payload, Rejected):
+            return await self.unless_known(message, payload), None
+        admission = Admission(message=message, payload=payload, rules=rules, solo=solo, running=running)
         routed = await self._routing.message_for(message.source, touched=not message.internal)
-        admission = Admission(
-            message=message,
-            payload=payload,
-            rules=rules,
-            solo=solo,
-            running=running,
-            starter=self._starter() if begin else None,
-        )
-        admit: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(ledger.admit, admission)
         try:
-            admitted: Admitted | Duplicate = await self._routing.ask(routed, admit)
+            admitted = await self._admit(admission, routed, begin=begin)
         except NotTakenError as refusal:
             return _rejected(refusal.reason, refusal.retry_after, refusal.session_key), None
         except SentBeforeErasureError:
@@ -124,19 +117,37 @@ class Ledger:
         self._routing.keep(admitted.entry)
         if admitted.ended:
             self._context.on_ended()
-        if admitted.claimed is not None:
-            return admitted.receipt, self._begun(admitted.claimed)
-        self._note_lane(admitted.lane)
-        return admitted.receipt, None
+        turn = self._begun(admitted.claimed) if admitted.claimed is not None else None
+        if turn is None:
+            self._note_lane(admitted.lane)
+        await self._show(turn)
+        return admitted.receipt, turn
+
+    async def _admit(self, admission: Admission, routed: Message, *, begin: bool) -> Admitted | Duplicate:
+        found: list[Admitted] = []
+
+        async def admit(starter: Starter) -> Admitted | Duplicate:
+            whole = replace(admission, starter=starter) if begin else admission
+            verb: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(_admitting, whole, found)
+            return await self._routing.ask(routed, verb)
+
+        def begun() -> tuple[str, Claimed | None]:
+            return (found[-1].lane.session_key, found[-1].claimed) if found else (routed.key, None)
+
+        try:
+            return await self._with_free_id(routed.key, admit)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(begun))
+            raise
 
     async def note(self, message: InboundMessage, kind: ItemKind) -> Noted | Duplicate | Rejected:
         """Write down what is carried out at once, so that it is known when it is delivered again.
 
         It is not refused because too much waits: it may be what ends that.
         """
-        payload = stored_form(message)
-        if (refused := self._unfit(message, payload)) is not None:
-            return refused
+        payload = self._payload_of(message)
+        if isinstance(payload, Rejected):
+            return payload
         routed = await self._routing.message_for(message.source, touched=False)
         note: Callable[[Request, Change], Verb[Noted | Duplicate | AliasesFirst]]
         note = partial(ledger.note, message, payload, kind)
@@ -157,10 +168,23 @@ class Ledger:
 
     async def claim(self, session_key: str | None = None) -> Turn | None:
         """The next turn of a lane, or of the lane that has waited longest; None if none is ready."""
-        keys = [session_key] if session_key is not None else [key for key, _ in await self.ready()]
-        for key in keys:
-            if (turn := await self._claim(key)) is not None:
-                return turn
+        if session_key is not None:
+            return await self._claim(session_key)
+        damaged: StorageCorruptError | None = None
+        for _ in range(MAX_TRIES):
+            ready = await self.ready()
+            for key, _owner in ready:
+                try:
+                    turn = await self._claim(key)
+                except StorageCorruptError as error:  # the other lanes can go on
+                    damaged = error
+                    continue
+                if turn is not None:
+                    return turn
+            if not ready or damaged is not None:
+                break
+        if damaged is not None:
+            raise damaged
         return None
 
     async def ready(
@@ -175,37 +199,72 @@ class Ledger:
         at = await self.look(partial(queue.next_ready, now))
         return None if at is None else at - now
 
-    @property
-    def lanes_waiting(self) -> int:
-        """On how many lanes turns wait."""
-        return len(self._waiting)
-
-    def waiting_on(self, session_key: str) -> int:
-        """How many turns wait on a lane."""
-        return self._waiting.get(session_key, 0)
-
     async def _claim(self, session_key: str) -> Turn | None:
-        for _ in range(MAX_TRIES):
-            verb = partial(turns.claim, self._starter(), session_key)
-            claimed = await self._context.apply(Actor.POLICY, verb)
-            if claimed is None:
-                return None
-            if not isinstance(claimed, IdTaken):
-                failpoint("turn_claimed")
-                return self._begun(claimed)
-        raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
+        found: list[Claimed | None] = []
+
+        async def claim(starter: Starter) -> Claimed | None:
+            verb = partial(turns.claim, starter, session_key)
+            return await self._context.apply(Actor.POLICY, partial(_noting, verb, found))
+
+        try:
+            claimed = await self._with_free_id(session_key, claim)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(lambda: (session_key, found[-1] if found else None)))
+            raise
+        if claimed is None:
+            return None
+        failpoint("turn_claimed")
+        turn = self._begun(claimed)
+        await self._show(turn)
+        return turn
 
     async def settle(self, settlement: Settlement, *, go_on: bool) -> tuple[Settled, Turn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit."""
-        key = settlement.held.session_key
+        key, found = settlement.held.session_key, list[Settled]()
+
+        async def settle(starter: Starter) -> Settled:
+            verb = partial(_ending, settlement, starter if go_on else None)
+            return await self._context.apply(Actor.AGENT, partial(_noting, verb, found))
+
+        try:
+            settled = await self._with_free_id(key, settle)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(lambda: (key, found[-1].next if found else None)))
+            raise
+        failpoint("turn_ended")
+        following = self._after(key, settled)
+        await self._show(following)
+        return settled, following
+
+    async def _with_free_id(self, session_key: str, attempt: Callable[[Starter], Awaitable[T]]) -> T:
+        """Try with one id for a new session after another, until one is free or none is needed."""
         for _ in range(MAX_TRIES):
-            starter = self._starter() if go_on else None
-            verb = partial(_ending, settlement, starter)
-            settled = await self._context.apply(Actor.AGENT, verb)
-            if not isinstance(settled, IdTaken):
-                failpoint("turn_ended")
-                return settled, self._after(key, settled)
-        raise StorageError(key, f"no id was free in {MAX_TRIES} tries")
+            with suppress(IdTakenError):
+                return await attempt(self._starter())
+        raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
+
+    async def _let_go(self, begun: Callable[[], tuple[str, Claimed | None]]) -> None:
+        """Whoever asked has gone: let others have the lane, and a turn that nobody works on wait again."""
+
+        def look(change: Change) -> Verb[LaneRow]:
+            # This runs behind whatever was under way, of which it is known only now what it did.
+            session_key, claimed = begun()
+            if claimed is None:
+                return load_lane(session_key)
+            return turns.give_back(claimed.held, None, change, counted=False)
+
+        with suppress(StorageError, FencedError):
+            self._note_lane(await self.change(look))
+
+    async def _show(self, turn: Turn | None) -> None:
+        """Wait until sessions.json may be read. One that cannot be written is reported, and stops nothing."""
+        try:
+            with suppress(SnapshotError):
+                await self.shown()
+        except asyncio.CancelledError:
+            if turn is not None:
+                await asyncio.shield(turn.release())
+            raise
 
     def _after(self, session_key: str, settled: Settled) -> Turn | None:
         if settled.entry is not None:
@@ -224,88 +283,9 @@ class Ledger:
             self._context.on_ended()
         return Turn(self, claimed)
 
-    async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
-        """Run a changing verb for a turn."""
-        return await self._context.apply(Actor.AGENT, verb)
-
-    async def look(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb that changes nothing."""
-        return await self._context.db.read(verb)
-
     def freed(self, lane: LaneRow) -> None:
         """A lane has been given back."""
         self._note_lane(lane)
-
-    # Overtaking
-
-    async def overtaking(
-        self, session_key: str, verb: Callable[[Change], Verb[T]], *, by: str, actor: Actor = Actor.PERSON
-    ) -> tuple[T, Overtaken]:
-        """Make a change that overtakes whatever runs or waits on a lane."""
-        whole: Callable[[Change], Verb[AndOvertaken[T]]] = partial(_overtaking, session_key, verb, by)
-        both = await self._context.apply(actor, whole)
-        self._note(session_key, 0)
-        if both.overtaken.token is not None:
-            self.on_overtaken(session_key, both.overtaken.token)
-        return both.outcome, both.overtaken
-
-    async def stop(self, session_key: str, *, by: str) -> Overtaken:
-        """End the lane's turn and empty its queue."""
-        _, overtaken = await self.overtaking(session_key, _nothing, by=by)
-        return overtaken
-
-    # Looking, and changing what waits
-
-    async def depth(self, session_key: str) -> int:
-        """How many turns wait on a lane."""
-        return await self.look(partial(queue.depth, session_key))
-
-    async def listed(self, session_key: str) -> list[QueuedMessage]:
-        """All that waits or runs on a lane."""
-        return await self.look(partial(queue.listed, session_key))
-
-    async def cancel(self, session_key: str, seq: int, *, by: str) -> int:
-        """Take a waiting message out; how many messages were part of its turn."""
-        return await self._rearranged(session_key, partial(queue.cancel, session_key, seq, by))
-
-    async def clear(self, session_key: str, *, by: str) -> int:
-        """Take everything out that waits; how many messages."""
-        return await self._rearranged(session_key, partial(queue.clear, session_key, by))
-
-    async def move(self, session_key: str, seq: int, to: int) -> list[int]:
-        """Let a waiting turn begin as the *to*-th; the new order."""
-        return await self._rearranged(session_key, lambda _: queue.move(session_key, seq, to))
-
-    async def reword(self, event: str, said: InboundMessage | None) -> Reworded | None:
-        """Let a waiting message say something else, or, with None, take it back; None if none of it waits."""
-        found = await self.change(lambda change: queue.reword(event, said, "person", change.now))
-        if found is not None and not found.running:
-            self._note(found.session_key, await self.depth(found.session_key))
-        return found
-
-    async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
-        """Messages whose turns failed for good, the newest first."""
-        return await self.look(partial(queue.dead_letters, limit, before or queue.FIRST))
-
-    async def requeue(self, item_id: int) -> str:
-        """Let a dead letter wait again; its lane."""
-        session_key = await self.change(lambda change: queue.requeue(item_id, change.now))
-        self._note(session_key, await self.depth(session_key))
-        self.on_ready(session_key)
-        return session_key
-
-    async def forget(self, before: datetime) -> int:
-        """Forget what was settled before that; how many rows."""
-        forgotten = 0
-        while some := await self.change(lambda _: queue.forget(before)):
-            forgotten += some
-        return forgotten
-
-    async def _rearranged(self, session_key: str, verb: Callable[[datetime], Verb[T]]) -> T:
-        outcome = await self.change(lambda change: verb(change.now))
-        self._note(session_key, await self.depth(session_key))
-        self.on_ready(session_key)
-        return outcome
 
     def new_session_id(self) -> str:
         """An id for a session that begins now; the database refuses it should it exist."""
@@ -318,47 +298,27 @@ class Ledger:
             flags=self._routing.isolation,
         )
 
-    def _unfit(self, message: InboundMessage, payload: str) -> Rejected | None:
+    def _payload_of(self, message: InboundMessage) -> str | Rejected:
+        """The message as it is stored, unless it says nothing or too much."""
         source, limits = message.source, self._limits
         if not source.has_identifier and not limits.allow_unidentified:
             raise UnidentifiedSourceError(source.platform)
         if message.is_empty and message.kind is MessageKind.NEW:
             return _rejected(RejectReason.EMPTY, None, None)
-        if len(payload) > limits.max_message_bytes:
+        fits = len(message.text) <= limits.max_message_bytes
+        payload = stored_form(message) if fits else ""
+        if not fits or len(payload.encode()) > limits.max_message_bytes:
             return _rejected(RejectReason.TOO_LARGE, None, None)
-        return None
-
-    def _too_much(self, message: InboundMessage, payload: str) -> Rejected | None:
-        if (unfit := self._unfit(message, payload)) is not None:
-            return unfit
-        if self.total_waiting >= self._limits.max_waiting:
-            return _rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
-        return None
+        return payload
 
     async def unless_known(self, message: InboundMessage, refused: Rejected) -> Receipt:
         """What was accepted before is not refused because it comes again."""
         known = await self._context.db.read(partial(ledger.known_event, message.idempotency_key))
         return refused if known is None else known
 
-    def _note_lane(self, lane: LaneRow) -> None:
-        self._note(lane.session_key, lane.waiting)
-        if lane.waiting and not lane.running:
-            self.on_ready(lane.session_key)
 
-    def _note(self, session_key: str, waiting: int) -> None:
-        before = self._waiting.pop(session_key, 0)
-        self.total_waiting += waiting - before
-        if waiting:
-            self._waiting[session_key] = waiting
-
-
-def _nothing(_: Change) -> Verb[None]:
-    """Change nothing else."""
-    yield from ()
-
-
-def _nobody(*_: object) -> None:
-    """Nobody wants to know."""
+async def _at_once() -> None:
+    """Nobody reads it."""
 
 
 def _lane_and_owner(request: Request, _: Change) -> Verb[tuple[str, str] | AliasesFirst]:
@@ -366,14 +326,22 @@ def _lane_and_owner(request: Request, _: Change) -> Verb[tuple[str, str] | Alias
     return key if isinstance(key, AliasesFirst) else (key, request.owner)
 
 
-def _ending(settlement: Settlement, starter: Starter | None, change: Change) -> Verb[Settled | IdTaken]:
+def _admitting(
+    admission: Admission, found: list[Admitted], request: Request, change: Change
+) -> Verb[ledger.Outcomes]:
+    outcome = yield from ledger.admit(admission, request, change)
+    found[:] = [outcome] if isinstance(outcome, Admitted) else []
+    return outcome
+
+
+def _noting(verb: Callable[[Change], Verb[T]], found: list[T], change: Change) -> Verb[T]:
+    """Keep what came of a verb, should whoever waits for it go away."""
+    found[:] = [(yield from verb(change))]
+    return found[0]
+
+
+def _ending(settlement: Settlement, starter: Starter | None, change: Change) -> Verb[Settled]:
     return turns.end_turn(settlement, change, starter)
-
-
-def _overtaking(
-    session_key: str, verb: Callable[[Change], Verb[T]], by: str, change: Change
-) -> Verb[AndOvertaken[T]]:
-    return overtaking(change, session_key, verb, by)
 
 
 def _rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.messages import Message, message_of
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.storable import brief_text
 from gateway_sessions.core.usage import Usage
 from gateway_sessions.errors import FencedError, StorageError, TurnEndedError
 from gateway_sessions.failpoints import failpoint
@@ -28,11 +29,15 @@ from gateway_sessions.storage.verbs import turns as verbs
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
 from gateway_sessions.storage.verbs.outbox import Owed
 from gateway_sessions.storage.verbs.succession import Change
-from gateway_sessions.storage.verbs.turns import Claimed, Held, Settled, Settlement, Version
+from gateway_sessions.storage.verbs.turn_rows import Held
+from gateway_sessions.storage.verbs.turns import Claimed, Settled, Settlement, Version
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+MAX_PROBLEM: Final = 2000
+"""So much is kept of why a turn failed."""
 
 
 class TurnKeeper(Protocol):
@@ -179,7 +184,8 @@ class Turn:
 
     async def fail(self, problem: str, *, replies: Sequence[Owed] = (), go_on: bool = False) -> Ended:
         """Give the turn up: its messages become dead letters, which can be tried again."""
-        return await self._end(Outcome.DEAD, go_on=go_on, problem=problem, replies=replies)
+        text = brief_text(problem, MAX_PROBLEM)
+        return await self._end(Outcome.DEAD, go_on=go_on, problem=text, replies=replies)
 
     async def interrupt(
         self,

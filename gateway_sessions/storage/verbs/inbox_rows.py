@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
 
+PLACES: Final = 1 << 20
+"""Room behind each message for those that come to wait behind it later: dead letters that are tried again."""
+
 _READ: Final = msgspec.json.Decoder(InboundMessage)
+
+
+class InboxItem(NamedTuple):
+    """A message as it is kept."""
+
+    item_id: int
+    seq: int
+    owner: str
+    merged_into: int | None
+    admitted_at: int
+    transcript_id: int | None
+    """Its row in the transcript, if it has one."""
+    payload: str | None
+    place: int
+
+
+def inbox_item(row: Row) -> InboxItem:
+    """The message that a row holds."""
+    return InboxItem(*row)
 
 
 def decode_message(session_key: str, payload: str | None) -> InboundMessage:
@@ -24,6 +46,25 @@ def decode_message(session_key: str, payload: str | None) -> InboundMessage:
         lane = f"lane {session_key!r}"
         problem = f"a waiting message is damaged ({error}); it was left as it is"
         raise StorageCorruptError(lane, problem) from error
+
+
+def readable(session_key: str, payload: str | None) -> InboundMessage | None:
+    """The message again; None if it is damaged."""
+    try:
+        return decode_message(session_key, payload)
+    except StorageCorruptError:
+        return None
+
+
+def place_of(seq: int) -> int:
+    """Where a message waits that was accepted as the *seq*-th."""
+    return seq * PLACES
+
+
+def last_place(lane: LaneRow) -> Verb[int]:
+    """A place behind all that waits or runs, and before all that will ever come."""
+    rows = yield Statement("last_open_place", (lane.session_key,))
+    return max(int(rows[0][0]), place_of(lane.next_seq - 1)) + 1
 
 
 def is_ready(lane: LaneRow, now: datetime) -> bool:
@@ -45,3 +86,14 @@ def recount(lane: LaneRow) -> Verb[None]:
     rows = yield Statement("count_waiting_turns", (lane.session_key,))
     lane.waiting = rows[0][0]
     yield from reckon_ready(lane)
+
+
+def let_others_lead(session_key: str, seq: int, item_id: int) -> Verb[int | None]:
+    """What became part of a message's turn waits on without it, led by the first, whose place is returned."""
+    others = yield Statement("followers", (session_key, seq))
+    if not others:
+        return None
+    first_id, first_seq = others[0]
+    yield Statement("lead_item", (item_id, first_id))
+    yield Statement("follow_item", (first_seq, session_key, seq))
+    return int(first_seq)

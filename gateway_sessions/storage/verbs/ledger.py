@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from gateway_sessions.core.busy import (
     Arrival,
@@ -18,6 +18,7 @@ from gateway_sessions.core.busy import (
 )
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.keys import participant_of, person_of
 from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.receipts import Accepted, Duplicate, RejectReason
 from gateway_sessions.core.session import SessionEntry
@@ -33,7 +34,7 @@ from gateway_sessions.storage.verbs.access import (
     access,
     lane_of,
 )
-from gateway_sessions.storage.verbs.inbox_rows import is_ready, reckon_ready
+from gateway_sessions.storage.verbs.inbox_rows import is_ready, place_of, reckon_ready
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turns import Claimed, Starter, begin_turn
@@ -111,13 +112,10 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         return granted
     entry = granted.entry
     lane = yield from load_lane(entry.session_key)
-    if message.sent_at is not None:
-        yield from tombstones.refuse_earlier(entry.session_id, entry.owner, to_micros(message.sent_at))
-    plan = plan_arrival(
-        Arrival.of(message, at=change.now, solo=admission.solo),
-        (yield from _load(admission, lane)),
-        admission.rules,
-    )
+    yield from _refuse_erased(message, request, entry.owner, entry.session_id)
+    arrival = Arrival.of(message, at=change.now, solo=admission.solo)
+    arrival = replace(arrival, sender=_sender(message, request))
+    plan = plan_arrival(arrival, (yield from _load(admission, lane)), admission.rules)
     if isinstance(plan, Refuse):
         raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
     dropped: tuple[int, ...] = ()
@@ -125,14 +123,12 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         yield from take_out(lane, plan.drop, Outcome.DROPPED, "a later message", change.now)
         dropped = (plan.drop,)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
-    yield from _write(admission, change, lane, seq, entry.owner, plan)
-    claimed: Claimed | IdTaken | None = None
+    yield from _write(_Arrived(admission, arrival.sender, entry.owner), change, lane, seq, plan)
+    claimed: Claimed | None = None
     if admission.starter is not None and is_ready(lane, change.now):
         claimed = yield from begin_turn(admission.starter, lane, change)
     else:
         yield from put_lane(lane)
-    if isinstance(claimed, IdTaken):
-        return claimed
     receipt = _receipt(seq, entry, lane, plan, dropped)
     return Admitted(receipt, entry, lane, ended=granted.ended is not None, claimed=claimed)
 
@@ -179,13 +175,14 @@ def note(
     found = yield from lane_of(request)
     if isinstance(found, AliasesFirst):
         return found
-    if message.sent_at is not None:
-        yield from tombstones.refuse_earlier(found, request.owner, to_micros(message.sent_at))
+    yield from _refuse_erased(message, request, request.owner, found)
     lane = yield from load_lane(found)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     item_id = next(change.ids)
     now = to_micros(change.now)
-    what = (item_id, found, seq, seq, message.idempotency_key, request.owner, message.sender, str(kind), 1, 0)
+    event, place = message.idempotency_key, place_of(seq)
+    sender = _sender(message, request)
+    what = (item_id, found, seq, place, event, request.owner, sender, str(kind), 1, 0)
     yield Statement("add_item", (*what, None, 1, 0, now, now, now, None, payload, None, None, None))
     yield from put_lane(lane)
     return Noted(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
@@ -195,7 +192,7 @@ def carried_out(
     noted: Noted, outcome: Outcome, by: str, now: datetime, problem: str | None = None
 ) -> Verb[None]:
     """What was written down is done."""
-    yield Statement("settle_command", (str(outcome), to_micros(now), by, problem, noted.item_id))
+    yield Statement("settle_one", (str(outcome), to_micros(now), by, problem, noted.item_id))
 
 
 def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) -> Verb[int]:
@@ -204,6 +201,7 @@ def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) 
     rows = yield Statement("settle_item", settled)
     if rows[0][0]:
         lane.waiting -= 1
+        lane.attempts = lane.attempts if lane.running else 0
         yield from reckon_ready(lane)
     return int(rows[0][0])
 
@@ -258,16 +256,35 @@ def _waiting(row: Row) -> Waiting:
     )
 
 
-def _write(
-    admission: Admission, change: Change, lane: LaneRow, seq: int, owner: str, plan: Enqueue | Merge
-) -> Verb[None]:
-    message, now, ready = admission.message, to_micros(change.now), to_micros(plan.ready_at)
+def _sender(message: InboundMessage, request: Request) -> str:
+    """Who wrote it, under the one name that all their aliases share."""
+    return participant_of(message.source, request.aliases) or message.sender
+
+
+def _refuse_erased(message: InboundMessage, request: Request, owner: str, session_id: str) -> Verb[None]:
+    """`SentBeforeErasureError` if it was sent before the lane's owner, or who wrote it, was erased."""
+    if message.sent_at is None:
+        return
+    sent_at, person = to_micros(message.sent_at), person_of(message.source, request.flags, request.aliases)
+    for one in {owner, person or owner}:
+        yield from tombstones.refuse_earlier(session_id, one, sent_at)
+
+
+class _Arrived(NamedTuple):
+    admission: Admission
+    sender: str
+    owner: str
+
+
+def _write(arrived: _Arrived, change: Change, lane: LaneRow, seq: int, plan: Enqueue | Merge) -> Verb[None]:
+    admission, message = arrived.admission, arrived.admission.message
+    now, ready = to_micros(change.now), to_micros(plan.ready_at)
     kind = ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE
     size, media = len(message.text), int(message.has_media)
     into = plan.into if isinstance(plan, Merge) else None
-    what = (next(change.ids), lane.session_key, seq, seq, message.idempotency_key, owner, message.sender)
-    row = (*what, str(kind), int(admission.solo), media, into, 1, size, now, now, ready)
-    yield Statement("add_item", (*row, None, admission.payload, None, None, None))
+    what = (next(change.ids), lane.session_key, seq, place_of(seq), message.idempotency_key)
+    row = (*what, arrived.owner, arrived.sender, str(kind), int(admission.solo), media, into, 1, size)
+    yield Statement("add_item", (*row, now, now, ready, None, admission.payload, None, None, None))
     if isinstance(plan, Merge):
         rows = yield Statement("last_waiting", (lane.session_key,))
         yield Statement("extend_item", (size, media, now, ready, rows[0][-1]))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,9 +14,17 @@ from gateway_sessions.core.instants import first_change_id, from_micros, to_micr
 from gateway_sessions.core.queue import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Row, Statement, Verb
-from gateway_sessions.storage.verbs import turns
-from gateway_sessions.storage.verbs.inbox_rows import decode_message, reckon_ready, recount
-from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
+from gateway_sessions.storage.verbs import turn_rows, turns
+from gateway_sessions.storage.verbs.inbox_rows import (
+    decode_message,
+    inbox_item,
+    last_place,
+    let_others_lead,
+    readable,
+    reckon_ready,
+    recount,
+)
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import take_out
 from gateway_sessions.storage.verbs.succession import Change
 
@@ -72,12 +80,18 @@ def depth(session_key: str) -> Verb[int]:
     return (yield from load_lane(session_key)).waiting
 
 
-def cancel(session_key: str, seq: int, by: str, now: datetime) -> Verb[int]:
+def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
     """Take a waiting message out, with what is part of it; how many messages: 0 if it does not wait."""
+    rows = yield Statement("waiting_item", (session_key, seq))
+    if not rows:
+        return 0
     lane = yield from load_lane(session_key)
-    gone = yield from take_out(lane, seq, Outcome.CANCELLED, by, now)
-    if gone:
-        yield from put_lane(lane)
+    item_id, merged_into, payload = rows[0]
+    if merged_into is not None:
+        yield from _take_from_turn(lane, _Part(item_id, seq, merged_into, payload), by, change)
+        return 1
+    gone = yield from take_out(lane, seq, Outcome.CANCELLED, by, change.now)
+    yield from put_lane(lane)
     return gone
 
 
@@ -88,6 +102,7 @@ def clear(session_key: str, by: str, now: datetime) -> Verb[int]:
         return 0
     rows = yield Statement("settle_waiting", (str(Outcome.CANCELLED), to_micros(now), by, session_key))
     lane.waiting, lane.ready_at = 0, None
+    lane.attempts = lane.attempts if lane.running else 0
     yield from put_lane(lane)
     return int(rows[0][0])
 
@@ -121,7 +136,7 @@ def dead_letters(limit: int, before: int = FIRST) -> Verb[list[DeadLetter]]:
             seq=seq,
             session_key=key,
             owner=owner,
-            message=decode_message(key, payload),
+            message=readable(key, payload),
             admitted_at=from_micros(admitted_at),
             given_up_at=from_micros(settled_at),
             problem=problem or "",
@@ -130,21 +145,22 @@ def dead_letters(limit: int, before: int = FIRST) -> Verb[list[DeadLetter]]:
     ]
 
 
-def requeue(item_id: int, now: datetime) -> Verb[str]:
+def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
     """Let a dead letter wait again, behind all that waits; the lane it is on."""
     rows = yield Statement("dead_item", (item_id,))
     if not rows:
         problem = f"there is no dead letter {item_id}"
         raise InvalidInputError(problem)
     session_key, seq, merged_into = rows[0]
-    lane = yield from load_lane(session_key)
     head = seq if merged_into is None else merged_into
-    # A place behind all that waits, and before all that will ever come.
-    place = lane.next_seq - 1
-    yield Statement("revive", (place, to_micros(now), session_key, head, head))
+    lane = yield from load_lane(session_key)
+    items = yield Statement("dead_turn", (session_key, head, head))
+    yield from turn_rows.withdraw(map(inbox_item, items), change.ids)
+    place = yield from last_place(lane)
+    yield Statement("revive", (place, to_micros(change.now), session_key, head, head))
     yield from recount(lane)
     yield from put_lane(lane)
-    return str(session_key)
+    return lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +170,11 @@ class Reworded:
     session_key: str
     seq: int
     running: bool
+    lane: LaneRow | None = field(default=None, compare=False)
+    """Its lane as it is now; None if nothing was changed."""
 
 
-def reword(event: str, said: InboundMessage | None, by: str, now: datetime) -> Verb[Reworded | None]:
+def reword(event: str, said: InboundMessage | None, by: str, change: Change) -> Verb[Reworded | None]:
     """Let a waiting message say something else, or, with None, take it back; None if none of it waits.
 
     A message of which the turn is running is found and left as it is.
@@ -164,16 +182,20 @@ def reword(event: str, said: InboundMessage | None, by: str, now: datetime) -> V
     rows = yield Statement("open_event", (event,))
     if not rows:
         return None
-    item_id, session_key, seq, merged_into, token, payload, _, _ = rows[0]
+    item_id, session_key, seq, merged_into, token, payload = rows[0]
     if token is not None:
         return Reworded(session_key, seq, running=True)
-    message = decode_message(session_key, payload)
-    if said is not None:
-        new = message.saying(said.text, said.attachments or message.attachments)
-        yield Statement("set_payload", (stored_form(new), len(new.text), item_id))
+    head = seq if merged_into is None else merged_into
+    lane = yield from load_lane(session_key)
+    if said is None:
+        yield from _take_from_turn(lane, _Part(item_id, seq, head, payload), by, change)
     else:
-        yield from _withdraw(session_key, seq, merged_into, item_id, by, now)
-    return Reworded(session_key, seq, running=False)
+        yield from _unwrite(session_key, head, change)
+        message = decode_message(session_key, payload)
+        new = message.saying(said.text, said.attachments or message.attachments)
+        yield Statement("set_payload", (stored_form(new), item_id))
+        yield Statement("change_size", (0, len(new.text) - len(message.text), session_key, head))
+    return Reworded(session_key, seq, running=False, lane=lane)
 
 
 def forget(before: datetime) -> Verb[int]:
@@ -209,23 +231,37 @@ def outcomes(session_key: str) -> Verb[dict[str, int]]:
     return {row[0]: row[1] for row in rows}
 
 
-def _withdraw(
-    session_key: str, seq: int, merged_into: int | None, item_id: int, by: str, now: datetime
-) -> Verb[None]:
-    """Take one message back; others that were part of its turn stay, and the first of them leads it."""
-    lane = yield from load_lane(session_key)
-    if merged_into is None:
-        rows = yield Statement("open_items", (session_key,))
-        others = [row for row in rows if row[3] == seq]
-        if not others:
-            yield from take_out(lane, seq, Outcome.CANCELLED, by, now)
-            yield from put_lane(lane)
-            return
-        yield Statement("lead_item", (item_id, others[0][0]))
-        yield Statement("follow_item", (others[0][1], session_key, seq, others[0][1]))
-    yield Statement("settle_command", (str(Outcome.CANCELLED), to_micros(now), by, None, item_id))
+class _Part(NamedTuple):
+    """A message of a waiting turn, and the one that leads the turn."""
+
+    item_id: int
+    seq: int
+    head: int
+    payload: str | None
+
+
+def _take_from_turn(lane: LaneRow, part: _Part, by: str, change: Change) -> Verb[None]:
+    """Let a waiting turn be about one message less; if that one led it, the next of them does."""
+    key, head = lane.session_key, part.head
+    yield from _unwrite(key, head, change)
+    message = readable(key, part.payload)
+    length = len(message.text) if message is not None else 0
+    if part.seq == head:
+        head = (yield from let_others_lead(key, part.seq, part.item_id)) or 0
+        yield Statement("change_size", (0, -length, key, head))
+    else:
+        yield Statement("change_size", (-1, -length, key, head))
+    settled = (str(Outcome.CANCELLED), to_micros(change.now), by, None, part.item_id)
+    yield Statement("settle_one", settled)
     yield from recount(lane)
+    lane.attempts = lane.attempts if lane.running or lane.waiting else 0
     yield from put_lane(lane)
+
+
+def _unwrite(session_key: str, head: int, change: Change) -> Verb[None]:
+    """Take away what an earlier try has put into the transcript: it is written there anew, as it is then."""
+    together = yield Statement("items_of_next", (session_key, head, head))
+    yield from turn_rows.withdraw(map(inbox_item, together), change.ids)
 
 
 def _queued(session_key: str, row: Row) -> QueuedMessage:

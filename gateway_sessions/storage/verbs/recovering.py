@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,11 +16,12 @@ from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load
-from gateway_sessions.storage.verbs.inbox_rows import decode_message, recount
+from gateway_sessions.storage.verbs.inbox_rows import InboxItem, readable, recount
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change
+from gateway_sessions.storage.verbs.turn_rows import Held, bury, items_of, let_wait_again, steered
 
 PAGE = 100
 """Lanes taken over in one go."""
@@ -32,16 +34,13 @@ class CutOff:
     session_key: str
     entry: SessionEntry | None
     attempts: int
+    given_up: bool
+    """Whether the turn is not tried again."""
     interrupted: bool
     """Whether its session was marked, to go on or, after too many tries, not to."""
     buried: tuple[InboundMessage, ...] = ()
-    """What the turn was about, if it was tried too often."""
+    """What the turn was about that is not tried again, as far as it can be read."""
     owner: str = ""
-
-    @property
-    def given_up(self) -> bool:
-        """Whether the turn is not tried again."""
-        return bool(self.buried)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +77,12 @@ def abandon_commands(change: Change, before: int) -> Verb[list[Abandoned]]:
     for item_id, session_key, seq, owner, payload in rows:
         problem = "the process ended while it was carried out"
         settled = (str(Outcome.CANCELLED), to_micros(change.now), "recovery", problem, item_id)
-        yield Statement("settle_command", settled)
-        message = decode_message(session_key, payload)
+        yield Statement("settle_one", settled)
+        message = readable(session_key, payload)
+        if message is None:
+            continue
         if message.command is None:  # a change of a message, which its platform may deliver again
+            yield Statement("forget_event", (item_id,))
             continue
         found.append(Abandoned(session_key=session_key, seq=seq, owner=owner, message=message))
         if not message.internal:
@@ -90,17 +92,18 @@ def abandon_commands(change: Change, before: int) -> Verb[list[Abandoned]]:
 
 
 def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb[CutOff]:
-    key, token, attempts = lane.session_key, lane.lease_token, lane.attempts + 1
-    items = yield Statement("items_of_turn", (key, token))
-    owner = str(items[0][2]) if items else ""
-    buried: tuple[InboundMessage, ...] = ()
-    if items and plan_recovery(attempts, limit) is Recovery.SUSPEND:
-        buried = tuple(decode_message(key, row[8]) for row in items)
+    key, attempts = lane.session_key, lane.attempts + 1
+    held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
+    items = yield from items_of(held)
+    given_up = bool(items) and plan_recovery(attempts, limit) is Recovery.SUSPEND
+    others = {one.seq for one in steered(items)}
+    buried = _readable(key, items, others) if given_up else ()
+    if given_up:
         problem = f"its turn was cut off {attempts} times"
-        yield Statement("bury_turn", (to_micros(change.now), "recovery", problem, key, token))
-        yield from owe([_notice(buried[-1], GIVEN_UP, owner, int(items[-1][1]))], None, key, change)
+        yield from bury(held, "recovery", problem, change)
+        yield from owe(_last_words(buried, items[0]), None, key, change)
     elif items:
-        yield Statement("give_back_turn", (ready_at, key))
+        yield from let_wait_again(held, ready_at, change)
     entry = yield from load(key)
     interrupted = entry is not None and allows(entry.state, Event.INTERRUPTED)
     if entry is not None and interrupted:
@@ -113,10 +116,20 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
         session_key=key,
         entry=entry,
         attempts=attempts,
+        given_up=given_up,
         interrupted=interrupted,
         buried=buried,
-        owner=owner,
+        owner=items[0].owner if items else "",
     )
+
+
+def _readable(session_key: str, items: Sequence[InboxItem], but_not: Set[int]) -> tuple[InboundMessage, ...]:
+    found = (readable(session_key, one.payload) for one in items if one.seq not in but_not)
+    return tuple(one for one in found if one is not None)
+
+
+def _last_words(buried: Sequence[InboundMessage], head: InboxItem) -> list[Owed]:
+    return [_notice(one, GIVEN_UP, head.owner, head.seq) for one in buried[-1:]]
 
 
 def _notice(message: InboundMessage, text: str, owner: str, seq: int) -> Owed:

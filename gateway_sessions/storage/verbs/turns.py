@@ -7,29 +7,37 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from gateway_sessions.core.inbound import InboundMessage, user_row
+from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.lifecycle import Event, allows, is_fresh
 from gateway_sessions.core.messages import Message
+from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.usage import Usage
-from gateway_sessions.errors import FencedError
+from gateway_sessions.errors import FencedError, GatewaySessionsError, StorageCorruptError
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs import messages as transcripts
-from gateway_sessions.storage.verbs import replaying
+from gateway_sessions.storage.verbs import lineage, replaying, turn_rows
 from gateway_sessions.storage.verbs import usage as uses
 from gateway_sessions.storage.verbs.access import Granted, IdTaken, Request, begin_anew
 from gateway_sessions.storage.verbs.entries import load
-from gateway_sessions.storage.verbs.inbox_rows import decode_message, is_ready, reckon_ready, recount
+from gateway_sessions.storage.verbs.inbox_rows import (
+    InboxItem,
+    decode_message,
+    inbox_item,
+    is_ready,
+    let_others_lead,
+    reckon_ready,
+    recount,
+)
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import TurnEnd, settle
 from gateway_sessions.storage.verbs.outbox import Owed, owe
-from gateway_sessions.storage.verbs.rewinding import rewind_to
 from gateway_sessions.storage.verbs.succession import Change, move_to
+from gateway_sessions.storage.verbs.turn_rows import Held, items_of
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
 """What a model is told of a turn that somebody stopped."""
@@ -47,13 +55,13 @@ class Starter:
     flags: Isolation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """The proof that a turn has its lane."""
+class IdTakenError(GatewaySessionsError):
+    """The id for a new session exists already: nothing was changed, and another one may be free."""
 
-    session_key: str
-    epoch: int
-    token: int
+    def __init__(self, session_key: str, session_id: str) -> None:
+        self.session_key = session_key
+        self.session_id = session_id
+        super().__init__(f"session {session_id} exists already; lane {session_key!r} needs another one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +117,7 @@ class Settled:
     ended: bool = False
 
 
-def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | IdTaken | None]:
+def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | None]:
     """Begin the lane's next turn; None if one runs already, or nothing is ready."""
     lane = yield from load_lane(session_key)
     if lane.running or not is_ready(lane, change.now):
@@ -117,34 +125,41 @@ def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | 
     return (yield from begin_turn(starter, lane, change))
 
 
-def begin_turn(starter: Starter, lane: LaneRow, change: Change) -> Verb[Claimed | IdTaken | None]:
-    """Lease the lane to the turn at the head of its queue: from then on its attempt counts."""
-    heads = yield Statement("next_waiting", (lane.session_key,))
-    if not heads:
+def begin_turn(starter: Starter, lane: LaneRow, change: Change) -> Verb[Claimed | None]:
+    """Lease the lane to the turn at the head of its queue: from then on its attempt counts.
+
+    None if nothing of what waits can be read any more, which becomes dead letters.
+    """
+    head = yield from _readable_head(lane, change)
+    if head is None:
+        yield from recount(lane)
+        yield from put_lane(lane)
         return None
-    seq, now = heads[0][0], to_micros(change.now)
+    found, items = head
+    granted = yield from _session_for(starter, lane, items[0].message, found[0].owner, change)
+    session_id = granted.entry.session_id
+    recorded = found[0].transcript_id is not None
+    if recorded and not (yield from turn_rows.stands_in(found, session_id)):
+        yield from turn_rows.withdraw(found, change.ids)
+        recorded = False
     lane.waiting -= 1
-    lane.lease(starter.epoch, now)
-    yield Statement("take_turn", (lane.lease_token, lane.session_key, seq, seq))
-    rows = yield Statement("items_of_turn", (lane.session_key, lane.lease_token))
-    items = tuple(
-        Item(seq=row[1], message=decode_message(lane.session_key, row[8]), admitted_at=from_micros(row[6]))
-        for row in rows
-    )
-    granted = yield from _session_for(starter, lane, items[0].message, str(rows[0][2]), change)
-    if isinstance(granted, IdTaken):
-        return granted
+    lane.lease(starter.epoch, to_micros(change.now))
+    yield Statement("take_turn", (lane.lease_token, lane.session_key, found[0].seq, found[0].seq))
     yield from put_lane(lane)
-    fresh = granted.ended is not None
     return Claimed(
-        held=Held(session_key=lane.session_key, epoch=starter.epoch, token=lane.lease_token),
+        held=Held(
+            session_key=lane.session_key,
+            epoch=starter.epoch,
+            token=lane.lease_token,
+            session_id=session_id,
+        ),
         entry=granted.entry,
         items=items,
         attempt=lane.attempts + 1,
-        recorded=rows[0][7] is not None and not fresh,
-        version=(yield from version_of(granted.entry.session_id)),
+        recorded=recorded,
+        version=(yield from version_of(session_id)),
         waiting=lane.waiting,
-        ended=fresh,
+        ended=granted.ended is not None,
     )
 
 
@@ -152,10 +167,7 @@ def append(held: Held, messages: Sequence[Message], change: Change) -> Verb[list
     """Add to the transcript while the turn runs; what it is about stands before it."""
     yield from held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _session_of(held)
-    rows = [*(yield from _unrecorded(held)), *messages]
-    appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
-    yield from _note(held, appended.message_ids, len(rows) - len(messages))
-    return appended.message_ids[len(rows) - len(messages) :]
+    return (yield from turn_rows.record(held, session_id, messages, change))
 
 
 def owe_now(held: Held, owed: Sequence[Owed], change: Change) -> Verb[tuple[int, ...]]:
@@ -167,7 +179,7 @@ def owe_now(held: Held, owed: Sequence[Owed], change: Change) -> Verb[tuple[int,
 
 def conversation(held: Held, session_id: str, limit: int | None) -> Verb[list[Chat]]:
     """What goes to a model: the conversation, with what the turn is about at its end."""
-    pending = yield from _unrecorded(held)
+    pending = yield from turn_rows.unrecorded(held)
     return (yield from replaying.conversation(session_id, limit, include_ancestors=False, pending=pending))
 
 
@@ -175,53 +187,54 @@ def record_stopped(lane: LaneRow, change: Change) -> Verb[None]:
     """Put what a turn was about into the transcript, before that turn is stopped from outside."""
     held = Held(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     entry = yield from load(lane.session_key)
-    if entry is not None:
-        rows = [*(yield from _unrecorded(held)), STOPPED]
-        yield from transcripts.append(entry.session_id, rows, change.now, change.ids, copied=True)
+    if entry is None:
+        return
+    try:
+        yield from turn_rows.record(held, entry.session_id, [STOPPED], change, noted=False)
+    except StorageCorruptError:
+        # A message that cannot be read must not keep people from stopping its turn.
+        return
 
 
 def steer(held: Held, seq: int, change: Change) -> Verb[bool]:
-    """Let a waiting message be part of the running turn; False if it does not wait any more."""
+    """Let a waiting message be part of the running turn; False if it does not wait any more.
+
+    What was to be part of that message's turn waits on without it: nobody has told the running turn of that.
+    """
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    session_id = yield from _session_of(held)
     taken = yield Statement("steer_item", (held.token, held.session_key, seq))
     if not taken[0][0]:
         return False
-    session_id = yield from _session_of(held)
-    lane.waiting -= 1
-    yield from put_lane(lane)
-    rows = yield Statement("items_of_turn", (held.session_key, held.token))
-    message = next(decode_message(held.session_key, row[8]) for row in rows if row[1] == seq)
-    before = yield from _unrecorded(held, until=seq)
-    said = [*before, user_row([message], steered=True)]
-    appended = yield from transcripts.append(session_id, said, change.now, change.ids, copied=True)
-    yield Statement("note_row", (appended.message_ids[-1], held.session_key, held.token))
+    item = next(one for one in (yield from items_of(held)) if one.seq == seq)
+    if (yield from let_others_lead(held.session_key, seq, item.item_id)) is None:
+        lane.waiting -= 1
+        yield from put_lane(lane)
+    yield from turn_rows.record_steered(held, session_id, item, change)
     return True
 
 
-def end_turn(
-    settlement: Settlement, change: Change, starter: Starter | None = None
-) -> Verb[Settled | IdTaken]:
+def end_turn(settlement: Settlement, change: Change, starter: Starter | None = None) -> Verb[Settled]:
     """Write all that the turn leaves behind and give the lane back, or on to the next turn with *starter*."""
-    held, now = settlement.held, to_micros(change.now)
+    held = settlement.held
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
     ids: list[int] = []
     entry = yield from load(held.session_key)
     if entry is not None:
-        ids = yield from _settle_transcript(settlement, change, entry.session_id)
+        session_id = yield from _writes_to(held, entry)
+        ids = yield from _settle_rows(settlement, session_id, change)
         for one in settlement.usages:
-            yield from uses.record(entry.session_id, one, change.now)
-        entry = yield from _settle_entry(settlement, change, entry.session_id)
-    yield from _settle_items(settlement, now)
+            yield from uses.record(session_id, one, change.now)
+        entry = yield from _settle_entry(settlement, entry, session_id, change)
+    yield from _settle_items(settlement, lane, change)
     replies = yield from owe(settlement.replies, entry, held.session_key, change)
     lane.lease_epoch, lane.leased_at, lane.attempts = None, None, 0
     yield from reckon_ready(lane)
-    following: Claimed | IdTaken | None = None
+    following: Claimed | None = None
     if starter is not None and is_ready(lane, change.now):
         following = yield from begin_turn(starter, lane, change)
     else:
         yield from put_lane(lane)
-    if isinstance(following, IdTaken):
-        return following
     version = (yield from version_of(entry.session_id)) if entry is not None else (0, 0, 0)
     return Settled(entry, ids, replies, version, lane.waiting, following)
 
@@ -229,8 +242,7 @@ def end_turn(
 def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted: bool) -> Verb[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
-    moment = to_micros(retry_at or change.now)
-    yield Statement("give_back_turn", (moment, held.session_key))
+    yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now), change)
     lane.fence_off()
     lane.attempts += counted
     yield from recount(lane)
@@ -244,9 +256,28 @@ def version_of(session_id: str) -> Verb[Version]:
     return (rows[0][0], rows[0][1], rows[0][2]) if rows else (0, 0, 0)
 
 
+def _readable_head(lane: LaneRow, change: Change) -> Verb[tuple[list[InboxItem], tuple[Item, ...]] | None]:
+    """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
+    while heads := (yield Statement("next_waiting", (lane.session_key,))):
+        which = (lane.session_key, heads[0][0], heads[0][0])
+        found = list(map(inbox_item, (yield Statement("items_of_next", which))))
+        try:
+            return found, tuple(_item(lane.session_key, one) for one in found)
+        except StorageCorruptError as error:
+            yield Statement("bury_next", (to_micros(change.now), "claim", str(error), *which))
+            lane.waiting -= 1
+            lane.attempts = 0
+    return None
+
+
+def _item(session_key: str, item: InboxItem) -> Item:
+    message = decode_message(session_key, item.payload)
+    return Item(seq=item.seq, message=message, admitted_at=from_micros(item.admitted_at))
+
+
 def _session_for(
     starter: Starter, lane: LaneRow, message: InboundMessage, owner: str, change: Change
-) -> Verb[Granted | IdTaken]:
+) -> Verb[Granted]:
     """The session the turn belongs to: the lane's, unless that may not go on."""
     entry = yield from load(lane.session_key)
     reason = _over(entry, change) if entry is not None else None
@@ -260,7 +291,10 @@ def _session_for(
         known_owner=owner,
     )
     lane.attempts, lane.moved_session_id = 0, None
-    return (yield from begin_anew(request, change, entry, reason))
+    granted = yield from begin_anew(request, change, entry, reason)
+    if isinstance(granted, IdTaken):
+        raise IdTakenError(lane.session_key, starter.new_session_id)
+    return granted
 
 
 def _over(entry: SessionEntry, change: Change) -> EndReason | None:
@@ -272,8 +306,9 @@ def _over(entry: SessionEntry, change: Change) -> EndReason | None:
             return EndReason(entry.state_reason or EndReason.IDLE)
         case SessionState.RESUME_PENDING:
             marked = entry.state_since or entry.updated_at
-            fresh = is_fresh(marked, change.now, change.freshness)
-            return None if fresh else EndReason.RESUME_PENDING_EXPIRED
+            kept = is_fresh(marked, change.now, change.freshness)
+            kept = kept or change.policy_of(entry).policy.mode is ResetMode.NONE
+            return None if kept else EndReason.RESUME_PENDING_EXPIRED
         case _:
             return None
 
@@ -282,59 +317,65 @@ def _session_of(held: Held) -> Verb[str]:
     entry = yield from load(held.session_key)
     if entry is None:  # a leased lane keeps its session, unless somebody wrote behind our back
         raise FencedError(held.session_key, held.token)
-    return entry.session_id
+    return (yield from _writes_to(held, entry))
 
 
-def _unrecorded(held: Held, until: int | None = None) -> Verb[list[Message]]:
-    """The row of what the turn is about, unless the transcript has it already."""
-    rows = yield Statement("items_of_turn", (held.session_key, held.token))
-    fresh = [row for row in rows if row[7] is None and (until is None or row[1] < until)]
-    if not fresh:
+def _writes_to(held: Held, entry: SessionEntry) -> Verb[str]:
+    """The session that the turn writes to: its own, or the one that this was compressed into since."""
+    if held.session_id in ("", entry.session_id):
+        return entry.session_id
+    line = yield from lineage.chain(held.session_id)
+    behind = line[line.index(held.session_id) :]
+    return entry.session_id if entry.session_id in behind else held.session_id
+
+
+def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Verb[list[int]]:
+    """What the turn leaves in the transcript; the ids of its last rows."""
+    held, outcome = settlement.held, settlement.outcome
+    if outcome is Outcome.ROLLED_BACK:
+        yield from turn_rows.take_back(held, session_id, change.ids)
         return []
-    row = user_row([decode_message(held.session_key, one[8]) for one in fresh])
-    return [row if row.sent_at is not None else row.altered(sent_at=from_micros(fresh[0][6]))]
+    noted = outcome is Outcome.DEAD
+    return (yield from turn_rows.record(held, session_id, settlement.messages, change, noted=noted))
 
 
-def _note(held: Held, message_ids: list[int], recorded: int) -> Verb[None]:
-    if recorded:
-        yield Statement("note_row", (message_ids[0], held.session_key, held.token))
-
-
-def _settle_transcript(settlement: Settlement, change: Change, session_id: str) -> Verb[list[int]]:
-    """Add what the turn says at its end, or hide all it has said so far; the ids of what was added."""
-    held, said = settlement.held, settlement.messages
-    if settlement.outcome is Outcome.ROLLED_BACK:
-        rows = yield Statement("items_of_turn", (held.session_key, held.token))
-        recorded = [row[7] for row in rows if row[7] is not None]
-        if recorded:
-            yield from rewind_to(session_id, min(recorded), change.ids)
-        return []
-    before = yield from _unrecorded(held)
-    appended = yield from transcripts.append(
-        session_id, [*before, *said], change.now, change.ids, copied=True
-    )
-    return appended.message_ids[len(before) :]
-
-
-def _settle_items(settlement: Settlement, now: int) -> Verb[None]:
+def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb[None]:
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:
-        buried = (now, settlement.by, settlement.problem, held.session_key, held.token)
-        yield Statement("bury_turn", buried)
+        yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
+        yield from recount(lane)
         return
-    settled = (str(settlement.outcome), now, settlement.by, settlement.problem)
+    settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
     yield Statement("settle_turn", (*settled, held.session_key, held.token))
 
 
-def _settle_entry(settlement: Settlement, change: Change, session_id: str) -> Verb[SessionEntry | None]:
-    """Move the entry's clocks; a turn that was completed takes the mark of an interruption away."""
-    turn = TurnEnd(
-        session_key=settlement.held.session_key,
-        session_id=session_id,
-        last_prompt_tokens=settlement.last_prompt_tokens,
-    )
-    entry = yield from settle(change, turn)
-    recovered = settlement.outcome is Outcome.TURNED
-    if entry is not None and recovered and allows(entry.state, Event.RECOVERED):
-        entry = yield from move_to(change, entry, Event.RECOVERED, None)
-    return entry
+def _settle_entry(
+    settlement: Settlement, entry: SessionEntry, session_id: str, change: Change
+) -> Verb[SessionEntry | None]:
+    """Move the entry's clocks; nothing waits to be taken up again, so the mark of an interruption goes."""
+    settled: SessionEntry | None = entry
+    if settlement.outcome is not Outcome.ROLLED_BACK:
+        turn = TurnEnd(
+            session_key=entry.session_key,
+            session_id=session_id,
+            last_prompt_tokens=settlement.last_prompt_tokens,
+            known=entry,
+        )
+        settled = yield from settle(change, turn)
+    if settled is None or settled.session_id != session_id:
+        return settled
+    return (yield from calmed(change, settled))
+
+
+def calm(session_key: str, change: Change) -> Verb[None]:
+    """Nothing on the lane waits to be taken up again."""
+    entry = yield from load(session_key)
+    if entry is not None:
+        yield from calmed(change, entry)
+
+
+def calmed(change: Change, entry: SessionEntry) -> Verb[SessionEntry]:
+    """The entry without the mark of an interruption."""
+    if not allows(entry.state, Event.RECOVERED):
+        return entry
+    return (yield from move_to(change, entry, Event.RECOVERED, None))

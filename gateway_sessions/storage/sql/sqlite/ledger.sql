@@ -36,6 +36,23 @@ SELECT seq, ready_at FROM inbox
 WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
 ORDER BY place LIMIT 1
 
+-- name: last_open_place
+-- How far the queue of a lane reaches; 0 if nothing waits or runs.
+SELECT coalesce(max(place), 0) FROM inbox WHERE session_key = ? AND outcome IS NULL
+
+-- name: items_of_next
+-- What the turn is about that begins next, the message that leads it first.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+    AND (seq = ? OR merged_into = ?)
+ORDER BY merged_into IS NOT NULL, seq
+
+-- name: bury_next
+-- The turn cannot begin, because of what it is about; that is kept.
+UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ?
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+    AND (seq = ? OR merged_into = ?)
+
 -- name: count_waiting_turns
 -- How many turns wait on a lane.
 SELECT count(*) FROM inbox
@@ -51,13 +68,32 @@ UPDATE inbox SET token = ? WHERE session_key = ? AND outcome IS NULL AND token I
 UPDATE inbox SET token = ? WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL
 
 -- name: items_of_turn
--- What a turn is about, in the order in which it came.
-SELECT item_id, seq, owner, kind, solo, merged_into, admitted_at, transcript_id, payload
-FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ? ORDER BY seq
+-- What a turn is about: the message that leads it, then what was said into it, then what became part of it before.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ?
+ORDER BY merged_into IS NOT NULL, place, seq
 
--- name: note_row
+-- name: note_rows
 -- The transcript has it now.
 UPDATE inbox SET transcript_id = ? WHERE session_key = ? AND outcome IS NULL AND token = ? AND transcript_id IS NULL
+
+-- name: note_row
+-- The transcript has this message, or does not have it any more.
+UPDATE inbox SET transcript_id = ? WHERE item_id = ?
+
+-- name: first_row_of_turn
+-- Where the first of a turn's messages stands in a session.
+SELECT min(messages.seq) FROM inbox JOIN messages ON messages.message_id = inbox.transcript_id
+WHERE inbox.session_key = ? AND inbox.outcome IS NULL AND inbox.token = ? AND messages.session_id = ?
+
+-- name: message_that_stands
+-- Of which conversation a message is part, and how many calls it makes; no row if it is hidden.
+SELECT session_id, coalesce(json_array_length(tool_calls), 0) FROM messages
+WHERE message_id = ? AND hidden_because IS NULL
+
+-- name: withdraw_message
+-- It stands elsewhere from now on; nobody brings it back to where it stood.
+UPDATE messages SET hidden_because = 'rewound', hidden_by = NULL WHERE message_id = ?
 
 -- name: settle_turn
 -- The turn has ended; of what was said, the transcript knows.
@@ -74,6 +110,10 @@ WHERE session_key = ? AND outcome IS NULL AND token = ?
 UPDATE inbox SET token = NULL, ready_at = max(ready_at, ?)
 WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
 
+-- name: give_back_item
+-- What was said into a turn waits again, in its old place.
+UPDATE inbox SET token = NULL, ready_at = max(ready_at, ?) WHERE item_id = ?
+
 -- name: settle_waiting
 -- Everything that waits is taken out of the queue.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
@@ -87,7 +127,14 @@ WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('messag
 -- name: open_items
 -- All that waits or runs on a lane, in the order of its turns.
 SELECT item_id, seq, solo, merged_into, token, admitted_at, payload, place, ready_at
-FROM inbox WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'internal') ORDER BY place, seq
+FROM inbox AS item WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'internal')
+ORDER BY coalesce((SELECT place FROM inbox AS head
+    WHERE head.session_key = item.session_key AND head.seq = item.merged_into AND head.outcome IS NULL), place), seq
+
+-- name: waiting_item
+-- A waiting message.
+SELECT item_id, merged_into, payload FROM inbox
+WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
 
 -- name: set_place
 -- The turn begins earlier or later than it came.
@@ -95,22 +142,31 @@ UPDATE inbox SET place = ? WHERE item_id = ?
 
 -- name: open_event
 -- A message that waits or runs, by the name its platform knows it under.
-SELECT item_id, session_key, seq, merged_into, token, payload, transcript_id, characters
+SELECT item_id, session_key, seq, merged_into, token, payload
 FROM inbox WHERE event = ? AND outcome IS NULL
 
 -- name: set_payload
 -- The message says something else now.
-UPDATE inbox SET payload = ?, characters = ? WHERE item_id = ?
+UPDATE inbox SET payload = ? WHERE item_id = ?
 
--- name: settle_command
--- A command was carried out.
+-- name: change_size
+-- The waiting turn that a message leads has become longer or shorter.
+UPDATE inbox SET messages = messages + ?, characters = characters + ?
+WHERE session_key = ? AND seq = ? AND outcome IS NULL
+
+-- name: settle_one
+-- One message is done, and nothing else with it.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
 WHERE item_id = ? AND outcome IS NULL
 
 -- name: open_commands
--- Commands and changes of earlier processes of which nobody knows whether they were carried out.
+-- What was to be carried out at once, of which nobody knows whether it was, because its process is gone.
 SELECT item_id, session_key, seq, owner, payload FROM inbox
 WHERE outcome IS NULL AND kind IN ('command', 'change') AND item_id < ?
+
+-- name: forget_event
+-- It was not carried out, so it is news when it comes again.
+UPDATE inbox SET event = NULL WHERE item_id = ?
 
 -- name: dead_items
 -- Messages whose turns failed for good, the newest first.
@@ -121,9 +177,14 @@ FROM inbox WHERE outcome = 'dead' AND item_id < ? ORDER BY item_id DESC LIMIT ?
 -- One of them.
 SELECT session_key, seq, merged_into FROM inbox WHERE item_id = ? AND outcome = 'dead'
 
+-- name: dead_turn
+-- One of them, with all that failed with it as part of one turn.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+FROM inbox WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
+
 -- name: revive
 -- It waits again, behind everything that waits, with all that was part of it.
-UPDATE inbox SET outcome = NULL, settled_at = NULL, settled_by = NULL, problem = NULL, token = NULL, transcript_id = NULL,
+UPDATE inbox SET outcome = NULL, settled_at = NULL, settled_by = NULL, problem = NULL, token = NULL,
     place = ?, ready_at = ?
 WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
 
@@ -141,8 +202,12 @@ SELECT last_seq, message_count, rewind_count FROM totals WHERE session_id = ?
 -- How often each thing became of what was accepted on a lane, as far as it is still known.
 SELECT coalesce(outcome, 'open'), count(*) FROM inbox WHERE session_key = ? GROUP BY 1
 
+-- name: followers
+-- What became part of a waiting turn, in the order in which it came.
+SELECT item_id, seq FROM inbox WHERE session_key = ? AND merged_into = ? AND outcome IS NULL ORDER BY seq
+
 -- name: lead_item
--- A merged message leads its turn, because the one that led it was taken back.
+-- A merged message leads its turn, because the one that led it is not part of it any more.
 UPDATE inbox SET merged_into = NULL,
     (place, messages, characters, media, solo, ready_at) =
         (SELECT place, messages - 1, characters, media, solo, ready_at FROM inbox WHERE item_id = ?)
@@ -150,4 +215,4 @@ WHERE item_id = ?
 
 -- name: follow_item
 -- The others follow it.
-UPDATE inbox SET merged_into = ? WHERE session_key = ? AND merged_into = ? AND seq <> ? AND outcome IS NULL
+UPDATE inbox SET merged_into = ? WHERE session_key = ? AND merged_into = ? AND outcome IS NULL

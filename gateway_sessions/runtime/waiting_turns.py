@@ -1,0 +1,155 @@
+"""The turns that wait: how many there are, and what people change about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.queue import DeadLetter, QueuedMessage
+from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.storage.verbs import queue, turns
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
+from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
+from gateway_sessions.storage.verbs.queue import Overtaken, Reworded
+from gateway_sessions.storage.verbs.succession import Actor, Change
+
+T = TypeVar("T")
+
+
+class WaitingTurns:
+    """Knows how many turns wait on each lane of one open store, and runs the verbs that change them."""
+
+    def __init__(self, context: StoreContext) -> None:
+        self._context = context
+        self._waiting: dict[str, int] = {}
+        self.total_waiting = 0
+        """Turns that wait on all lanes."""
+        self.on_ready: Callable[[str], object] = _nobody
+        """Told of a lane on which a turn waits and none runs."""
+        self.on_overtaken: Callable[[str, int], object] = _nobody
+        """Told of a lane whose turn may not write any more, and that turn's token."""
+
+    async def count(self) -> None:
+        """Find out how much waits."""
+        # In line with all that changes it, so that nothing newer is forgotten.
+        waiting = await self._context.db.write(queue.waiting_lanes)
+        for session_key in {*self._waiting, *waiting}:
+            self._note(session_key, waiting.get(session_key, 0))
+
+    @property
+    def lanes_waiting(self) -> int:
+        """On how many lanes turns wait."""
+        return len(self._waiting)
+
+    def waiting_on(self, session_key: str) -> int:
+        """How many turns wait on a lane."""
+        return self._waiting.get(session_key, 0)
+
+    async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
+        """Run a changing verb for a turn."""
+        return await self._context.apply(Actor.AGENT, verb)
+
+    async def look(self, verb: Callable[[], Verb[T]]) -> T:
+        """Run a verb that changes nothing."""
+        return await self._context.db.read(verb)
+
+    # Overtaking
+
+    async def overtaking(
+        self, session_key: str, verb: Callable[[Change], Verb[T]], *, by: str, actor: Actor = Actor.PERSON
+    ) -> tuple[T, Overtaken]:
+        """Make a change that overtakes whatever runs or waits on a lane."""
+        whole: Callable[[Change], Verb[AndOvertaken[T]]] = partial(_overtaking, session_key, verb, by)
+        both = await self._context.apply(actor, whole)
+        self._note(session_key, 0)
+        if both.overtaken.token is not None:
+            self.on_overtaken(session_key, both.overtaken.token)
+        return both.outcome, both.overtaken
+
+    async def stop(self, session_key: str, *, by: str) -> Overtaken:
+        """End the lane's turn and empty its queue."""
+        _, overtaken = await self.overtaking(session_key, partial(turns.calm, session_key), by=by)
+        return overtaken
+
+    # Looking, and changing what waits
+
+    async def depth(self, session_key: str) -> int:
+        """How many turns wait on a lane."""
+        return await self.look(partial(queue.depth, session_key))
+
+    async def listed(self, session_key: str) -> list[QueuedMessage]:
+        """All that waits or runs on a lane."""
+        return await self.look(partial(queue.listed, session_key))
+
+    async def cancel(self, session_key: str, seq: int, *, by: str) -> int:
+        """Take a waiting message out; how many messages were part of its turn."""
+        return await self._rearranged(session_key, partial(queue.cancel, session_key, seq, by))
+
+    async def clear(self, session_key: str, *, by: str) -> int:
+        """Take everything out that waits; how many messages."""
+        verb = partial(queue.clear, session_key, by)
+        return await self._rearranged(session_key, lambda change: verb(change.now))
+
+    async def move(self, session_key: str, seq: int, to: int) -> list[int]:
+        """Let a waiting turn begin as the *to*-th; the new order."""
+        return await self._rearranged(session_key, lambda _: queue.move(session_key, seq, to))
+
+    async def reword(self, event: str, said: InboundMessage | None) -> Reworded | None:
+        """Let a waiting message say something else, or, with None, take it back; None if none of it waits."""
+        reworded = await self.change(partial(queue.reword, event, said, "person"))
+        if reworded is not None and reworded.lane is not None:
+            self._note_lane(reworded.lane)
+        return reworded
+
+    async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
+        """Messages whose turns failed for good, the newest first."""
+        return await self.look(partial(queue.dead_letters, limit, before or queue.FIRST))
+
+    async def requeue(self, item_id: int) -> str:
+        """Let a dead letter wait again; its lane."""
+        lane = await self.change(partial(queue.requeue, item_id))
+        self._note_lane(lane)
+        return lane.session_key
+
+    async def forget(self, before: datetime) -> int:
+        """Forget what was settled before that; how many rows."""
+        forgotten = 0
+        while some := await self.change(lambda _: queue.forget(before)):
+            forgotten += some
+        return forgotten
+
+    async def _rearranged(self, session_key: str, verb: Callable[[Change], Verb[T]]) -> T:
+        whole: Callable[[Change], Verb[tuple[T, LaneRow]]] = partial(_and_lane, session_key, verb)
+        outcome, lane = await self.change(whole)
+        self._note_lane(lane)
+        return outcome
+
+    def _note_lane(self, lane: LaneRow) -> None:
+        self._note(lane.session_key, lane.waiting)
+        if lane.waiting and not lane.running:
+            self.on_ready(lane.session_key)
+
+    def _note(self, session_key: str, waiting: int) -> None:
+        before = self._waiting.pop(session_key, 0)
+        self.total_waiting += waiting - before
+        if waiting:
+            self._waiting[session_key] = waiting
+
+
+def _and_lane(session_key: str, verb: Callable[[Change], Verb[T]], change: Change) -> Verb[tuple[T, LaneRow]]:
+    outcome = yield from verb(change)
+    return outcome, (yield from load_lane(session_key))
+
+
+def _overtaking(
+    session_key: str, verb: Callable[[Change], Verb[T]], by: str, change: Change
+) -> Verb[AndOvertaken[T]]:
+    return overtaking(change, session_key, verb, by)
+
+
+def _nobody(*_: object) -> None:
+    """Nobody wants to know."""

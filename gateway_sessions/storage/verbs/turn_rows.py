@@ -1,0 +1,133 @@
+"""What a turn is about, and what of it stands in the transcript: one row, and behind it what the turn did.
+
+Of each message one row can be seen, however often its turn is tried: a row is taken away where it stands
+before the message is written down again elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gateway_sessions.core.inbound import user_row
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.messages import Hidden, Message
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import messages as transcripts
+from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item
+from gateway_sessions.storage.verbs.rewinding import adjust, hide_from, note_changes
+from gateway_sessions.storage.verbs.succession import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The proof that a turn has its lane."""
+
+    session_key: str
+    epoch: int
+    token: int
+    session_id: str = ""
+    """The session that the turn began in; empty: the one that its lane has."""
+
+
+def items_of(held: Held) -> Verb[list[InboxItem]]:
+    """The messages of a turn, the one that it began with first."""
+    rows = yield Statement("items_of_turn", (held.session_key, held.token))
+    return list(map(inbox_item, rows))
+
+
+def unrecorded(held: Held) -> Verb[list[Message]]:
+    """The row of what the turn is about, unless the transcript has it already."""
+    return _row_of(held.session_key, (yield from items_of(held)))
+
+
+def record(
+    held: Held, session_id: str, messages: Sequence[Message], change: Change, *, noted: bool = True
+) -> Verb[list[int]]:
+    """Append what the turn is about, unless that was done, and *messages* behind it; the ids of these.
+
+    Unless *noted*, nobody asks any more where what it is about stands: the turn ends well.
+    """
+    said = yield from unrecorded(held)
+    appended = yield from transcripts.append(
+        session_id, [*said, *messages], change.now, change.ids, copied=True
+    )
+    if said and noted:
+        yield Statement("note_rows", (appended.message_ids[0], held.session_key, held.token))
+    return appended.message_ids[len(said) :]
+
+
+def record_steered(held: Held, session_id: str, item: InboxItem, change: Change) -> Verb[None]:
+    """Append a message that was said into the turn, behind what the turn was about until then."""
+    others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
+    before = _row_of(held.session_key, others)
+    steered = user_row([decode_message(held.session_key, item.payload)], steered=True)
+    rows = [*before, _dated(steered, item)]
+    appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
+    yield Statement("note_row", (appended.message_ids[-1], item.item_id))
+    if before:
+        yield Statement("note_rows", (appended.message_ids[0], held.session_key, held.token))
+
+
+def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
+    """Hide all that the turn has put into the session, with what it is about."""
+    rows = yield Statement("first_row_of_turn", (held.session_key, held.token, session_id))
+    if rows[0][0] is None:
+        return
+    hidden = yield from hide_from(session_id, rows[0][0], Hidden.REWOUND, ids)
+    calls = sum(row[1] for row in hidden)
+    yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
+
+
+def withdraw(items: Iterable[InboxItem], ids: Iterator[int]) -> Verb[None]:
+    """Take the rows of messages away where they stand: they are written down again with their next turn."""
+    recorded = [one for one in items if one.transcript_id is not None]
+    for message_id in sorted({one.transcript_id for one in recorded if one.transcript_id is not None}):
+        rows = yield Statement("message_that_stands", (message_id,))
+        for session_id, calls in rows:
+            yield Statement("withdraw_message", (message_id,))
+            yield from note_changes((message_id,), ids)
+            yield from adjust(session_id, messages=-1, calls=-calls)
+    yield Statement("note_row", many=[(None, one.item_id) for one in recorded])
+
+
+def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
+    """Whether all rows that messages have in the transcript are part of that session's conversation."""
+    for message_id in {one.transcript_id for one in items} - {None}:
+        rows: Sequence[Row] = yield Statement("message_that_stands", (message_id,))
+        if not rows or rows[0][0] != session_id:
+            return False
+    return True
+
+
+def let_wait_again(held: Held, ready_at: int, change: Change) -> Verb[None]:
+    """Give what a turn was about back to the queue; what was said into it gets a turn of its own."""
+    yield from withdraw(steered((yield from items_of(held))), change.ids)
+    yield Statement("give_back_turn", (ready_at, held.session_key))
+
+
+def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[None]:
+    """Give up what a turn was about, which is kept; what was said into it is next."""
+    now = to_micros(change.now)
+    others = steered((yield from items_of(held)))
+    yield from withdraw(others, change.ids)
+    yield Statement("give_back_item", many=[(now, one.item_id) for one in others])
+    yield Statement("bury_turn", (now, by, problem, held.session_key, held.token))
+
+
+def steered(items: Sequence[InboxItem]) -> list[InboxItem]:
+    """Those of a turn's messages that were said into it while it ran."""
+    return [one for one in items[1:] if one.merged_into != items[0].seq]
+
+
+def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
+    fresh = sorted((one for one in items if one.transcript_id is None), key=lambda one: one.seq)
+    if not fresh:
+        return []
+    row = user_row([decode_message(session_key, one.payload) for one in fresh])
+    return [_dated(row, fresh[0])]
+
+
+def _dated(row: Message, item: InboxItem) -> Message:
+    """The row with the time at which it was accepted, if its platform told none."""
+    return row if row.sent_at is not None else row.altered(sent_at=from_micros(item.admitted_at))
