@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.testing import contract
-from gateway_sessions.testing.contract import SessionDBContract
+from gateway_sessions.testing.contract import LedgerContract, SessionDBContract
 from gateway_sessions.testing.contract.database import DatabaseContract
+from gateway_sessions.testing.contract.lanes import StoreContract
 
 pytest_plugins = ["pytester"]
 
@@ -21,7 +22,10 @@ SOURCES = {
     for path in Path(contract.__file__).parent.glob("*.py")
     if not path.name.startswith("adapter")  # the contract of adapters is another one
 }
-TOPICS = [one for one in SessionDBContract.__mro__ if issubclass(one, DatabaseContract)]
+TOPICS = {
+    whole: [one for one in whole.__mro__ if issubclass(one, (DatabaseContract, StoreContract))]
+    for whole in (SessionDBContract, LedgerContract)
+}
 OF_AN_ENGINE = re.compile(
     r"(?i:sqlite|postgres|mysql)|\b(?:SELECT|INSERT|UPDATE|DELETE)\b|\.path\b|sessions\.db"
 )
@@ -41,8 +45,9 @@ FORGETFUL = """
 """
 
 
-def test_no_topic_hides_a_test_of_another():
-    names = Counter(name for topic in TOPICS for name in vars(topic) if name.startswith("test_"))
+@pytest.mark.parametrize("whole", TOPICS)
+def test_no_topic_hides_a_test_of_another(whole: type):
+    names = Counter(name for topic in TOPICS[whole] for name in vars(topic) if name.startswith("test_"))
     assert [name for name, count in names.items() if count > 1] == []
 
 
@@ -50,7 +55,7 @@ def test_every_topic_is_part_of_the_contract():
     classes = {
         name for text in SOURCES.values() for name in re.findall(r"^class (\w+Contract)\b", text, re.M)
     }
-    assert classes == {one.__name__ for one in TOPICS}
+    assert classes == {one.__name__ for topics in TOPICS.values() for one in topics}
 
 
 def test_no_engine_is_named():

@@ -1,4 +1,4 @@
-"""What every database of sessions promises, as tests: a class to inherit from, once for each engine.
+"""What every database of sessions promises, as tests: two classes to inherit from, once for each engine.
 
 It needs pytest and pytest-asyncio, which come with the extra `test`.
 """
@@ -14,6 +14,8 @@ from gateway_sessions.testing.contract.exporting import ExportingContract
 from gateway_sessions.testing.contract.importing import ImportingContract
 from gateway_sessions.testing.contract.insights import InsightsContract
 from gateway_sessions.testing.contract.isolation import IsolationContract
+from gateway_sessions.testing.contract.lanes import OpenStore
+from gateway_sessions.testing.contract.ledger import LedgerContract
 from gateway_sessions.testing.contract.lineage import LineageContract
 from gateway_sessions.testing.contract.listing import ListingContract
 from gateway_sessions.testing.contract.looking import LookingContract
@@ -29,7 +31,7 @@ from gateway_sessions.testing.contract.splitting import SplittingContract
 from gateway_sessions.testing.contract.titles import TitlesContract
 from gateway_sessions.testing.contract.usage import UsageContract
 
-__all__ = ["Capability", "OpenDB", "SessionDBContract"]
+__all__ = ["Capability", "LedgerContract", "OpenDB", "OpenStore", "SessionDBContract"]
 
 
 class SessionDBContract(

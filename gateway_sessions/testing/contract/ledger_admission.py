@@ -1,0 +1,275 @@
+"""Taking messages in: each once, in an order without gaps, or not at all and told so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gateway_sessions import (
+    InvalidInputError,
+    SessionSource,
+    SessionStore,
+    UnidentifiedSourceError,
+)
+from gateway_sessions.config.gateway_sections import GatewayConfig
+from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
+from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, RejectReason
+from gateway_sessions.storage.verbs.ledger import RunningTurn
+from gateway_sessions.testing.clock import FakeClock
+from gateway_sessions.testing.contract.lanes import (
+    ALICE,
+    APART,
+    BOB,
+    COLLECTING,
+    LANE,
+    OTHER_LANE,
+    OpenStore,
+    StoreContract,
+    accept,
+    answer,
+    begin,
+    fates,
+    in_line,
+    refuse,
+    said,
+)
+from gateway_sessions.testing.contract.poison import CIRCLE, nested
+
+ANOTHER = SessionSource(platform="telegram", chat_id="1", user_id="alice", thread_id="7")
+ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice", thread_id="7")
+TASKS = 16
+MIB = 1 << 20
+
+
+class AdmissionContract(StoreContract):
+    """What becomes of a message that is handed over."""
+
+    async def test_messages_are_taken_in_one_after_another(self, store: SessionStore) -> None:
+        first = await accept(store, "one")
+        assert (first.seq, first.session_key, first.disposition, first.depth) == (1, LANE, "starts", 1)
+        assert first.session_id == await store.peek_session_id(LANE)
+        second = await accept(store, "two")
+        assert (second.seq, second.disposition, second.depth) == (2, "queued", 2)
+        assert (await accept(store, "three", source=BOB)).seq == 1
+        listed = await store.list_queued(LANE)
+        assert [(one.seq, one.message) for one in listed] == [(1, said("one")), (2, said("two"))]
+        assert await store.queue_depth(LANE) == 2
+        assert store.ledger.total_waiting == 3
+
+    async def test_what_is_delivered_again_is_known_whatever_became_of_it(
+        self, open_store: OpenStore
+    ) -> None:
+        known = Duplicate(seq=1, session_key=LANE)
+        async with open_store() as store:
+            await accept(store, "one")
+            assert await store.enqueue(said("one")) == known
+            turn = await begin(store)
+            assert await store.enqueue(said("one")) == known
+            await turn.commit()
+            assert await store.enqueue(said("one")) == known
+            await accept(store, "two")
+            await store.cancel_queued(LANE, 2)
+            assert await store.enqueue(said("two")) == Duplicate(seq=2, session_key=LANE)
+            await store.reset_session(LANE)
+        async with open_store() as store:
+            assert await store.enqueue(said("one")) == known
+            assert await store.claim() is None
+
+    async def test_an_event_is_known_by_its_id_and_by_where_it_happened(self, store: SessionStore) -> None:
+        events = [
+            said("one"),
+            said("one", account="second"),
+            said("one", kind=MessageKind.EDIT, revision=1),
+            said("one", kind=MessageKind.EDIT, revision=2),
+            said("one", source=BOB),
+        ]
+        for again in (False, True):
+            receipts = [await store.enqueue(one, rules=APART) for one in events]
+            assert all(isinstance(one, Duplicate) == again for one in receipts)
+        assert isinstance(await store.enqueue(said("one", source=ANOTHER), rules=APART), Duplicate)
+
+    async def test_what_has_no_id_is_new_every_time(self, store: SessionStore) -> None:
+        for seq in (1, 2, 3):
+            receipt = await store.enqueue(said("one", message_id=None), rules=APART)
+            assert isinstance(receipt, Accepted)
+            assert receipt.seq == seq
+
+    async def test_of_many_deliveries_at_once_one_is_accepted(self, store: SessionStore) -> None:
+        messages = [said(str(n), source=source) for n in range(8) for source in (ALICE, BOB)]
+
+        async def deliver() -> list[Any]:
+            return [await store.enqueue(one, rules=APART) for one in messages]
+
+        delivered = await asyncio.gather(*(deliver() for _ in range(TASKS)))
+        for lane in (LANE, OTHER_LANE):
+            accepted = [
+                one.seq
+                for receipts in delivered
+                for one in receipts
+                if isinstance(one, Accepted) and one.session_key == lane
+            ]
+            assert sorted(accepted) == list(range(1, 9))
+            assert await store.queue_depth(lane) == 8
+        kinds = Counter(isinstance(one, Accepted) for receipts in delivered for one in receipts)
+        assert kinds == {True: 16, False: 16 * (TASKS - 1)}
+        for place, receipts in enumerate(zip(*delivered, strict=True)):
+            assert len({one.seq for one in receipts}) == 1, messages[place]
+
+    async def test_what_is_refused_leaves_no_trace(self, open_store: OpenStore) -> None:
+        limits = GatewayConfig(max_waiting=2, max_message_bytes=1000)
+        async with open_store(gateway=limits) as store:
+            empty = await refuse(store, said("  ", message_id="1"))
+            assert (empty.reason, empty.retry_after) == (RejectReason.EMPTY, None)
+            for long in ("x" * 1000, "ä" * 500, "x" * (17 * MIB)):
+                assert (await refuse(store, said(long, message_id="2"))).reason is RejectReason.TOO_LARGE
+            with pytest.raises(UnidentifiedSourceError):
+                await store.enqueue(said("who?", source=SessionSource(platform="telegram")))
+            assert await store.peek_session_id(LANE) is None
+            assert (await accept(store, "one", "two")).seq == 2
+            over = await refuse(store, said("three", source=BOB))
+            assert over.reason is RejectReason.OVERLOADED
+            assert over.retry_after
+            assert await store.peek_session_id(OTHER_LANE) is None
+            assert isinstance(await store.enqueue(said("two")), Duplicate)
+            await answer(store)
+            assert (await accept(store, "three")).seq == 3
+
+    async def test_a_full_queue_refuses_the_newcomer_or_drops_the_oldest(self, store: SessionStore) -> None:
+        strict = BusyRules(debounce=timedelta(0), max_queued=2)
+        yielding = BusyRules(debounce=timedelta(0), max_queued=2, drop=DropPolicy.DROP_OLDEST)
+        await accept(store, "one", "two", rules=strict)
+        refused = await refuse(store, said("three"), rules=strict)
+        assert (refused.reason, refused.session_key) == (RejectReason.QUEUE_FULL, LANE)
+        taken = await accept(store, "three", rules=yielding)
+        assert (taken.seq, taken.dropped, taken.depth) == (3, (1,), 2)
+        assert await in_line(store) == [2, 3]
+        assert await fates(store) == {"open": 2, "dropped": 1}
+        await store.clear_queue(LANE)
+        await accept(store, "four", "five", solo=True, rules=yielding)
+        assert (await refuse(store, said("six"), rules=yielding)).reason is RejectReason.QUEUE_FULL
+
+    async def test_a_lane_may_refuse_while_it_is_busy(self, store: SessionStore) -> None:
+        rules = BusyRules(mode=BusyMode.REJECT)
+        await accept(store, "one", rules=rules)
+        await begin(store)
+        assert (await refuse(store, said("two"), rules=rules)).reason is RejectReason.BUSY
+        assert (await accept(store, "three", internal=True, rules=rules)).seq == 2
+
+    async def test_a_burst_of_one_person_becomes_one_turn(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "zero")
+        await begin(store)
+        first = await accept(store, "one", rules=BusyRules())
+        merged = await accept(store, "two", rules=BusyRules())
+        assert (merged.seq, merged.merged_into, merged.disposition) == (3, first.seq, Disposition.MERGED)
+        clock.step(timedelta(seconds=5))
+        late = await accept(store, "three", rules=BusyRules())
+        assert (late.merged_into, late.depth) == (None, 2)
+        assert [one.merged_into for one in await store.list_queued(LANE)] == [None, None, 2, None]
+
+    async def test_nobody_s_words_join_those_of_somebody_else(self, open_store: OpenStore) -> None:
+        async with open_store(group_sessions_per_user=False) as store:
+            rooms = [
+                SessionSource(platform="telegram", chat_type="group", chat_id="r", user_id=one)
+                for one in ("alice", "bob")
+            ]
+            for n in range(4):
+                await accept(store, str(n), source=rooms[n % 2], rules=COLLECTING)
+            (key,) = {
+                (await accept(store, "4", source=one, rules=COLLECTING)).session_key for one in rooms[:1]
+            }
+            listed = await store.list_queued(key)
+            assert [(one.seq, one.merged_into) for one in listed] == [(n, None) for n in range(1, 6)]
+
+    async def test_what_wants_a_turn_of_its_own_joins_nothing_and_is_joined_by_nothing(
+        self, store: SessionStore
+    ) -> None:
+        await accept(store, "one", rules=COLLECTING)
+        await accept(store, "two", rules=COLLECTING, solo=True)
+        await accept(store, "three", rules=COLLECTING)
+        await accept(store, "four", rules=COLLECTING, internal=True)
+        await accept(store, "five", "six", rules=COLLECTING)
+        listed = await store.list_queued(LANE)
+        assert [one.merged_into for one in listed] == [None, None, None, None, None, 5]
+        assert [one.solo for one in listed] == [False, True, False, False, False, False]
+
+    async def test_a_turn_waits_until_the_rest_of_a_burst_had_time_to_come(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one", rules=COLLECTING)
+        assert await store.claim() is None
+        assert await store.ledger.next_ready() == timedelta(seconds=0.35)
+        clock.step(timedelta(seconds=0.3))
+        await accept(store, "two", rules=COLLECTING)
+        clock.step(timedelta(seconds=0.3))
+        assert await store.claim() is None
+        clock.step(timedelta(seconds=0.3))
+        turn = await begin(store)
+        assert [one.text for one in turn.messages] == ["one", "two"]
+
+    async def test_a_running_turn_is_reached_only_if_it_listens(self, store: SessionStore) -> None:
+        rules = BusyRules(mode=BusyMode.STEER)
+        await accept(store, "one", rules=rules)
+        turn = await begin(store)
+        deaf = await accept(store, "two", rules=rules)
+        assert (deaf.disposition, deaf.demoted) == (Disposition.QUEUED, "cannot_steer")
+        await store.clear_queue(LANE)
+        heard = await accept(store, "three", rules=rules, running=RunningTurn(can_steer=True))
+        assert heard.disposition is Disposition.STEERS
+        assert await turn.steer(heard.seq)
+
+    async def test_all_that_came_with_a_message_comes_back(self, open_store: OpenStore) -> None:
+        message = InboundMessage(
+            source=SessionSource(
+                platform="telegram", chat_id="1", user_id="alice", user_name="Alice \U0001f600"
+            ),
+            text="a\u2028b \U0001f600",
+            message_id="1",
+            attachments=(Attachment(kind=AttachmentKind.PHOTO, url="https://x/1", size=1 << 40),),
+            metadata={"big": 1 << 70, "nested": {"a": [1.5, None, True]}},
+        )
+        async with open_store() as store:
+            await store.enqueue(message, rules=APART)
+        async with open_store() as store:
+            assert (await begin(store)).messages == (message,)
+
+    async def test_what_cannot_be_stored_is_replaced_or_refused(self, store: SessionStore) -> None:
+        broken = said("a\x00b\ud800", message_id="1", metadata={"k\x00": ["\udfff"]})
+        await store.enqueue(broken, rules=APART)
+        turn = await begin(store)
+        assert turn.messages[0].text == "a\ufffdb\ufffd"
+        assert turn.messages[0].metadata == {"k\ufffd": ["\ufffd"]}
+        for value in (float("nan"), CIRCLE, nested(70), object()):
+            with pytest.raises(InvalidInputError):
+                await store.enqueue(said("two", metadata={"x": value}), rules=APART)
+        assert (await accept(store, "two")).seq == 2
+
+    async def test_a_large_message_is_taken_if_the_configuration_says_so(self, open_store: OpenStore) -> None:
+        text = "x" * (10 * MIB)
+        async with open_store() as store:
+            assert (await refuse(store, said(text, message_id="1"))).reason is RejectReason.TOO_LARGE
+        async with open_store(gateway=GatewayConfig(max_message_bytes=12 * MIB)) as store:
+            await store.enqueue(said(text, message_id="1"))
+            async with await begin(store) as turn:
+                assert turn.messages[0].text == text
+                await turn.commit()
+
+    async def test_what_was_sent_before_an_erasure_is_refused_and_what_comes_later_is_not(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        sent = clock.now()
+        async with open_store(group_sessions_per_user=False) as store:
+            clock.step(timedelta(minutes=1))
+            await store.erase("main:telegram:user:alice")
+            clock.step(timedelta(minutes=1))
+            for source in (ALICE, ROOM):
+                late = await refuse(store, said("one", source=source, sent_at=sent))
+                assert late.reason is RejectReason.ERASED
+            assert not await store.has_any_sessions()
+            assert (await accept(store, "one", sent_at=clock.now())).seq == 1

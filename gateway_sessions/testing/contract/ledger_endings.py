@@ -1,0 +1,326 @@
+"""How turns end otherwise than well: given up, stopped, taken back, or given back to the queue."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+import pytest
+
+from gateway_sessions import Hidden, InvalidInputError, SessionState, SessionStore
+from gateway_sessions.core.usage import usage_of
+from gateway_sessions.testing.clock import FakeClock
+from gateway_sessions.testing.contract.lanes import (
+    COLLECTING,
+    LANE,
+    StoreContract,
+    accept,
+    answer,
+    begin,
+    fates,
+    in_line,
+    owed,
+    replies,
+    reply,
+    said,
+    talk_of,
+)
+
+STARTED: Final = [("user", "one"), ("assistant", "let me see")]
+"""What a turn has put into the transcript when `begun` returns."""
+
+
+class EndingsContract(StoreContract):
+    """All ways to end a turn but a plain commit."""
+
+    async def test_what_fails_for_good_is_kept_and_can_be_tried_again(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one", "two")
+        turn = await begin(store)
+        await turn.append(reply("let me see"))
+        clock.step(timedelta(seconds=3))
+        await turn.fail("no power", replies=[owed("sorry")])
+        (letter,) = await store.dead_letters()
+        assert (letter.seq, letter.session_key, letter.message) == (1, LANE, said("one"))
+        assert (letter.problem, letter.given_up_at) == ("no power", clock.now())
+        assert letter.given_up_at - letter.admitted_at == timedelta(seconds=3)
+        assert [one.message.text for one in await replies(store, clock)] == ["sorry"]
+        assert await fates(store) == {"dead": 1, "open": 1}
+        assert await talk_of(store, turn.entry.session_id) == STARTED
+
+        assert await store.requeue(letter.item_id) == LANE
+        assert await in_line(store) == [2, 1]
+        assert await store.dead_letters() == []
+        await answer(store)
+        turn = await begin(store)
+        assert ([one.text for one in turn.messages], turn.attempt) == (["one"], 1)
+        await turn.commit([reply("hi")])
+        assert await talk_of(store, turn.entry.session_id) == [
+            ("assistant", "let me see"),
+            ("user", "two"),
+            ("assistant", "well"),
+            ("user", "one"),
+            ("assistant", "hi"),
+        ]
+        with pytest.raises(InvalidInputError, match="no dead letter"):
+            await store.requeue(letter.item_id)
+
+    async def test_all_that_failed_together_is_tried_again_together(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one", "two", rules=COLLECTING)
+        clock.step(timedelta(seconds=5))
+        async with await begin(store) as turn:
+            await turn.fail("no power")
+        newest, oldest = await store.dead_letters()
+        assert (newest.seq, oldest.seq) == (2, 1)
+        await store.requeue(newest.item_id)
+        turn = await begin(store)
+        assert [one.text for one in turn.messages] == ["one", "two"]
+
+    async def test_dead_letters_come_in_pages_the_newest_first(self, store: SessionStore) -> None:
+        for n in range(5):
+            await accept(store, str(n))
+            await (await begin(store)).fail("no power")
+        seen: list[int] = []
+        before: int | None = None
+        while page := await store.dead_letters(limit=2, before=before):
+            assert len(page) <= 2
+            seen += [one.seq for one in page]
+            before = page[-1].item_id
+        assert seen == [5, 4, 3, 2, 1]
+
+    async def test_several_that_are_tried_again_keep_the_order_in_which_that_was_asked_for(
+        self, store: SessionStore
+    ) -> None:
+        for text in ("one", "two", "three"):
+            await accept(store, text)
+            await (await begin(store)).fail("no power")
+        await accept(store, "four")
+        letters = {one.seq: one.item_id for one in await store.dead_letters()}
+        for seq in (2, 3, 1):
+            await store.requeue(letters[seq])
+        await accept(store, "five")
+        assert await in_line(store) == [4, 2, 3, 1, 5]
+        assert await store.move_queued(LANE, 1, 2) == [4, 1, 2, 3, 5]
+        turns = [(await begin(store)) for _ in range(1)]
+        await accept(store, "six")
+        await turns[0].release()
+        assert await in_line(store) == [4, 1, 2, 3, 5, 6]
+
+    async def test_a_problem_may_hold_whatever_a_program_says(self, store: SessionStore) -> None:
+        for text in ("a\ud800\x00b", "x" * (10 << 20), ""):
+            await accept(store, str(len(text)))
+            await (await begin(store)).fail(text)
+        empty, long, odd = await store.dead_letters()
+        assert empty.problem == ""
+        assert len(long.problem) <= 2000
+        assert odd.problem == "a\ufffd\ufffdb"
+
+    async def test_a_reply_may_hold_whatever_a_model_says(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one")
+        await (await begin(store)).commit([reply("a\ud800\x00b")], replies=[owed("a\ud800\x00b")])
+        assert [one.message.text for one in await replies(store, clock)] == ["a\ufffd\ufffdb"]
+
+    async def test_a_turn_that_is_given_back_waits_in_its_old_place(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one", "two")
+        turn = await begin(store)
+        await turn.append(reply("let me see"))
+        await turn.release(retry_at=clock.now() + timedelta(seconds=5), counted=True)
+        assert await in_line(store) == [1, 2]
+        assert await store.claim(LANE) is None
+        clock.step(timedelta(seconds=5))
+        again = await begin(store)
+        assert ([one.text for one in again.messages], again.attempt) == (["one"], 2)
+        await again.release()
+        again = await begin(store)
+        assert again.attempt == 2
+        await again.commit([reply("hi")])
+        assert await talk_of(store, turn.entry.session_id) == [*STARTED, ("assistant", "hi")]
+        assert (await begin(store)).attempt == 1
+
+    async def test_whoever_cancels_a_turn_that_failed_before_takes_its_attempts_with_it(
+        self, store: SessionStore
+    ) -> None:
+        await accept(store, "one", "two")
+        await (await begin(store)).release(counted=True)
+        await store.cancel_queued(LANE, 1)
+        turn = await begin(store)
+        assert (turn.seq, turn.attempt) == (2, 1)
+        await turn.release(counted=True)
+        await store.clear_queue(LANE)
+        await accept(store, "three")
+        assert (await begin(store)).attempt == 1
+
+    async def test_leaving_a_turn_gives_it_back_and_a_failure_gives_it_up(self, store: SessionStore) -> None:
+        await accept(store, "one", "two")
+        async with await begin(store):
+            pass
+        assert await in_line(store) == [1, 2]
+        with pytest.raises(ZeroDivisionError):
+            async with await begin(store):
+                raise ZeroDivisionError(1)
+        assert [one.problem for one in await store.dead_letters()] == ["ZeroDivisionError: 1"]
+        turn = await begin(store)
+        with pytest.raises(asyncio.CancelledError):
+            async with turn:
+                raise asyncio.CancelledError
+        assert await in_line(store) == [2]
+        async with await begin(store):
+            await store.stop_turn(LANE)
+        assert await fates(store) == {"dead": 1, "interrupted": 1}
+
+    async def test_what_a_stopped_turn_has_done_stands(self, store: SessionStore, clock: FakeClock) -> None:
+        await accept(store, "one", "two")
+        turn = await begin(store)
+        await turn.append(reply("let me see"))
+        used = usage_of("event", clock.now(), input_tokens=5)
+        ended = await turn.interrupt(
+            "a message", [reply("as far as")], usages=[used], replies=[owed("stopped")], go_on=True
+        )
+        assert await talk_of(store, turn.entry.session_id) == [*STARTED, ("assistant", "as far as")]
+        assert [one.message.text for one in await replies(store, clock)] == ["stopped"]
+        assert (await store.db.usage_of_session(turn.entry.session_id)).total.input_tokens == 5
+        assert ended.next is not None
+        assert ended.next.seq == 2
+        assert await fates(store) == {"interrupted": 1, "open": 1}
+
+    async def test_nothing_is_left_to_see_of_a_turn_that_is_taken_back(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "zero")
+        await answer(store)
+        await accept(store, "one", "two")
+        turn = await begin(store)
+        await turn.append(reply("let me see"))
+        await turn.append(reply("and more"))
+        used = usage_of("event", clock.now(), input_tokens=5)
+        ended = await turn.roll_back("a message", usages=[used], replies=[owed("taken back")])
+        session_id = turn.entry.session_id
+        assert await talk_of(store, session_id) == [("user", "zero"), ("assistant", "well")]
+        hidden = [
+            one for one in await store.db.get_messages(session_id, include_hidden=True) if not one.active
+        ]
+        assert [(one.text, one.hidden_because) for one in hidden] == [
+            ("one", Hidden.REWOUND),
+            ("let me see", Hidden.REWOUND),
+            ("and more", Hidden.REWOUND),
+        ]
+        assert await store.db.message_count(session_id) == 2
+        assert (await store.db.usage_of_session(session_id)).total.input_tokens == 5
+        assert [one.message.text for one in await replies(store, clock)] == ["taken back"]
+        assert ended.version != turn.version
+        assert await fates(store) == {"turned": 1, "rolled_back": 1, "open": 1}
+        following = await begin(store)
+        assert [one["content"] for one in await following.transcript()] == ["zero", "well", "two"]
+
+    async def test_a_turn_that_has_written_nothing_can_be_taken_back(self, store: SessionStore) -> None:
+        await accept(store, "one")
+        turn = await begin(store)
+        await turn.roll_back("a message")
+        assert await talk_of(store, turn.entry.session_id, include_hidden=True) == []
+
+    async def test_all_tries_of_a_turn_are_taken_back(self, store: SessionStore) -> None:
+        await accept(store, "one")
+        first = await begin(store)
+        await first.append(reply("let me see"))
+        await first.release(counted=True)
+        second = await begin(store)
+        await second.append(reply("again"))
+        await second.roll_back("a message")
+        assert await talk_of(store, first.entry.session_id) == []
+
+    async def test_a_session_whose_resumed_turn_was_stopped_or_given_up_does_not_wait_any_more(
+        self, store: SessionStore
+    ) -> None:
+        for how in ("interrupt", "fail", "roll_back", "stop"):
+            await accept(store, how)
+            turn = await begin(store)
+            await store.mark_resume_pending(LANE)
+            if how == "stop":
+                await store.stop_turn(LANE)
+            else:
+                await getattr(turn, how)("somebody")
+            entry = await store.get_session(LANE)
+            assert entry is not None
+            assert entry.state is SessionState.ACTIVE, how
+
+
+class SteeringContract(StoreContract):
+    """Messages that reach a turn while it runs."""
+
+    async def test_what_is_said_into_a_turn_is_part_of_it(self, store: SessionStore) -> None:
+        await accept(store, "one", "two", "three")
+        turn = await begin(store)
+        assert await turn.steer(2)
+        await turn.append(reply("let me see"))
+        assert await in_line(store) == [3]
+        assert await store.queue_depth(LANE) == 1
+        assert not await turn.steer(2)
+        assert not await turn.steer(7)
+        await turn.commit([reply("hi")])
+        stored = await store.db.get_messages(turn.entry.session_id)
+        assert [(one.text, bool(one.extra.get("steered"))) for one in stored] == [
+            ("one", False),
+            ("two", True),
+            ("let me see", False),
+            ("hi", False),
+        ]
+        assert await fates(store) == {"turned": 2, "open": 1}
+
+    async def test_what_joined_a_message_waits_on_when_only_that_is_said_into_the_turn(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one")
+        turn = await begin(store)
+        await accept(store, "two", "three", "four", rules=COLLECTING)
+        assert await turn.steer(2)
+        assert await in_line(store) == [3]
+        clock.step(timedelta(seconds=5))
+        following = (await turn.commit(go_on=True)).next
+        assert following is not None
+        assert following.seqs == (3, 4)
+        await following.commit()
+        assert [text for _, text in await talk_of(store, turn.entry.session_id)] == [
+            "one",
+            "two",
+            "three\nfour",
+        ]
+        assert await fates(store) == {"turned": 4}
+
+    async def test_a_message_that_overtook_another_one_can_be_told_of_it(self, store: SessionStore) -> None:
+        await accept(store, "one", "two")
+        await store.move_queued(LANE, 2, 1)
+        turn = await begin(store)
+        assert await turn.steer(1)
+        await turn.commit()
+        assert await talk_of(store, turn.entry.session_id) == [("user", "two"), ("user", "one")]
+
+    @pytest.mark.parametrize("how", ["release", "fail"])
+    async def test_what_was_said_into_a_turn_that_dies_is_next(self, store: SessionStore, how: str) -> None:
+        await accept(store, "one", "two", "three")
+        turn = await begin(store)
+        await turn.append(reply("let me see"))
+        await turn.steer(2)
+        await (turn.release() if how == "release" else turn.fail("no power"))
+        assert await in_line(store) == ([1, 2, 3] if how == "release" else [2, 3])
+        assert await talk_of(store, turn.entry.session_id) == STARTED
+        while (turn_now := await store.claim(LANE)) is not None:
+            await turn_now.commit([reply("well")])
+        texts = [text for _, text in await talk_of(store, turn.entry.session_id)]
+        first = ["one", "let me see"] + (["well"] if how == "release" else [])
+        assert texts == [*first, "two", "well", "three", "well"]
+
+    async def test_what_was_said_into_a_turn_ends_with_it(self, store: SessionStore) -> None:
+        await accept(store, "one", "two")
+        turn = await begin(store)
+        await turn.steer(2)
+        await turn.roll_back("a message")
+        assert await talk_of(store, turn.entry.session_id) == []
+        assert await fates(store) == {"rolled_back": 2}
