@@ -12,7 +12,7 @@ UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/
 .PHONY: demo test check bench format lock clean
 
 demo: $(READY)
-	$(BIN)/python examples/time_travel.py
+	$(BIN)/python examples/demo.py
 
 # The pytest plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
 # A file of tests stays with one worker; what measures time has the machine to itself afterwards, without a tracer.

@@ -1,4 +1,4 @@
-"""Two days of a bot's life in a few seconds: run it with `make demo`, or `python examples/time_travel.py`.
+"""Two days of a bot's life in a few seconds: `python examples/time_travel.py`.
 
 The store is the real one, in a temporary directory; only the clock is a fake, so that a night takes no time.
 Nothing here needs a network, and every run prints the same.

@@ -16,6 +16,36 @@ PATIENCE = 60
 pytestmark = pytest.mark.timeout(PATIENCE)
 
 EXPECTED = {
+    "demo.py": [
+        "Ada, alone         agent:main:telegram:dm:4711",
+        "Ada in group Team  agent:main:telegram:group:-100:4711",
+        "1.00  to Rome      │ queued      │ queued      │ steers      ✕ interrupted",
+        "1.20  by train     │ merged      │ merged      │ steers      · merged",
+        "queue         3       3         Plan a trip, to Rome, by train, in May",
+        "collect       2       2         Plan a trip, to Rome, by train, in May",
+        "steer         1       1         Plan a trip, to Rome, by train, in May",
+        "interrupt     3       1         Plan a trip, to Rome, by train, in May",
+        "40 minutes of silence; the clocks on the walls say 100",
+        "Sun 03:45 EDT       warn Bob: the session ends at 04:00 EDT, in 15 minutes",
+        "Sun 04:05 EDT       Ada's session is active\n",
+        "Sun 04:05 EDT       Bob's session is expired, because of daily",
+        "This is a new conversation, because a new day has begun.",
+        "I know 0 of your messages.",
+        "undo_reset → 20260308_064000 is the session again",
+        "I know 4 of your messages, the first: “I cannot sleep.”",
+        "start      after a crash; replies in doubt: 1\n    to Ada     (This may be a repeat.) Rome.",
+        "recorded result. Its effect is unknown.",
+        "sessions suspended: 1\n    to Bob     I tried to answer that several times",
+        "messages accepted               5\n",
+        "answers that people have seen   4\n",
+        "kept as a dead letter           1\n",
+        "lost                            0\n",
+        "taxis ordered                   1\n",
+        "user       Order [a taxi] to the airport for six.",
+        "assistant  去[机场]的火车六点零五分开。",
+        "Bob   taxi          nothing",
+        "Sun 10:20 EDT  suspended    because of crash_loop            by recovery",
+    ],
     "time_travel.py": [
         "Ada, alone       agent:main:telegram:dm:4711",
         "Bob in Team      agent:main:telegram:group:-100:4712",
@@ -48,7 +78,7 @@ def run(example: str, *command: str, **environment: str) -> str:
         [sys.executable, *command, EXAMPLES / example],
         env={**os.environ, **environment},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=PATIENCE,
         check=False,
     )
@@ -76,6 +106,11 @@ def test_an_example_shows_what_it_promises_in_a_narrow_terminal_without_colours(
 @pytest.mark.parametrize("example", EXPECTED)
 def test_an_example_prints_the_same_wherever_and_whenever_it_runs(example: str):
     assert run(example, TZ="Asia/Tokyo", PYTHONHASHSEED="1") == shown(example)
+
+
+def test_the_demo_kills_five_processes_and_runs_by_the_command_that_the_readme_names():
+    assert shown("demo.py").count("SIGKILL ") == 5
+    assert "examples/demo.py" in (EXAMPLES.parent / "Makefile").read_text(encoding="utf-8")
 
 
 def test_the_example_of_policies_is_a_test_as_well():
