@@ -86,6 +86,8 @@ class SessionDB(
         self._driver.on_change = self.changed.set
         self.on_news: Callable[[Sequence[News]], object] = _nobody
         """Called after each commit with what it has brought about."""
+        self.on_index_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
+        """Called when the search index was not as it should be, and is made anew."""
         self._driver.on_news = self._pass_on
         self.opening = meta.Opening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
         self.change_ids: Iterator[int] = itertools.count()
@@ -200,7 +202,8 @@ class SessionDB(
         self.entry_ids = itertools.count(self.opening.epoch << EPOCH_BITS)
         self._counted_from = self.opening.generation + (not self.opening.settled)
         self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
-        self._index.start(tasks, self.opening.last_change_id)
+        self._index.on_fault = self.on_index_fault
+        self._index.start(tasks, self.opening.last_change_id, orderly=self.opening.settled)
 
 
 class _ReadingDB(SessionDB):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -41,6 +43,10 @@ SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 10, 200, 500
 RETRY_SECONDS: Final = 5.0
 MOST_DOUBLINGS: Final = 6
 SAMPLES: Final = 50
+CHECK_SECONDS: Final = 24 * 3600.0
+"""So often the whole of it is looked at."""
+SOON_SECONDS: Final = 300.0
+"""For the first time after an end that was not orderly; a start has other things to do."""
 MOST_DEAD: Final = 0.4
 """When more of the index than this stands for nothing, it is made anew."""
 
@@ -90,6 +96,9 @@ class SearchIndex:
         self._discards: list[asyncio.Future[None]] = []
         self._serving = False
         self._highest: int | None = 0
+        self._check_at = math.inf
+        self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
+        """Called when it was not as it should be; not when it was merely out of date."""
 
     @property
     def report(self) -> IndexReport:
@@ -100,9 +109,13 @@ class SearchIndex:
         """Something may have been said."""
         self._woken.set()
 
-    def start(self, tasks: TaskGroup, highest: int) -> None:
-        """Begin to take in what is said, in the background; *highest* is the largest id of earlier owners."""
+    def start(self, tasks: TaskGroup, highest: int, *, orderly: bool = True) -> None:
+        """Begin to take in what is said, in the background.
+
+        *highest* is the largest id of earlier owners, *orderly* whether the last of them has said goodbye.
+        """
         self._highest = highest
+        self._check_at = asyncio.get_running_loop().time() + (CHECK_SECONDS if orderly else SOON_SECONDS)
         self._serving = True
         tasks.start_soon(self._run)
 
@@ -192,8 +205,16 @@ class SearchIndex:
             await self._rest(self._breath)
         _wake(self._waiters, waiting)
         if not self._waiters:
-            await self._woken.wait()
+            with anyio.move_on_after(self._check_at - asyncio.get_running_loop().time()):
+                await self._woken.wait()
             await self._rest(GATHER_SECONDS)
+            await self._check_in_time()
+
+    async def _check_in_time(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._check_at:
+            self._check_at = now + CHECK_SECONDS
+            await self.check()
 
     async def _advance(self) -> bool:
         """One step; whether nothing is left to do."""
@@ -275,6 +296,8 @@ class SearchIndex:
             "the search index cannot be used and is made anew",
             extra={"action": "search_index_set_aside", "problem": str(error), "path": str(place)},
         )
+        if error.fault is not Fault.OUTDATED:
+            self.on_fault(str(error), place)
 
     def _give_up_later(self, file: IndexFile, error: UnusableIndexError) -> None:
         """Let the duty set the file aside, unless it has done so already."""

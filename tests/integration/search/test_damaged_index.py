@@ -19,6 +19,7 @@ from gateway_sessions.storage.index import IndexState
 from gateway_sessions.storage.search_index.file import Fault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.match import Certain, Match
 from tests.integration.search.conftest import EVERYTHING, database, found, say
+from tests.unit.runtime.lanes import open_store
 
 TEXTS = [f"docker {n} " + " ".join(f"word{n}x{m}" for m in range(30)) for n in range(300)]
 
@@ -357,3 +358,45 @@ def test_a_closed_file_is_not_read(tmp_path: Path):
     with pytest.raises(sqlite3.OperationalError):
         IndexFile(tmp_path / "nowhere.db", read_only=True).connect("x", Position())
     assert index_module.INDEX_FILE == "search.db"
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+async def test_the_whole_index_is_looked_at_from_time_to_time(tmp_path: Path, monkeypatch, orderly: bool):
+    await filled(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "search.db")) as raw, raw:
+        raw.execute("INSERT INTO documents (documents) VALUES ('delete-all')")
+    if not orderly:
+        execute(tmp_path / "sessions.db", "UPDATE meta SET value = -1 WHERE name = 'settled_epoch'")
+    monkeypatch.setattr(index_module, "CHECK_SECONDS" if orderly else "SOON_SECONDS", 0.01)
+    faults: asyncio.Queue[tuple[str, Path | None]] = asyncio.Queue()
+    db = database(tmp_path)
+    db.on_index_fault = lambda problem, place: faults.put_nowait((problem, place))
+    async with db:
+        problem, place = await faults.get()
+        assert "are not found" in problem
+        assert place == tmp_path / "search.db.aside"
+        await still_right(db)
+
+
+async def test_an_index_that_is_merely_outdated_is_no_fault(tmp_path: Path):
+    await filled(tmp_path)
+    of_another_tokeniser(tmp_path / "search.db")
+    faults: list[str] = []
+    db = database(tmp_path)
+    db.on_index_fault = lambda problem, _place: faults.append(problem)
+    async with db:
+        await db.catch_up_search_index()
+        assert (faults, db.search_index.rebuilt) == ([], 1)
+
+
+async def test_a_store_reports_that_its_index_was_lost(tmp_path: Path):
+    async with open_store(tmp_path) as store:
+        await say(store.db, "s", "docker")
+        await store.db.catch_up_search_index()
+    truncate(tmp_path / "search.db")
+    async with open_store(tmp_path) as store:
+        await store.db.catch_up_search_index()
+        (incident,) = store.incidents
+        assert incident.action == "search_index_lost"
+        assert incident.path == str(tmp_path / "search.db.aside")
+        assert "damaged" in incident.detail
