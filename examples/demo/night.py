@@ -51,8 +51,8 @@ async def live_through_the_night(home: Path) -> None:
         await night.hears("ada", "04:10", "Now I am. Good night.")
         await night.looks("09:00")
         await night.hears("ada", "09:01", "What did I say last night?", with_answers=True)
-        await night.goes_back("ada")
-        await night.hears("ada", "09:02", "And now?", with_answers=True)
+        await night.hears("ada", "09:02", "/undo-reset", with_answers=True)
+        await night.hears("ada", "09:03", "And now?", with_answers=True)
         await night.explains("ada")
 
 
@@ -63,7 +63,7 @@ class Night:
         self.store = store
         self.platform = platform
         self.clock = clock
-        self.sessions: dict[str, str] = {}
+        self.sessions: dict[str, list[str]] = {}
 
     async def hears(self, person: str, wall_time: str, text: str, *, with_answers: bool = False) -> None:
         """A person writes."""
@@ -73,12 +73,14 @@ class Night:
         await self.platform.settles()
         entry = await self.store.get_session(self._key(person))
         assert entry is not None  # noqa: S101 -- somebody has just written there
-        before, self.sessions[person] = self.sessions.get(person), entry.session_id
-        what = dim("goes on") if before == entry.session_id else strong("new")
+        known = self.sessions.setdefault(person, [])
+        what = strong("back" if entry.session_id in known else "new")
+        what = dim("goes on") if known[-1:] == [entry.session_id] else what
+        known.append(entry.session_id)
         self._line(person, row(f"“{text}”", masked(entry.session_id), what, widths=(30, 15)))
         for sent in self.platform.sent[seen:] if with_answers else ():
             shown = told if sent.message.is_notice else good
-            for line in wrapped(sent.text, WIDTH - 2 - sum(WIDTHS) - len(WIDTHS), shown):
+            for line in wrapped(masked(sent.text), WIDTH - 2 - sum(WIDTHS) - len(WIDTHS), shown):
                 say(row("", "", line, widths=WIDTHS))
 
     async def measures_silence(self, person: str, wall_time: str, text: str) -> None:
@@ -89,7 +91,7 @@ class Night:
         since, now = before.last_interaction_at, self.clock.now()
         await self.hears(person, wall_time, text)
         silence = (now - since).total_seconds() / 60
-        on_walls = (now.astimezone(NEW_YORK).replace(tzinfo=None) - _naive(since)).total_seconds() / 60
+        on_walls = (_naive(now) - _naive(since)).total_seconds() / 60
         true = strong(f"{silence:.0f} minutes of silence")
         self._line("", f"{true}; the clocks on the walls say {on_walls:.0f}")
 
@@ -112,13 +114,6 @@ class Night:
             state = good(entry.state) if entry.state == "active" else strong(entry.state)
             because = f", because of {entry.state_reason}" if entry.state_reason else ""
             self._line("", f"{person.capitalize()}'s session is {state}{because}")
-
-    async def goes_back(self, person: str) -> None:
-        """Undo the reset."""
-        entry = await self.store.undo_reset(self._key(person))
-        assert entry is not None  # noqa: S101 -- there is something to undo
-        self.sessions[person] = entry.session_id
-        self._line("", f"undo_reset {dim('→')} {strong(masked(entry.session_id))} is the session again")
 
     async def explains(self, person: str) -> None:
         """Print for people why the session is as it is."""

@@ -31,7 +31,7 @@ EXPECTED = {
         "Sun 04:05 EDT       Bob's session is expired, because of daily",
         "This is a new conversation, because a new day has begun.",
         "I know 0 of your messages.",
-        "undo_reset → 20260308_064000 is the session again",
+        "“/undo-reset”                  20260308_064000 back",
         "I know 4 of your messages, the first: “I cannot sleep.”",
         "start      after a crash; replies in doubt: 1\n    to Ada     (This may be a repeat.) Rome.",
         "recorded result. Its effect is unknown.",
