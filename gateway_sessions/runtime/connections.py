@@ -53,7 +53,7 @@ class Connections:
                     pause = FIRST_PAUSE
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     tried.set()
-                    await anyio.sleep_forever()
+                    await anyio.Event().wait()  # for ever; a fake clock sees that this is no work
             except Exception:  # foreign code: a platform that is down must not end the others
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)

@@ -170,8 +170,15 @@ class Listener:
                 raise StopAsyncIteration
             self._news = anyio.Event()
             await self._news.wait()
+        return self._next()
+
+    def take(self) -> list[GatewayEvent]:
+        """All that was heard and not taken yet, without waiting for more."""
+        return [self._next() for _ in range(len(self._heard) + bool(self._untold))]
+
+    def _next(self) -> GatewayEvent:
         if not self._untold:
             return self._heard.popleft()
         missed, self._untold = self._untold, 0
-        next_one = self._heard[0]
-        return GatewayEvent(kind=EventKind.MISSED, at=next_one.at, facts=MappingProxyType({"missed": missed}))
+        facts = MappingProxyType({"missed": missed})
+        return GatewayEvent(kind=EventKind.MISSED, at=self._heard[0].at, facts=facts)

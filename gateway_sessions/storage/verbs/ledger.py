@@ -120,8 +120,9 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
     dropped: tuple[int, ...] = ()
     if isinstance(plan, Enqueue) and plan.drop is not None:
+        rows = yield Statement("messages_of_turn", (lane.session_key, plan.drop, plan.drop))
+        dropped = tuple(row[0] for row in rows)
         yield from take_out(lane, plan.drop, Outcome.DROPPED, "a later message", change.now)
-        dropped = (plan.drop,)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     yield from _write(_Arrived(admission, arrival.sender, entry.owner), change, lane, seq, plan)
     claimed: Claimed | None = None

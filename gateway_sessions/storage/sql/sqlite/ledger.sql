@@ -119,6 +119,10 @@ UPDATE inbox SET token = NULL, ready_at = max(ready_at, ?) WHERE item_id = ?
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
 WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
 
+-- name: messages_of_turn
+-- The places of all messages of a turn that waits.
+SELECT seq FROM inbox WHERE session_key = ? AND outcome IS NULL AND (seq = ? OR merged_into = ?) ORDER BY seq
+
 -- name: settle_item
 -- One waiting turn is taken out of the queue, with all that became part of it.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
