@@ -1,284 +1,32 @@
 """One durable, ordered, private session for every conversation of a messaging gateway."""
 
+from __future__ import annotations
+
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from gateway_sessions.clock import SystemClock
-from gateway_sessions.config import Config, load_config, parse_config
-from gateway_sessions.core.budgets import (
-    Allowed,
-    BudgetLimit,
-    BudgetOf,
-    BudgetPlan,
-    Budgets,
-    BudgetUnit,
-    BudgetUse,
-    Spent,
-    Stop,
-    UnknownPrices,
-    Warn,
-    plan_budget,
-)
-from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
-from gateway_sessions.core.erasure import ErasureReceipt, Kept
-from gateway_sessions.core.export.reports import (
-    ExportReport,
-    Finding,
-    FindingKind,
-    ImportReport,
-    TransferProgress,
-)
-from gateway_sessions.core.insights import (
-    Activity,
-    Insights,
-    PlatformUse,
-    ToolUse,
-    TopSession,
-    TopSessions,
-)
-from gateway_sessions.core.keys import Isolation, build_session_key, is_shared_multi_user_session
-from gateway_sessions.core.messages import (
-    AnchoredView,
-    Hidden,
-    Message,
-    MessageVersion,
-    MessageWindow,
-    Rewind,
-    Role,
-    UserTurn,
-)
-from gateway_sessions.core.policies import (
-    PRESETS,
-    Require,
-    ResetMode,
-    SessionResetPolicy,
-    next_reset,
-    reset_due,
-)
-from gateway_sessions.core.reasons import EndReason
-from gateway_sessions.core.recall import Passage
-from gateway_sessions.core.recovery import ResumeReason
-from gateway_sessions.core.reply import Reply
-from gateway_sessions.core.retention import PruneReport
-from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.search_results import (
-    ContextLine,
-    FoundMessage,
-    SearchHit,
-    SearchResult,
-    SessionMatch,
-    SessionSearchResult,
-)
-from gateway_sessions.core.session import SessionEntry, SessionState
-from gateway_sessions.core.session_record import Relation, SessionRecord
-from gateway_sessions.core.session_summary import SessionSummary
-from gateway_sessions.core.source import Platform, SessionSource
-from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, UsageSum
-from gateway_sessions.errors import (
-    AdapterError,
-    AdapterUnavailableError,
-    AmbiguousSessionError,
-    CancelledItselfError,
-    ConfigError,
-    ConfigProblem,
-    ControlError,
-    DeliveryRefusedError,
-    EventLoopRunningError,
-    ForeignDatabaseError,
-    GatewaySessionsError,
-    InvalidInputError,
-    InvalidPolicyError,
-    InvalidSessionIdError,
-    InvalidSnapshotError,
-    InvalidSourceError,
-    InvalidTitleError,
-    InvalidTransitionError,
-    NothingToUndoError,
-    NoTurnError,
-    RateLimitedError,
-    SchemaTooNewError,
-    SentBeforeErasureError,
-    SessionBusyError,
-    SessionCandidate,
-    SessionEndedError,
-    SessionNotFoundError,
-    SessionOnLaneError,
-    SnapshotError,
-    StorageCorruptError,
-    StorageError,
-    StorageFullError,
-    StorageUnavailableError,
-    StoreBusyError,
-    StoreStoppedError,
-    TitleTakenError,
-    UnidentifiedSourceError,
-    UnsupportedStorageError,
-)
-from gateway_sessions.ports import AliasResolver, Clock
-from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, SessionEnding, current_turn
-from gateway_sessions.runtime.aliases import CachedAliases, WhatsAppAliasFiles
-from gateway_sessions.runtime.control import Control, OwnerStatus
-from gateway_sessions.runtime.explain import Explanation
-from gateway_sessions.runtime.hooks import Hook, SessionFinalized
-from gateway_sessions.runtime.incidents import Incident
-from gateway_sessions.runtime.restart import StartReport
-from gateway_sessions.runtime.seat import Seat, connect
-from gateway_sessions.runtime.session_context import build_session_context
-from gateway_sessions.runtime.session_search import SessionSearch, Summariser
-from gateway_sessions.runtime.store import SessionStore
-from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
-from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
-from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
-from gateway_sessions.storage.index import IndexReport, IndexState
-from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
-
-__all__ = [
-    "PRESETS",
-    "Activity",
-    "AdapterError",
-    "AdapterUnavailableError",
-    "Agent",
-    "AgentFactory",
-    "AgentFunction",
-    "AliasResolver",
-    "Allowed",
-    "AmbiguousSessionError",
-    "AnchoredView",
-    "BudgetLimit",
-    "BudgetOf",
-    "BudgetPlan",
-    "BudgetUnit",
-    "BudgetUse",
-    "Budgets",
-    "CachedAliases",
-    "CancelledItselfError",
-    "CheckReport",
-    "Clock",
-    "Config",
-    "ConfigError",
-    "ConfigProblem",
-    "ContextLine",
-    "Control",
-    "ControlError",
-    "CostStatus",
-    "DeliveryRefusedError",
-    "EndReason",
-    "ErasureReceipt",
-    "EventLoopRunningError",
-    "Explanation",
-    "ExportReport",
-    "Finding",
-    "FindingKind",
-    "FirstExchange",
-    "ForeignDatabaseError",
-    "FoundMessage",
-    "GatewaySessionsError",
-    "Hidden",
-    "HomeChannel",
-    "Hook",
-    "ImportReport",
-    "Incident",
-    "IndexReport",
-    "IndexState",
-    "Insights",
-    "InvalidInputError",
-    "InvalidPolicyError",
-    "InvalidSessionIdError",
-    "InvalidSnapshotError",
-    "InvalidSourceError",
-    "InvalidTitleError",
-    "InvalidTransitionError",
-    "Isolation",
-    "Kept",
-    "Message",
-    "MessageVersion",
-    "MessageWindow",
-    "ModelUsage",
-    "NoTurnError",
-    "NothingToUndoError",
-    "OwnerStatus",
-    "Passage",
-    "Platform",
-    "PlatformUse",
-    "PruneReport",
-    "RateLimitedError",
-    "Relation",
-    "RepairReport",
-    "Reply",
-    "Require",
-    "ResetMode",
-    "ResumeReason",
-    "Rewind",
-    "Role",
-    "SchemaTooNewError",
-    "Scope",
-    "SearchHit",
-    "SearchResult",
-    "Seat",
-    "SentBeforeErasureError",
-    "SessionBusyError",
-    "SessionCandidate",
-    "SessionContext",
-    "SessionDB",
-    "SessionEndedError",
-    "SessionEnding",
-    "SessionEntry",
-    "SessionFinalized",
-    "SessionMatch",
-    "SessionNotFoundError",
-    "SessionOnLaneError",
-    "SessionRecord",
-    "SessionResetPolicy",
-    "SessionSearch",
-    "SessionSearchResult",
-    "SessionSource",
-    "SessionState",
-    "SessionStore",
-    "SessionSummary",
-    "SessionUsage",
-    "SnapshotError",
-    "Spent",
-    "StartReport",
-    "Stop",
-    "StorageCorruptError",
-    "StorageError",
-    "StorageFullError",
-    "StorageUnavailableError",
-    "StoreBusyError",
-    "StoreStoppedError",
-    "Summariser",
-    "SystemClock",
-    "TitleTakenError",
-    "Titler",
-    "ToolUse",
-    "TopSession",
-    "TopSessions",
-    "TransferProgress",
-    "TurnContext",
-    "TurnStream",
-    "UnidentifiedSourceError",
-    "UnknownPrices",
-    "UnsupportedStorageError",
-    "UsageSum",
-    "UserTurn",
-    "VacuumReport",
-    "Warn",
-    "WhatsAppAliasFiles",
-    "build_session_context",
-    "build_session_context_prompt",
-    "build_session_key",
-    "check_store",
-    "connect",
-    "current_turn",
-    "is_shared_multi_user_session",
-    "load_config",
-    "next_reset",
-    "parse_config",
-    "plain_titler",
-    "plan_budget",
-    "repair_store",
-    "reset_due",
-]
+if TYPE_CHECKING:
+    from gateway_sessions.public import *  # noqa: F403
+    from gateway_sessions.public import __all__ as __all__
 
 # Nothing is printed unless the program sets logging up.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    """Load the public names when the first of them is asked for.
+
+    Much stands behind them, and not every program that finds this package installed uses it: a test run loads
+    its plugin, and a command shows its help.
+    """
+    public = import_module("gateway_sessions.public")
+    if name != "__all__" and name not in public.__all__:
+        problem = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(problem)
+    globals().update({one: getattr(public, one) for one in ("__all__", *public.__all__)})
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})
