@@ -133,7 +133,7 @@ def take_up_failed(session_key: str, change: Change) -> Verb[LaneRow | None]:
             yield from rewinding.rewind_to(entry.session_id, heads[0][1], change.ids)
     for item_id, _, merged_into, *_ in items:
         if merged_into is None:
-            yield from queue.requeue(item_id, change.now)
+            yield from queue.requeue(item_id, change)
     return (yield from load_lane(session_key))
 
 
