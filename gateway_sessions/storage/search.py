@@ -119,11 +119,11 @@ class Search:
             return _Catch()
         match = match_of(_certain(wanted), shown)
         if match is None:
-            return await self._scan(wanted, shown, enough)
+            return await self._scan(wanted, shown, order, enough)
         for _ in range(ATTEMPTS):
             if (catch := await self._ask(_Request(match, wanted, shown, order, enough))) is not None:
                 return catch
-        scanned = await self._scan(wanted, shown, enough)
+        scanned = await self._scan(wanted, shown, order, enough)
         scanned.problem = scanned.problem or UNAVAILABLE
         return scanned
 
@@ -144,7 +144,8 @@ class Search:
             if found.last_document is None or len(catch.candidates) >= request.enough:
                 break
             if checked >= request.most:
-                catch.problem = f"of what may match only the {checked} newest messages were looked at"
+                end = "oldest" if request.order is Order.OLDEST else "newest"
+                catch.problem = f"of what may match only the {checked} {end} messages were looked at"
                 break
             found = await request.page(self._index, found.last_document)
             if found is None or not found.is_answer:
@@ -168,15 +169,15 @@ class Search:
 
     async def _look_instead(self, request: _Request) -> _Catch | None:
         """Look at messages; if the newest are not enough, let the index look for more words than is quick."""
-        seen = await self._scan(request.wanted, request.shown, request.enough)
+        seen = await self._scan(request.wanted, request.shown, request.order, request.enough)
         if seen.problem is None:
             return seen
         return await self._ask(replace(request, match=replace(request.match, patient=True), seen=seen))
 
-    async def _scan(self, wanted: Wanted, shown: SearchFilter, enough: int) -> _Catch:
-        """Look at messages one by one, without an index."""
+    async def _scan(self, wanted: Wanted, shown: SearchFilter, order: Order, enough: int) -> _Catch:
+        """Look at messages one by one, without an index. Many of the newest say nothing of the oldest."""
         catch = _Catch()
-        await self._look_at(catch, wanted, shown, enough=enough)
+        await self._look_at(catch, wanted, shown, enough=BEYOND if order is Order.OLDEST else enough)
         return catch
 
     async def _look_at(

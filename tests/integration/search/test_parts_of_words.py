@@ -134,6 +134,16 @@ async def test_what_many_words_have_is_found_in_the_newest_messages(db: SessionD
     assert len(await inside(db, "ller", limit=5)) == 5
 
 
+async def test_what_stands_first_is_not_looked_for_at_the_end(db: SessionDB, monkeypatch):
+    monkeypatch.setattr("gateway_sessions.storage.search.WINDOW", 5)
+    monkeypatch.setattr("gateway_sessions.storage.search_index.match.SOME_WORDS", 3)
+    await say(db, "s", *FILLER)
+    await db.catch_up_search_index()
+    assert await inside(db, "ller", limit=1, sort="oldest") == [FILLER[0]]
+    result = await db.search_messages("!?", scope=EVERYTHING, mode="substring", sort="oldest")
+    assert result.degraded
+
+
 async def test_what_many_words_have_but_few_messages_is_looked_for_with_patience(db: SessionDB, monkeypatch):
     monkeypatch.setattr("gateway_sessions.storage.search_index.match.SOME_WORDS", 3)
     await say(db, "s", *(f"xdocker{n}" for n in range(6)), *FILLER)

@@ -1,0 +1,112 @@
+"""An index that stops answering in the middle of a search: the search is right or says that it may not be."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import SessionDB
+from gateway_sessions.core.search_documents import IndexedMessage, Position, Work
+from gateway_sessions.core.search_filter import SearchFilter
+from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
+from gateway_sessions.storage.search import UNAVAILABLE, Search
+from gateway_sessions.storage.search_index import file as file_module
+from gateway_sessions.storage.search_index.file import Found, IndexFile
+from gateway_sessions.storage.search_index.match import Certain, Match, Part
+from gateway_sessions.storage.verbs.search_hits import Order
+from tests.integration.search.conftest import EVERYTHING, say
+
+SHOWN = SearchFilter(scope=EVERYTHING, exclude_sessions=frozenset({"hidden"}))
+
+
+class Fickle:
+    """Answers page after page of what it is given; then begins anew."""
+
+    def __init__(self, *pages: Found | None) -> None:
+        self.pages = pages
+        self.asked = 0
+
+    async def find(self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False):
+        self.asked += 1
+        return self.pages[(self.asked - 1) % len(self.pages)]
+
+
+@pytest.mark.parametrize(
+    "second", [None, Found(Position(), (), None, is_answer=False)], ids=["gone", "of no help"]
+)
+async def test_an_index_that_answers_half_is_not_believed(db: SessionDB, second: Found | None):
+    ids = await say(db, "s", "docker one", "docker two")
+    index = Fickle(Found(Position(max(ids), 0), (ids[1],), last_document=ids[1]), second)
+    wanted = wanted_of("docker", literal=False)
+    assert isinstance(wanted, Words)
+    result = await Search(db, index).messages(wanted, SHOWN, Order.BEST, offset=0, limit=10)
+    assert (result.matches, result.problem, index.asked) == (2, UNAVAILABLE, 6)
+
+
+async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: SessionDB):
+    ids = await say(db, "s", "docker one", "docker two")
+    old = Found(Position(max(ids), 0), (ids[1],), last_document=ids[1])
+    changed = Found(Position(max(ids), 1), (), None)
+    wanted = Literal("docker")
+    index = Fickle(old, changed, Found(Position(max(ids), 1), tuple(ids), None))
+    result = await Search(db, index).messages(wanted, SHOWN, Order.NEWEST, offset=0, limit=10)
+    assert (result.matches, result.degraded, index.asked) == (2, False, 3)
+
+
+async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("gateway_sessions.storage.search.SCAN_PAGE", 3)
+    await say(db, "s", *(f"docker {n}" for n in range(10)))
+    index = Fickle(Found(Position(), (), None))
+    result = await Search(db, index).messages(Literal("ocke"), SHOWN, Order.NEWEST, offset=0, limit=20)
+    assert (result.matches, result.degraded) == (10, False)
+
+
+async def test_too_many_changes_at_once_are_told(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
+    await db.create_session("s", "cli")
+    for name in ("a", "b"):
+        await db.append_message("s", "user", "docker", platform_message_id=name)
+    await db.catch_up_search_index()
+    monkeypatch.setattr("gateway_sessions.storage.verbs.searching.MOST_PENDING", 1)
+    for name in ("a", "b"):
+        await db.edit_message("s", name, "docker again")
+    last = max(one.message_id for one in await db.get_messages("s"))
+    index = Fickle(Found(Position(last, 0), (), None))
+    result = await Search(db, index).messages(Literal("docker"), SHOWN, Order.NEWEST, offset=0, limit=20)
+    assert result.problem is not None
+    assert "not all changed messages" in result.problem
+
+
+def message(number: int, text: str) -> IndexedMessage:
+    return IndexedMessage(number, "s", "user", text, None, None, 0, "owner", None, "cli")
+
+
+def test_words_that_could_not_be_stored_are_listed_the_next_time(tmp_path: Path, monkeypatch):
+    file = IndexFile(tmp_path / "search.db")
+    file.connect("x", Position())
+    work = Work(Position(1, 0), (message(1, "a dockyard"),))
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError
+
+    with monkeypatch.context() as failing:
+        failing.setattr(file_module, "_set_state", fail)
+        with pytest.raises(sqlite3.OperationalError):
+            file.apply(work)
+    assert file.position == Position()
+    file.apply(work)
+    match = Match(Certain(None, Part("ockyar", at_end=False)))
+    assert file.find(match, None, 10).message_ids == (1,)
+    assert file.check([message(1, "a dockyard")]) is None
+    file.close()
+
+
+def test_words_too_short_to_have_parts_are_no_damage(tmp_path: Path):
+    file = IndexFile(tmp_path / "search.db")
+    file.connect("x", Position())
+    said = [message(1, "a b"), message(2, "!?"), message(3, "部署")]
+    file.apply(Work(Position(3, 0), tuple(said)))
+    assert file.check(said) is None
+    assert file.check([message(4, "c")]) == "1 of 1 messages are not found"
+    file.close()
