@@ -25,7 +25,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import Usage
-from gateway_sessions.errors import FencedError, StorageFullError, StorageUnavailableError
+from gateway_sessions.errors import FencedError, StorageError, StorageFullError, StorageUnavailableError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agent_cache import AgentCache
@@ -108,12 +108,13 @@ class TurnDesk:
 
     async def work(self) -> Ended | None:
         """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
-        passage = await self._parts.gate(self._turn)
+        try:
+            passage = await self._parts.gate(self._turn)
+            history = await self._turn.transcript() if passage.allowed else []
+        except StorageError as error:
+            return await self._failed(error)
         self._notice = passage.notice
-        if not passage.allowed:
-            return await self._refused()
-        history = await self._turn.transcript()
-        return await self._work_on(history)
+        return await self._work_on(history) if passage.allowed else await self._refused()
 
     # The agent
 
@@ -253,7 +254,7 @@ class TurnDesk:
     async def _failed(self, error: Exception | None) -> Ended:
         problem = f"{type(error).__name__}: {error}" if error is not None else "the agent was stopped"
         facts = {"action": "turn_failed", "session_key": self._turn.session_key, "seq": self._turn.seq}
-        logger.error("an agent failed", exc_info=error, extra=facts)
+        logger.error("a turn failed", exc_info=error, extra=facts)
         return await self._fail(problem[:MAX_PROBLEM], FAILED)
 
     async def _fail(self, problem: str, notice: str) -> Ended:

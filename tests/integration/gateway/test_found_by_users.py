@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -123,3 +125,17 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_h
         assert desk.platform.shown("ann") == ["one", "two"]
         assert desk.delivery.idle
         tasks.cancel_scope.cancel()
+
+
+async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        await house.platform.says("ann", "hello")
+        await house.settles()
+        with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
+            database.execute("UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
+            database.commit()
+        await house.platform.says("ann", "are you there?")
+        await house.settles()
+        assert "Something went wrong" in house.platform.shown("ann")[-1]
+        (dead,) = await house.store.dead_letters()
+        assert dead.message.text == "are you there?"
