@@ -45,14 +45,22 @@ def reset_notice(entry: SessionEntry) -> str:
     return f"This is a new conversation, because {why}. /undo-reset brings the one before back."
 
 
-def recovery_note(attempt: int, admitted_at: datetime, now: datetime) -> str | None:
-    """What an agent is told about a turn that is not fresh; None for one that is."""
+_DONE_ALREADY: Final = (
+    "What is in the history was done already: do not do it again. A call without a result may have had its "
+    "effect: check first."
+)
+
+
+def recovery_note(attempt: int, admitted_at: datetime, now: datetime, *, begun: bool = False) -> str | None:
+    """What an agent is told about a turn that is not fresh; None for one that is.
+
+    *begun* is one that has written to the history before, also if its end was in order.
+    """
     notes: list[str] = []
     if attempt > 1:
-        notes.append(
-            f"This turn was cut off before, and this is attempt {attempt}. What is in the history was done "
-            "already: do not do it again. A call without a result may have had its effect: check first."
-        )
+        notes.append(f"This turn was cut off before, and this is attempt {attempt}. {_DONE_ALREADY}")
+    elif begun:
+        notes.append(f"This turn has begun before, and was stopped. {_DONE_ALREADY}")
     if now - admitted_at > DELAYED:
         notes.append(f"The message was sent at {admitted_at:%Y-%m-%d %H:%M} UTC and waited until now.")
     return " ".join(notes) or None

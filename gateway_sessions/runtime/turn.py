@@ -121,6 +121,11 @@ class Turn:
         return self._claimed.attempt
 
     @property
+    def recorded(self) -> bool:
+        """Whether an earlier try has put what the turn is about into the transcript, and perhaps more."""
+        return self._claimed.recorded
+
+    @property
     def admitted_at(self) -> datetime:
         """When the first message was accepted."""
         return self._claimed.items[0].admitted_at

@@ -177,7 +177,7 @@ class TurnDesk:
             ),
             make_prompt=lambda: self._parts.store.session_prompt(turn.messages[0].source, turn.entry),
             attempt=turn.attempt,
-            recovered=recovery_note(turn.attempt, turn.admitted_at, now),
+            recovered=recovery_note(turn.attempt, turn.admitted_at, now, begun=turn.recorded),
             deadline=None if timeout is None else now + timeout,
         )
 

@@ -19,7 +19,7 @@ from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.storage.verbs.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate
+from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, calls_tool, hangs
 from tests.integration.gateway.house import QUICK, open_house
 
 T = TypeVar("T")
@@ -139,3 +139,19 @@ async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tm
         assert "Something went wrong" in house.platform.shown("ann")[-1]
         (dead,) = await house.store.dead_letters()
         assert dead.message.text == "are you there?"
+
+
+async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_before(tmp_path: Path):
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock)
+    paying = ScriptedAgent([calls_tool("pay", None), hangs()])
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=paying) as house:
+        await platform.says("ann", "pay the bill")
+        await house.settles()
+        await house.gateway.drain(timedelta(0))
+    agent = ScriptedAgent("looked first")
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=agent) as house:
+        await house.settles()
+        (turn,) = agent.turns
+        assert (turn.attempt, turn.history[-1]["role"]) == (1, "tool")
+        assert "check first" in (turn.recovered or "")
