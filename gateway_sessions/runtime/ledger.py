@@ -126,8 +126,8 @@ class Ledger(WaitingTurns):
     async def _admit(self, admission: Admission, routed: Message, *, begin: bool) -> Admitted | Duplicate:
         found: list[Admitted] = []
 
-        async def admit(starter: Starter) -> Admitted | Duplicate:
-            whole = replace(admission, starter=starter) if begin else admission
+        async def admit() -> Admitted | Duplicate:
+            whole = replace(admission, starter=self._starter()) if begin else admission
             verb: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(_admitting, whole, found)
             return await self._routing.ask(routed, verb)
 
@@ -202,8 +202,8 @@ class Ledger(WaitingTurns):
     async def _claim(self, session_key: str) -> Turn | None:
         found: list[Claimed | None] = []
 
-        async def claim(starter: Starter) -> Claimed | None:
-            verb = partial(turns.claim, starter, session_key)
+        async def claim() -> Claimed | None:
+            verb = partial(turns.claim, self._starter(), session_key)
             return await self._context.apply(Actor.POLICY, partial(_noting, verb, found))
 
         try:
@@ -222,8 +222,8 @@ class Ledger(WaitingTurns):
         """End a turn; if *go_on*, begin the lane's next one in the same commit."""
         key, found = settlement.held.session_key, list[Settled]()
 
-        async def settle(starter: Starter) -> Settled:
-            verb = partial(_ending, settlement, starter if go_on else None)
+        async def settle() -> Settled:
+            verb = partial(_ending, settlement, self._starter() if go_on else None)
             return await self._context.apply(Actor.AGENT, partial(_noting, verb, found))
 
         try:
@@ -236,11 +236,11 @@ class Ledger(WaitingTurns):
         await self._show(following)
         return settled, following
 
-    async def _with_free_id(self, session_key: str, attempt: Callable[[Starter], Awaitable[T]]) -> T:
+    async def _with_free_id(self, session_key: str, attempt: Callable[[], Awaitable[T]]) -> T:
         """Try with one id for a new session after another, until one is free or none is needed."""
         for _ in range(MAX_TRIES):
             with suppress(IdTakenError):
-                return await attempt(self._starter())
+                return await attempt()
         raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
 
     async def _let_go(self, begun: Callable[[], tuple[str, Claimed | None]]) -> None:

@@ -340,6 +340,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         )
         self._opened = await assembly.run(tasks, cleanup)
         self.db.rewrite_beside = self._rewrite_beside
+        self.ledger.shown = self._shown
         self._erasures = Erasures(self.db, self._clock, self._opened.incidents)
         await self._erasures.look()
         tasks.start_soon(self._erasures.run)

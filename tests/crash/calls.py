@@ -6,10 +6,13 @@ import itertools
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from gateway_sessions import Scope, SessionResetPolicy, SessionStore
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.inbound import InboundMessage
 from tests.crash.stores import SteppedClock
 from tests.crash.workload import START, key, source
 
@@ -78,6 +81,29 @@ async def rewind(store: SessionStore) -> object:
     return await store.rewind_session(await spoken(store))
 
 
+def message(name: str) -> InboundMessage:
+    """One that was never sent before."""
+    return InboundMessage(source=source(name), text="hello", message_id=f"m{next(_numbers)}")
+
+
+async def first(store: SessionStore) -> int:
+    waiting = [one.seq for one in await store.list_queued(key("q")) if not one.running]
+    return min(waiting, default=0)
+
+
+async def cancel(store: SessionStore) -> object:
+    return await store.cancel_queued(key("q"), await first(store))
+
+
+async def move(store: SessionStore) -> object:
+    return await store.move_queued(key("q"), await first(store), 2)
+
+
+async def requeue(store: SessionStore) -> object:
+    letters = await store.dead_letters(limit=1)
+    return await store.requeue(letters[0].item_id) if letters else None
+
+
 CALLS: Final[dict[str, Call]] = {
     "get_or_create_session": lambda store: store.get_or_create_session(source("a")),
     "update_session": lambda store: store.update_session(key("a"), 5),
@@ -108,15 +134,38 @@ CALLS: Final[dict[str, Call]] = {
     "get_session": lambda store: store.get_session(key("a")),
     "peek_session_id": lambda store: store.peek_session_id(key("a")),
     "has_any_sessions": lambda store: store.has_any_sessions(),
+    "enqueue": lambda store: store.enqueue(message("a")),
+    "claim": lambda store: store.claim(key("q")),
+    "stop_turn": lambda store: store.stop_turn(key("q")),
+    "queue_depth": lambda store: store.queue_depth(key("q")),
+    "list_queued": lambda store: store.list_queued(key("q")),
+    "cancel_queued": cancel,
+    "clear_queue": lambda store: store.clear_queue(key("q")),
+    "move_queued": move,
+    "dead_letters": lambda store: store.dead_letters(),
+    "requeue": requeue,
     "explain": lambda store: store.explain(key("a")),
     "flush": lambda store: store.flush(),
 }
 
 
-async def set_the_stage(store: SessionStore, clock: SteppedClock) -> None:
+QUEUE: Final = frozenset({"claim", "stop_turn", "cancel_queued", "clear_queue", "move_queued", "requeue"})
+"""The calls that need something to wait on the lane `q`."""
+APART: Final = BusyRules(debounce=timedelta(0))
+
+
+async def set_the_stage(store: SessionStore, clock: SteppedClock, call: str = "") -> None:
     """Give the calls something to work on."""
     clock.advance(minutes=1)
     for name in "ab":
         await store.get_or_create_session(source(name))
     await store.append_to_transcript(await spoken(store), SAID)
     await store.reset_session(key("a"))
+    if call in QUEUE:
+        await store.stop_turn(key("q"))
+        for _ in range(2):
+            await store.enqueue(message("q"), rules=APART)
+    if call == "requeue":
+        turn = await store.claim(key("q"))
+        assert turn is not None
+        await turn.fail("no power")

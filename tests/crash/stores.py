@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.hooks import Hook
+from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.opening import DATABASE_FILE, Assembly
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver
 from gateway_sessions.storage.queries import Migration
@@ -45,7 +46,7 @@ class DrivenAssembly(Assembly):
 
     make_driver: MakeDriver = SqliteDriver
 
-    async def _open_database(self, cleanup: AsyncExitStack) -> SessionDB:
+    async def _open_database(self, cleanup: AsyncExitStack, incidents: Incidents) -> SessionDB:
         path = self.home / DATABASE_FILE
         return await cleanup.enter_async_context(
             SessionDB(path, self.make_driver(path), self.clock, wait=self.options.wait, allow_network=False)

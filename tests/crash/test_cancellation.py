@@ -69,7 +69,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(tmp_path: Path, name: str,
         await store.get_or_create_session(source("settled"))
         tasks = callers()
         for at in itertools.count(1):
-            await set_the_stage(store, clock)
+            await set_the_stage(store, clock, name)
             suspensions = Suspensions(at, lambda: cancel_this_task(later=later))
             call = asyncio.create_task(run(suspensions.watch(CALLS[name](store))))
             await asyncio.wait({call})

@@ -116,7 +116,7 @@ async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
 ):
     store, driver, clock = opened
     for nth, kind in enumerate(itertools.cycle(FAULTS), start=1):
-        await set_the_stage(store, clock)
+        await set_the_stage(store, clock, name)
         before = snapshot(tmp_path)
         driver.arm(nth, fault(kind))
         try:
@@ -138,7 +138,17 @@ async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
 
 def snapshot(home: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that is stored, except how often it was looked at."""
-    tables = ("entries", "sessions", "totals", "messages", "lanes", "transitions", "hook_calls")
+    tables = (
+        "entries",
+        "sessions",
+        "totals",
+        "messages",
+        "lanes",
+        "transitions",
+        "hook_calls",
+        "inbox",
+        "outbox",
+    )
     with closing(sqlite3.connect(home / "sessions.db")) as connection:
         check_database(connection)
         return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608

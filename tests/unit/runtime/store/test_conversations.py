@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import secrets
 
 import pytest
 
@@ -18,6 +17,7 @@ from gateway_sessions import (
     SessionNotFoundError,
 )
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.runtime.entropy import Entropy
 from tests.unit.runtime.lanes import (
     DAILY,
     EVERYTHING,
@@ -213,7 +213,7 @@ class TestIds:
     async def test_an_id_that_is_taken_by_chance_is_not_used(self, home, clock, monkeypatch):
         async with open_store(home, clock=clock) as store:
             suffixes = itertools.chain(["aa", "aa", "bb", "bb", "cc"], map(str, itertools.count()))
-            monkeypatch.setattr(secrets, "token_hex", lambda _: next(suffixes))
+            monkeypatch.setattr(Entropy, "hex", lambda *_: next(suffixes))
             old = await talk(store)
             new = await store.split_session(old.session_key, old.session_id, SUMMARY)
             branch = await store.branch_session(old.session_key)

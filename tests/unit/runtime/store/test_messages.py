@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 
 import pytest
 
 from gateway_sessions import EndReason, SessionSource, StoreStoppedError
 from gateway_sessions.errors import InvalidSourceError, StorageError, UnidentifiedSourceError
+from gateway_sessions.runtime.entropy import Entropy
 from tests.unit.runtime.lanes import (
     DAILY,
     IDLE,
@@ -51,13 +51,13 @@ class TestFirstMessage:
 
     async def test_an_id_that_exists_already_is_not_used_again(self, store, monkeypatch):
         suffixes = iter(["aa", "aa", "bb"])
-        monkeypatch.setattr(secrets, "token_hex", lambda _: next(suffixes))
+        monkeypatch.setattr(Entropy, "hex", lambda *_: next(suffixes))
         first, second = await store.get_or_create_session(dm("1")), await store.get_or_create_session(dm("2"))
         assert first.session_id.endswith("_aa")
         assert second.session_id.endswith("_bb")
 
     async def test_where_no_id_is_free_the_caller_is_told(self, store, monkeypatch):
-        monkeypatch.setattr(secrets, "token_hex", lambda _: "aa")
+        monkeypatch.setattr(Entropy, "hex", lambda *_: "aa")
         entry = await store.get_or_create_session(dm("1"))
         with pytest.raises(StorageError, match="tries"):
             await store.get_or_create_session(dm("2"))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 
 import pytest
 
 from gateway_sessions import StorageUnavailableError, StoreBusyError
 from gateway_sessions.config import Durability, SessionDBConfig
 from gateway_sessions.failpoints import arm
+from gateway_sessions.runtime.entropy import Entropy
 from tests.unit.runtime.lanes import IDLE, dm, everything, open_store, pass_time, quick
 
 
@@ -66,7 +66,7 @@ class TestInterruptedImport:
 class TestTakenIds:
     async def test_a_session_that_replaces_another_gets_an_id_of_its_own(self, store, monkeypatch):
         suffixes = iter(["aa", "aa", "bb", "aa", "cc"])
-        monkeypatch.setattr(secrets, "token_hex", lambda _: next(suffixes))
+        monkeypatch.setattr(Entropy, "hex", lambda *_: next(suffixes))
         first = await store.get_or_create_session(dm())
         second = await store.get_or_create_session(dm(), force_new=True)
         third = await store.reset_session(first.session_key)
