@@ -16,6 +16,7 @@ from gateway_sessions.core.budgets import (
     Warn,
     plan_budget,
 )
+from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
 from gateway_sessions.core.erasure import ErasureReceipt, Kept
 from gateway_sessions.core.export.reports import (
@@ -25,6 +26,7 @@ from gateway_sessions.core.export.reports import (
     ImportReport,
     TransferProgress,
 )
+from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.insights import (
     Activity,
     Insights,
@@ -52,8 +54,10 @@ from gateway_sessions.core.policies import (
     next_reset,
     reset_due,
 )
+from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recall import Passage
+from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Rejected, RejectReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.retention import PruneReport
@@ -70,7 +74,7 @@ from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.source import Platform, SessionSource
-from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, UsageSum
+from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, Usage, UsageSum
 from gateway_sessions.errors import (
     AdapterError,
     AdapterUnavailableError,
@@ -81,6 +85,7 @@ from gateway_sessions.errors import (
     ControlError,
     DeliveryRefusedError,
     EventLoopRunningError,
+    FencedError,
     ForeignDatabaseError,
     GatewaySessionsError,
     InvalidInputError,
@@ -108,6 +113,7 @@ from gateway_sessions.errors import (
     StoreBusyError,
     StoreStoppedError,
     TitleTakenError,
+    TurnEndedError,
     UnidentifiedSourceError,
     UnsupportedStorageError,
 )
@@ -124,14 +130,18 @@ from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.session_search import SessionSearch, Summariser
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
+from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
 from gateway_sessions.storage.index import IndexReport, IndexState
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
+from gateway_sessions.storage.verbs.outbox import Owed
+from gateway_sessions.storage.verbs.queue import Overtaken
 
 __all__ = [
     "PRESETS",
+    "Accepted",
     "Activity",
     "AdapterError",
     "AdapterUnavailableError",
@@ -148,6 +158,8 @@ __all__ = [
     "BudgetUnit",
     "BudgetUse",
     "Budgets",
+    "BusyMode",
+    "BusyRules",
     "CachedAliases",
     "CancelledItselfError",
     "CheckReport",
@@ -159,12 +171,17 @@ __all__ = [
     "Control",
     "ControlError",
     "CostStatus",
+    "DeadLetter",
     "DeliveryRefusedError",
+    "Disposition",
+    "DropPolicy",
+    "Duplicate",
     "EndReason",
     "ErasureReceipt",
     "EventLoopRunningError",
     "Explanation",
     "ExportReport",
+    "FencedError",
     "Finding",
     "FindingKind",
     "FirstExchange",
@@ -175,6 +192,7 @@ __all__ = [
     "HomeChannel",
     "Hook",
     "ImportReport",
+    "InboundMessage",
     "Incident",
     "IndexReport",
     "IndexState",
@@ -194,12 +212,17 @@ __all__ = [
     "ModelUsage",
     "NoTurnError",
     "NothingToUndoError",
+    "Overtaken",
+    "Owed",
     "OwnerStatus",
     "Passage",
     "Platform",
     "PlatformUse",
     "PruneReport",
+    "QueuedMessage",
     "RateLimitedError",
+    "RejectReason",
+    "Rejected",
     "Relation",
     "RepairReport",
     "Reply",
@@ -252,11 +275,14 @@ __all__ = [
     "TopSession",
     "TopSessions",
     "TransferProgress",
+    "Turn",
     "TurnContext",
+    "TurnEndedError",
     "TurnStream",
     "UnidentifiedSourceError",
     "UnknownPrices",
     "UnsupportedStorageError",
+    "Usage",
     "UsageSum",
     "UserTurn",
     "VacuumReport",
