@@ -6,16 +6,22 @@ Made by docs/reference/make_blocking.py from the asynchronous classes: run that,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from gateway_sessions.blocking.database import BlockingSessionDB
 from gateway_sessions.blocking.loop_thread import BlockingPart, BlockingResource
 from gateway_sessions.config import Config
+from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.export.reports import ImportReport, Progress
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.messages import Message, Rewind
 from gateway_sessions.core.policies import SessionResetPolicy
+from gateway_sessions.core.queue import DeadLetter, QueuedMessage
+from gateway_sessions.core.receipts import Receipt
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.scope import Scope
@@ -30,18 +36,25 @@ from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import Titler, plain_titler
 from gateway_sessions.storage.verbs.hooks import HookCall
+from gateway_sessions.storage.verbs.ledger import NO_TURN, RunningTurn
+from gateway_sessions.storage.verbs.queue import Overtaken
 
 
 class BlockingHooks(BlockingPart[Hooks]):
     """The hooks of a store, and what became of their calls."""
 
-    def register(self, hook: Hook, *, name: str | None = None) -> None:
+    def register(self, hook: Hook, *, name: str | None = None, once_within: timedelta | None = None) -> None:
         """Call *hook* for every session that ends from now on.
 
         The name is stored with each call that is owed; keep it when the function is renamed. Two hooks of
-        one name are refused with `InvalidInputError`.
+        one name are refused with `InvalidInputError`. With *once_within*, which is how long it may take, a
+        call is made at most once: one that fails, or is broken off, is given up.
         """
-        self._ask(lambda: self._target.register(hook, name=name))
+        self._ask(lambda: self._target.register(hook, name=name, once_within=once_within))
+
+    def unregister(self, name: str) -> None:
+        """Call that hook no more. Calls under way are waited for; what is owed stays so."""
+        self._wait(lambda: self._target.unregister(name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,6 +142,20 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return BlockingExpiryWatcher(self._target.watcher, self._loop)
 
     @property
+    def clock(self) -> Clock:
+        """The time that this store goes by."""
+        return self._ask(lambda: self._target.clock)
+
+    @property
+    def isolation(self) -> Isolation:
+        """Who shares a lane with whom."""
+        return self._ask(lambda: self._target.isolation)
+
+    def key_for(self, source: SessionSource) -> str:
+        """The plain key of the lane a message of that origin belongs to, if nobody has another name."""
+        return self._ask(lambda: self._target.key_for(source))
+
+    @property
     def drain_requested(self) -> bool:
         """Set when another process would like to take over; this one ends when it sees fit."""
         return self._ask(self._target.drain_requested.is_set)
@@ -162,20 +189,6 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._wait(
             lambda: self._target.update_session(session_key, last_prompt_tokens, session_id=session_id)
         )
-
-    def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
-        """Start afresh because a person asked for it; None if the lane has no session."""
-        return self._wait(lambda: self._target.reset_session(session_key, display_name))
-
-    def undo_reset(self, session_key: str) -> SessionEntry | None:
-        """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
-        return self._wait(lambda: self._target.undo_reset(session_key))
-
-    def switch_session(
-        self, session_key: str, target_session_id: str, *, scope: Scope
-    ) -> SessionEntry | None:
-        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
-        return self._wait(lambda: self._target.switch_session(session_key, target_session_id, scope=scope))
 
     def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
         """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
@@ -263,6 +276,23 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
         self._wait(self._target.flush)
 
+    def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
+        """Start afresh because a person asked for it; None if the lane has no session.
+
+        It overtakes what runs or waits on the lane: the running turn can write nothing any more.
+        """
+        return self._wait(lambda: self._target.reset_session(session_key, display_name))
+
+    def undo_reset(self, session_key: str) -> SessionEntry | None:
+        """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
+        return self._wait(lambda: self._target.undo_reset(session_key))
+
+    def switch_session(
+        self, session_key: str, target_session_id: str, *, scope: Scope
+    ) -> SessionEntry | None:
+        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
+        return self._wait(lambda: self._target.switch_session(session_key, target_session_id, scope=scope))
+
     def split_session(
         self,
         session_key: str,
@@ -294,6 +324,53 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do.
         """
         return self._wait(lambda: self._target.resume_session(session_key, text, scope=scope))
+
+    def enqueue(
+        self,
+        message: InboundMessage,
+        *,
+        rules: BusyRules | None = None,
+        solo: bool = False,
+        running: RunningTurn = NO_TURN,
+    ) -> Receipt:
+        """Take a message in: after `Accepted` it is durable, and will be turned or kept as a dead letter.
+
+        *solo* gives it a turn of its own, whatever comes after it. *running* says what only the caller knows
+        of the turn that runs on the lane.
+        """
+        return self._wait(lambda: self._target.enqueue(message, rules=rules, solo=solo, running=running))
+
+    def stop_turn(self, session_key: str, *, by: str = "person") -> Overtaken:
+        """End the lane's turn and empty its queue; what the turn still writes is refused."""
+        return self._wait(lambda: self._target.stop_turn(session_key, by=by))
+
+    def queue_depth(self, session_key: str) -> int:
+        """How many turns wait on a lane."""
+        return self._wait(lambda: self._target.queue_depth(session_key))
+
+    def list_queued(self, session_key: str) -> list[QueuedMessage]:
+        """All that waits or runs on a lane, in the order of its turns."""
+        return self._wait(lambda: self._target.list_queued(session_key))
+
+    def cancel_queued(self, session_key: str, seq: int, *, by: str = "person") -> int:
+        """Take a waiting message out, with what became part of its turn; how many messages."""
+        return self._wait(lambda: self._target.cancel_queued(session_key, seq, by=by))
+
+    def clear_queue(self, session_key: str, *, by: str = "person") -> int:
+        """Take everything out that waits; how many messages. A running turn goes on."""
+        return self._wait(lambda: self._target.clear_queue(session_key, by=by))
+
+    def move_queued(self, session_key: str, seq: int, to: int) -> list[int]:
+        """Let a waiting turn begin as the *to*-th, counted from 1; the new order."""
+        return self._wait(lambda: self._target.move_queued(session_key, seq, to))
+
+    def dead_letters(self, *, limit: int = 100, before: int | None = None) -> list[DeadLetter]:
+        """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
+        return self._wait(lambda: self._target.dead_letters(limit=limit, before=before))
+
+    def requeue(self, item_id: int) -> str:
+        """Let a dead letter wait again, behind all that waits; returns its lane."""
+        return self._wait(lambda: self._target.requeue(item_id))
 
     def append_to_transcript(
         self, session_id: str, message: Message | Mapping[str, Any], skip_db: bool = False
