@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -187,7 +187,9 @@ class Observers:
 
 
 def _observer(given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
-    return given if given is None or isinstance(given, Observer) else Observer(given)
+    if given is None or isinstance(given, Observer):
+        return cast("Observer[T] | None", given)
+    return Observer(given)
 
 
 def _observed(turn: Turn, outcome: str | None = None) -> ObservedTurn:

@@ -49,7 +49,7 @@ class RunningTurn:
         """What a message has to know that comes now."""
         context = self.context
         if context is None or context.is_over:
-            return Facts(stopping=self.stop_reason is not None) if self.stop_reason else NO_TURN
+            return Facts(stopping=True) if self.stop_reason else NO_TURN
         return Facts(
             can_steer=isinstance(self.agent, Steerable) and self.stop_reason is None,
             sub_work=context.has_sub_work,

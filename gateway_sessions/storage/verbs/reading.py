@@ -65,8 +65,8 @@ def entry_of_session(session_id: str, scope: Scope) -> Verb[SessionEntry | None]
 def ended_entry(session_id: str) -> Verb[SessionEntry | None]:
     """The record of a session that is over; None if it goes on, or is gone."""
     rows = yield Statement("get_session", (session_id,))
-    over = bool(rows) and rows[0][2] is not None and rows[0][5] is not None
-    return unarchive(rows[0][5]) if over else None
+    ended_at, record = (rows[0][2], rows[0][5]) if rows else (None, None)
+    return unarchive(record) if ended_at is not None and record is not None else None
 
 
 def lane(session_key: str) -> Verb[Lane]:
