@@ -155,6 +155,7 @@ class Worker:
             changes = self.changes
             if batch := self._run_errand(connection) or self._run_batch(connection):
                 self._loop.call_soon_threadsafe(self._answer, batch, self.changes > changes)
+                del batch  # it may be as large as a transcript, and nobody needs it here any more
         if self._next is Stop.STOP and self.last is not None:
             self._next = self.last
             self._run_batch(connection)
