@@ -44,25 +44,20 @@ _SPEAKING: Final = frozenset({str(Role.USER), _ASSISTANT, _TOOL})
 def conversation_of(messages: Iterable[Said], *, limit: int | None = None) -> list[Chat]:
     """The conversation in *messages*, which are in order; of the last *limit* that belong to it."""
     if limit is not None:
-        speaking = [one for one in messages if _speaks(one)]
-        messages = speaking[max(len(speaking) - limit, 0) :]
+        said = [one for one in messages if one.hidden_because is None and one.role in _SPEAKING]
+        messages = said[max(len(said) - limit, 0) :]
     replay = _Replay()
     for message in messages:
-        if _speaks(message):
+        if message.hidden_because is None and message.role in _SPEAKING:
             replay.add(message)
     return replay.end()
-
-
-def _speaks(message: Said) -> bool:
-    """Whether it is part of the conversation."""
-    return message.hidden_because is None and message.role in _SPEAKING
 
 
 def overheard_since(messages: Sequence[Message]) -> list[Message]:
     """What was observed after the last turn, and is quoted in none yet."""
     found: list[Message] = []
     for one in reversed(messages):
-        if not _speaks(one):
+        if one.hidden_because is not None or one.role not in _SPEAKING:
             continue
         if not one.observed:
             break

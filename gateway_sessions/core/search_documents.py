@@ -101,7 +101,7 @@ def document_of(message: IndexedMessage) -> Document:
     tokens, labels = tokens_of(message), labels_of(message)
     if max(map(len, tokens), default=0) < LONGEST_WORD:
         return Document(message.message_id, labels, tokens)
-    found = {word for field in message.fields for word in long_words(field)}
+    found = frozenset(word for field in message.fields for word in long_words(field))
     listed = frozenset(word for word in found if len(word) <= LONGEST_LISTED)
     if listed != found:
         labels = f"{labels} {UNLISTED}"
