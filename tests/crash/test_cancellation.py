@@ -24,6 +24,8 @@ from tests.crash.suspensions import Suspensions, in_every_task
 from tests.crash.workload import START, source
 
 IN_SYNC = Config(timezone="UTC", sessions_json=SessionsJsonConfig(mode=SnapshotMode.SYNC))
+COALESCED = Config(timezone="UTC")
+MODES = {"sync": IN_SYNC, "coalesced": COALESCED}
 
 
 def test_every_public_method_is_cancelled_here():
@@ -60,11 +62,19 @@ async def nothing_stays_held(home: Path) -> None:
 NEVER_WAITS = {"scope_of"}  # without a resolver of aliases there is nobody to ask
 
 
-@pytest.mark.parametrize("later", [False, True], ids=["at_once", "a_turn_later"])
+@pytest.mark.parametrize(
+    ("mode", "later"),
+    [
+        pytest.param("sync", False, id="at_once"),
+        pytest.param("coalesced", True, id="a_turn_later"),
+        pytest.param("sync", True, id="in_sync_a_turn_later", marks=pytest.mark.soak),
+        pytest.param("coalesced", False, id="coalesced_at_once", marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_cancelled_call_leaves_nothing_behind(tmp_path: Path, name: str, later: bool):
+async def test_a_cancelled_call_leaves_nothing_behind(tmp_path: Path, name: str, mode: str, later: bool):
     clock = SteppedClock(START)
-    config = Config(timezone="UTC") if name == "flush" else IN_SYNC  # in sync there is nothing left to flush
+    config = COALESCED if name == "flush" else MODES[mode]  # in sync there is nothing left to flush
     async with SessionStore.open(tmp_path, config, clock=clock) as store:
         await store.get_or_create_session(source("settled"))
         tasks = callers()
