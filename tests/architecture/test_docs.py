@@ -348,11 +348,14 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(path: Path, tmp_p
         [sys.executable, *how, script.name],
         cwd=tmp_path,
         env={**os.environ, "TZ": "UTC"},
+        input="Hello there\n" if path.name == "README.md" else "",
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    if path.name != "README.md" and not is_test:
+    if path.name == "README.md":
+        assert "You have said 1 things, and first: Hello there\n" in finished.stdout
+    elif not is_test:
         assert finished.stdout == "".join(output for language, output in blocks if language == "text")
