@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
-from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -187,9 +187,10 @@ class Observers:
 
 
 def _observer(given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
-    if given is None or isinstance(given, Observer):
-        return cast("Observer[T] | None", given)
-    return Observer(given)
+    if given is None:
+        return None
+    observer: Observer[T] = given if isinstance(given, Observer) else Observer(given)
+    return observer
 
 
 def _observed(turn: Turn, outcome: str | None = None) -> ObservedTurn:
