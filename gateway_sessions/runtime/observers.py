@@ -187,10 +187,9 @@ class Observers:
 
 
 def _observer(given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
-    if given is None:
-        return None
-    observer: Observer[T] = given if isinstance(given, Observer) else Observer(given)
-    return observer
+    if given is None or isinstance(given, Observer):
+        return given  # pyright: ignore[reportUnknownVariableType]  # it loses T, which `given` has
+    return Observer(given)
 
 
 def _observed(turn: Turn, outcome: str | None = None) -> ObservedTurn:
