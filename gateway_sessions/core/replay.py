@@ -129,7 +129,8 @@ class _Replay:
         rows.append(row)
 
     def _add_assistant(self, message: Said) -> None:
-        self._give_up_calls()
+        if self._unanswered:
+            self._give_up_calls()
         row = _assistant(message)
         calls = row.get("tool_calls")
         if calls is None and _is_blank(row["content"]) and not message.codex_message_items:
@@ -169,8 +170,6 @@ class _Replay:
         self._at += 1
 
     def _give_up_calls(self) -> None:
-        if not self._unanswered:
-            return
         for call_id, tool in self._unanswered.items():
             row = {"role": "tool", "content": INTERRUPTED, "tool_call_id": call_id}
             if tool is not None:

@@ -146,8 +146,9 @@ def _decoded(rows: Iterable[Row], made_of: Callable[[Row], T]) -> list[T]:
 
 def _message(row: Row) -> Message:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
-    session_id, seq, role, *names, tokens, rare = _read_brief(brief)
-    call_id, tool_name, effect, finish_reason, platform_id = names
+    session_id, seq, role, call_id, tool, effect, finish_reason, platform_id, tokens, rare = _read_brief(
+        brief
+    )
     message = Message(
         role,
         content,
@@ -157,7 +158,7 @@ def _message(row: Row) -> Message:
         from_micros(sent_at),
         False,  # noqa: FBT003 -- by its name it takes longer
         call_id,
-        tool_name,
+        tool,
         effect,
         tokens,
         finish_reason,
@@ -178,8 +179,7 @@ def _message(row: Row) -> Message:
 
 def _spoken(row: Row) -> Spoken:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
-    role, *names, rare = _read_spoken_brief(brief)
-    call_id, tool_name, effect, finish_reason, platform_id = names
+    role, call_id, tool, effect, finish_reason, platform_id, rare = _read_spoken_brief(brief)
     spoken = Spoken(
         role,
         content,
@@ -187,7 +187,7 @@ def _spoken(row: Row) -> Spoken:
         sent_at / MICROS,
         False,  # noqa: FBT003 -- by its name it takes longer
         call_id,
-        tool_name,
+        tool,
         effect,
         finish_reason,
         reasoning,
