@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway_sessions.ports import Rows, Statement, Verb
+from gateway_sessions.storage.verbs.inbox_rows import recount
+from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
 _TOLD: Final = {
@@ -22,6 +24,11 @@ _TOLD: Final = {
     "gaps_in_sessions": "sessions in which messages are missing",
     "entries_without_clock": "lanes of which nobody knows when they were used",
     "clocks_without_entry": "clocks of lanes that are gone",
+    "queues_without_lane": "lanes without a row, of which there are messages",
+    "turns_without_lease": "lanes with messages of a turn that does not run",
+    "messages_without_turn": "messages that joined a turn that is gone",
+    "wrong_queues": "lanes that do not say truly what waits on them",
+    "wrong_places": "lanes that would give a place a second time",
 }
 
 
@@ -64,7 +71,23 @@ def mend() -> Verb[list[Finding]]:
     yield from _change("cut_from_parent", [(one,) for one in (yield from _oldest_of_circles())])
     yield from _change("restore_clock", (yield Statement("entries_without_clock")))
     yield from _change("delete_clock", (yield Statement("clocks_without_entry")))
+    yield from _mend_queues()
     return wrong
+
+
+def _mend_queues() -> Verb[None]:
+    """Let everything that was accepted wait on its lane, or run there."""
+    yield from _change("restore_lane", (yield Statement("queues_without_lane")))
+    yield from _change("free_turns", (yield Statement("turns_without_lease")))
+    yield from _change("give_own_turn", (yield Statement("messages_without_turn")))
+    for session_key, last in (yield Statement("wrong_places")):
+        lane = yield from load_lane(session_key)
+        lane.next_seq = last + 1
+        yield from put_lane(lane)
+    for (session_key,) in (yield Statement("wrong_queues")):
+        lane = yield from load_lane(session_key)
+        yield from recount(lane)
+        yield from put_lane(lane)
 
 
 def _oldest_of_circles() -> Verb[list[str]]:

@@ -78,3 +78,44 @@ SELECT entry_id FROM clocks WHERE entry_id NOT IN (SELECT entry_id FROM entries)
 -- name: delete_clock
 -- Nobody looks at it.
 DELETE FROM clocks WHERE entry_id = ?
+
+-- name: queues_without_lane
+-- Lanes that only their messages tell of.
+SELECT DISTINCT session_key FROM inbox WHERE session_key NOT IN (SELECT session_key FROM lanes)
+
+-- name: restore_lane
+-- A row for a lane that lost it.
+INSERT INTO lanes (session_key) VALUES (?)
+
+-- name: turns_without_lease
+-- Lanes of which messages are said to be part of a turn that does not run.
+SELECT DISTINCT inbox.session_key FROM inbox LEFT JOIN lanes ON lanes.session_key = inbox.session_key
+WHERE outcome IS NULL AND token IS NOT NULL AND (lease_epoch IS NULL OR token IS NOT lease_token)
+
+-- name: free_turns
+-- Those wait again.
+UPDATE inbox SET token = NULL WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = inbox.session_key
+        AND lease_epoch IS NOT NULL AND lease_token = inbox.token)
+
+-- name: messages_without_turn
+-- Messages that became part of a turn that is gone.
+SELECT item_id FROM inbox AS item WHERE outcome IS NULL AND merged_into IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM inbox AS head WHERE head.session_key = item.session_key
+        AND head.seq = item.merged_into AND head.outcome IS NULL AND head.token IS item.token)
+
+-- name: give_own_turn
+-- It gets a turn of its own.
+UPDATE inbox SET merged_into = NULL WHERE item_id = ?
+
+-- name: wrong_queues
+-- Lanes that do not say truly how much waits, or whether something may begin.
+SELECT session_key FROM lanes
+WHERE waiting <> (SELECT count(*) FROM inbox WHERE inbox.session_key = lanes.session_key AND outcome IS NULL
+        AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal'))
+    OR (ready_at IS NOT NULL) <> (lease_epoch IS NULL AND waiting > 0)
+
+-- name: wrong_places
+-- Lanes that would give a place a second time, and the last that they gave.
+SELECT inbox.session_key, max(seq) FROM inbox JOIN lanes ON lanes.session_key = inbox.session_key
+GROUP BY inbox.session_key HAVING max(seq) >= max(next_seq)

@@ -1,0 +1,61 @@
+"""What a look at a store and its repair say of queues that do not add up; nothing that waits is lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import BusyRules, check_store, repair_store
+from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.contract.lanes import APART, LANE, accept, begin
+from tests.unit.runtime.lanes import execute, open_store
+
+COLLECTING = BusyRules(mode=BusyMode.COLLECT)
+DAMAGE = {
+    "DELETE FROM lanes": "lanes without a row, of which there are messages",
+    "UPDATE lanes SET lease_epoch = NULL": "lanes with messages of a turn that does not run",
+    "UPDATE lanes SET lease_token = 99": "lanes with messages of a turn that does not run",
+    "DELETE FROM inbox WHERE seq = 3": "messages that joined a turn that is gone",
+    "UPDATE lanes SET waiting = 7": "lanes that do not say truly what waits on them",
+    "UPDATE lanes SET ready_at = 5": "lanes that do not say truly what waits on them",
+    "UPDATE lanes SET next_seq = 2": "lanes that would give a place a second time",
+}
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> Path:
+    """A lane on which a turn runs and three messages wait, two of them together."""
+    home = tmp_path / "home"
+    async with open_store(home) as store:
+        await accept(store, "one", "two", rules=APART, solo=True)
+        await accept(store, "three", "four", rules=COLLECTING)
+        await begin(store)
+    return home
+
+
+async def test_a_queue_as_it_should_be_is_found_so(home: Path):
+    assert (await check_store(home)).found == ()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_queue_that_does_not_add_up_is_found_and_mended(
+    home: Path, damage: str, fake_clock: FakeClock
+):
+    execute(home, damage)
+    found = (await check_store(home)).found
+    assert any(DAMAGE[damage] in one for one in found), found
+    assert any(DAMAGE[damage] in one for one in (await repair_store(home)).done)
+    assert (await check_store(home)).found == ()
+    fake_clock.step(timedelta(days=1))
+    async with open_store(home, clock=fake_clock) as store:
+        waiting = {one.seq for one in await store.list_queued(LANE)}
+        assert waiting == ({1, 2, 4} if "seq = 3" in damage else {1, 2, 3, 4})
+        turned: list[int] = []
+        while (turn := await store.claim()) is not None:
+            turned += turn.seqs
+            await turn.commit()
+        assert set(turned) == waiting
+        assert (await accept(store, "five")).seq == 5
