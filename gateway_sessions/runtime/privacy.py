@@ -86,6 +86,7 @@ class PrivacyMethods(Resource):
     async def _rewrite_beside(self) -> Beside:
         """Let no other file of the store name who is not in the database any more, but copies."""
         self._cache.forget_all()
+        await self._parts.ledger.count()
         snapshot = self._parts.snapshot
         if snapshot is not None:
             await snapshot.flush()

@@ -24,7 +24,7 @@ from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.methods.retention import RetentionMethods
 from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
-from gateway_sessions.storage.verbs import entries, tombstones
+from gateway_sessions.storage.verbs import entries, queue_erasure, tombstones
 from gateway_sessions.storage.verbs import erasure as verbs
 from gateway_sessions.storage.verbs.erasure import Plan
 
@@ -80,13 +80,21 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             return len(plans)
 
     async def export_owner(self, owner: str) -> AsyncIterator[dict[str, Any]]:
-        """All that is known of an owner: their lanes, what happened there, and every session."""
+        """All that is known of an owner: their lanes, what happened and waits there, and every session.
+
+        Of rooms that they share, what they sent there that waits, and what they are owed for it.
+        """
         subject = Subject.named(owner)
-        for session_key in await self.read(partial(verbs.lanes_of, subject)):
+        lanes = await self.read(partial(verbs.lanes_of, subject))
+        waiting = await self.read(partial(queue_erasure.waiting_of, subject, lanes))
+        for session_key in lanes:
             entry = await self.read(partial(entries.load, session_key))
             current = entry_to_dict(entry) if entry is not None else None
             history = await self.read(partial(verbs.lane_history, session_key))
-            yield {"lane": session_key, "entry": current, "history": history}
+            known = {"lane": session_key, "entry": current, "history": history}
+            yield known | waiting.pop(session_key, {})
+        for session_key, theirs in waiting.items():
+            yield {"room": session_key, **theirs}
         async for session in self.export_all(scope=Scope(owners=frozenset({owner}))):
             yield session
 
@@ -165,6 +173,9 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         while removed := await self.write(partial(verbs.erase_sessions, subject, moment, self.change_ids)):
             rows += removed
         rows[MESSAGES] += await self.finish_removals()
+        settled = partial(queue_erasure.erase_settled, subject, plan.lanes, plan.erased_at)
+        while removed := await self.write(settled):
+            rows += removed
         for session_key in plan.lanes:
             rows += await self.write(partial(verbs.erase_lane, session_key, moment))
         rows += await self.write(partial(verbs.scrub, subject))

@@ -20,7 +20,7 @@ from gateway_sessions.core.erasure import Subject, tombstone_of
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.verbs import meta, queue_erasure
 from gateway_sessions.storage.verbs.entries import load, put, remove
 from gateway_sessions.storage.verbs.retention import group_of
 from gateway_sessions.storage.verbs.retention import remove as remove_session
@@ -69,6 +69,8 @@ def begin(subject: Subject, erased_at: datetime, *, keep_copies: bool) -> Verb[B
         if lease is not None:
             raise SessionBusyError(session_key, session_id)
     earlier = yield Statement("lanes_that_were_of_owner", (subject.owner, subject.owner))
+    mine = sorted({row[0] for row in (*current, *earlier)})
+    waiting = yield from queue_erasure.erase_waiting(subject, mine)
     tombstone = tombstone_of(secret, subject.owner)
     yield Statement("put_tombstone", (tombstone, to_micros(erased_at)))
     for session_key, _, _ in current:
@@ -83,10 +85,10 @@ def begin(subject: Subject, erased_at: datetime, *, keep_copies: bool) -> Verb[B
         erased_at=to_micros(erased_at),
         keep_copies=keep_copies,
         owner=subject.owner,
-        lanes=tuple(sorted({row[0] for row in current} | {row[0] for row in earlier} | set(known))),
+        lanes=tuple(sorted({*mine, *known})),
     )
     yield from _note(plan)
-    return Begun(plan, Counter(entries=len(current)))
+    return Begun(plan, Counter(entries=len(current)) + waiting)
 
 
 def forget_name(plan: Plan) -> Verb[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway_sessions.testing.contract.ledger_admission import AdmissionContract
 from gateway_sessions.testing.contract.ledger_endings import EndingsContract, SteeringContract
+from gateway_sessions.testing.contract.ledger_erasure import ErasedLanesContract
 from gateway_sessions.testing.contract.ledger_restarts import LedgerRestartsContract
 from gateway_sessions.testing.contract.ledger_turns import TurnsContract
 from gateway_sessions.testing.contract.ledger_waiting import WaitingContract
@@ -15,6 +16,7 @@ class LedgerContract(
     EndingsContract,
     SteeringContract,
     WaitingContract,
+    ErasedLanesContract,
     LedgerRestartsContract,
 ):
     """The whole contract. Inherit from it, and give it the fixture `open_store`."""

@@ -35,7 +35,7 @@ DELETE FROM hook_calls WHERE session_key = ? AND created_at <= ?
 
 -- name: delete_lane_without_session
 -- Nothing is left to know of the lane, unless somebody uses it again.
-DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL
+DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL AND waiting = 0
     AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.session_key = lanes.session_key)
 
 -- name: entries_that_name
@@ -62,3 +62,43 @@ WHERE session_key = ? ORDER BY change_id
 -- name: unfinished_erasures
 -- What was noted of erasures that have not come to their end.
 SELECT value FROM meta WHERE name > ? AND name < ? ORDER BY name
+
+-- name: open_items_of_person
+-- What waits or runs on their lanes, or was sent by them to a room.
+SELECT item_id, session_key, token FROM inbox
+WHERE outcome IS NULL AND (owner = ? OR session_key IN (SELECT value FROM json_each(?))
+    OR (sender = ? AND substr(owner, 1, length(?)) = ?))
+
+-- name: delete_item
+-- Nothing is left of a message.
+DELETE FROM inbox WHERE item_id = ?
+
+-- name: delete_replies_of_person
+-- What they are owed, or were sent, as far as it was said before: on their lanes, or in answer to them in a room.
+DELETE FROM outbox WHERE reply_id IN (SELECT reply_id FROM outbox
+    WHERE created_at <= ? AND (owner = ? OR session_key IN (SELECT value FROM json_each(?))
+        OR (session_key, seq) IN (SELECT session_key, seq FROM inbox
+            WHERE sender = ? AND substr(owner, 1, length(?)) = ?))
+    LIMIT ?)
+
+-- name: delete_items_of_person
+-- What they sent before, whatever became of it.
+DELETE FROM inbox WHERE item_id IN (SELECT item_id FROM inbox
+    WHERE admitted_at <= ? AND (owner = ? OR session_key IN (SELECT value FROM json_each(?))
+        OR (sender = ? AND substr(owner, 1, length(?)) = ?))
+    LIMIT ?)
+
+-- name: kept_items_of_person
+-- What of them waits, runs or was given up, lane by lane.
+SELECT session_key, seq, token, outcome, admitted_at, payload FROM inbox
+WHERE payload IS NOT NULL AND (owner = ? OR session_key IN (SELECT value FROM json_each(?))
+    OR (sender = ? AND substr(owner, 1, length(?)) = ?))
+ORDER BY session_key, seq
+
+-- name: kept_replies_of_person
+-- What they are owed, or could not be sent, lane by lane.
+SELECT session_key, state, created_at, content FROM outbox
+WHERE content IS NOT NULL AND (owner = ? OR session_key IN (SELECT value FROM json_each(?))
+    OR (session_key, seq) IN (SELECT session_key, seq FROM inbox
+        WHERE sender = ? AND substr(owner, 1, length(?)) = ?))
+ORDER BY session_key, reply_id

@@ -1,0 +1,95 @@
+"""What is forgotten of a person, and told to them, of what they sent and are owed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gateway_sessions import Accepted, SessionBusyError, SessionSource
+from gateway_sessions.testing.clock import FakeClock
+from gateway_sessions.testing.contract.lanes import (
+    ALICE,
+    BOB,
+    OTHER_LANE,
+    OpenStore,
+    StoreContract,
+    accept,
+    begin,
+    fates,
+    in_line,
+    owed,
+    replies,
+    reply,
+    said,
+)
+
+ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice")
+
+
+class ErasedLanesContract(StoreContract):
+    """What is forgotten of a person, and told to them, of what they sent."""
+
+    async def test_nothing_that_an_erased_person_sent_or_is_owed_is_left(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        async with open_store(group_sessions_per_user=False) as store:
+            await accept(store, "turned")
+            async with await begin(store) as turn:
+                await turn.commit([reply("hi")], replies=[owed("owed to Alice")])
+            await accept(store, "dead")
+            await (await begin(store)).fail("no power")
+            await accept(store, "waiting", "also waiting")
+            room = (await accept(store, "of Alice in a room", source=ROOM)).session_key
+            bobs = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="bob")
+            await accept(store, "of Bob in a room", source=bobs)
+            await accept(store, "of Bob", source=BOB)
+            clock.step(timedelta(minutes=1))
+            receipt = await store.erase(ALICE)
+            assert receipt.rows["inbox"] == 5
+            assert receipt.rows["outbox"] == 1
+            assert await fates(store) == {}
+            assert await store.dead_letters() == []
+            assert await replies(store, clock) == []
+            assert [one.message.text for one in await store.list_queued(room)] == ["of Bob in a room"]
+            assert await store.queue_depth(room) == 1
+            assert await in_line(store, OTHER_LANE) == [1]
+            assert store.ledger.total_waiting == 2
+            assert (await begin(store, room)).messages == (said("of Bob in a room", source=bobs),)
+            clock.step(timedelta(minutes=1))
+            assert isinstance(await store.enqueue(said("turned", sent_at=clock.now())), Accepted)
+
+    async def test_nobody_is_erased_whose_message_is_being_answered(self, open_store: OpenStore) -> None:
+        async with open_store(group_sessions_per_user=False) as store:
+            await accept(store, "of Alice in a room", source=ROOM)
+            turn = await begin(store, None)
+            with pytest.raises(SessionBusyError):
+                await store.erase(ALICE)
+            await turn.commit()
+            await accept(store, "one")
+            turn = await begin(store)
+            with pytest.raises(SessionBusyError):
+                await store.erase(ALICE)
+            await turn.release()
+            await store.erase(ALICE)
+            assert await fates(store) == {}
+
+    async def test_a_person_is_told_what_waits(self, open_store: OpenStore) -> None:
+        async with open_store(group_sessions_per_user=False) as store:
+            await accept(store, "one")
+            async with await begin(store) as turn:
+                await turn.commit([reply("hi")], replies=[owed("owed to Alice")])
+            await accept(store, "dead")
+            await (await begin(store)).fail("no power")
+            await accept(store, "waiting")
+            await accept(store, "of Alice in a room", source=ROOM)
+            await accept(store, "of Bob", source=BOB)
+            told = [one async for one in store.export_person(ALICE)]
+            queued = [one for lane in told for one in lane.get("queue", [])]
+            assert [(one["state"], one["message"]["text"]) for one in queued] == [
+                ("dead", "dead"),
+                ("waiting", "waiting"),
+                ("waiting", "of Alice in a room"),
+            ]
+            owing = [one for lane in told for one in lane.get("replies", [])]
+            assert [one["message"]["text"] for one in owing] == ["owed to Alice"]
