@@ -97,3 +97,12 @@ def let_others_lead(session_key: str, seq: int, item_id: int) -> Verb[int | None
     yield Statement("lead_item", (item_id, first_id))
     yield Statement("follow_item", (first_seq, session_key, seq))
     return int(first_seq)
+
+
+def forget_tries(lane: LaneRow, seq: int) -> Verb[None]:
+    """A turn is about to leave the queue; if it is the next one, those that follow it are new."""
+    if lane.running or not lane.attempts:
+        return
+    rows = yield Statement("next_waiting", (lane.session_key,))
+    if rows and rows[0][0] == seq:
+        lane.attempts = 0

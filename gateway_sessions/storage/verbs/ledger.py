@@ -34,7 +34,7 @@ from gateway_sessions.storage.verbs.access import (
     access,
     lane_of,
 )
-from gateway_sessions.storage.verbs.inbox_rows import is_ready, place_of, reckon_ready
+from gateway_sessions.storage.verbs.inbox_rows import forget_tries, is_ready, place_of, reckon_ready
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turns import Claimed, Starter, begin_turn
@@ -198,11 +198,11 @@ def carried_out(
 
 def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) -> Verb[int]:
     """Take one waiting turn out of the queue, with all that is part of it; how many messages that were."""
+    yield from forget_tries(lane, seq)
     settled = (str(outcome), to_micros(now), by, lane.session_key, seq, seq)
     rows = yield Statement("settle_item", settled)
     if rows[0][0]:
         lane.waiting -= 1
-        lane.attempts = lane.attempts if lane.running else 0
         yield from reckon_ready(lane)
     return int(rows[0][0])
 

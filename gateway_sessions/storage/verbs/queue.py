@@ -17,6 +17,7 @@ from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows, turns
 from gateway_sessions.storage.verbs.inbox_rows import (
     decode_message,
+    forget_tries,
     inbox_item,
     last_place,
     let_others_lead,
@@ -248,13 +249,14 @@ def _take_from_turn(lane: LaneRow, part: _Part, by: str, change: Change) -> Verb
     length = len(message.text) if message is not None else 0
     if part.seq == head:
         head = (yield from let_others_lead(key, part.seq, part.item_id)) or 0
+        if not head:
+            yield from forget_tries(lane, part.seq)
         yield Statement("change_size", (0, -length, key, head))
     else:
         yield Statement("change_size", (-1, -length, key, head))
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, None, part.item_id)
     yield Statement("settle_one", settled)
     yield from recount(lane)
-    lane.attempts = lane.attempts if lane.running or lane.waiting else 0
     yield from put_lane(lane)
 
 

@@ -33,7 +33,7 @@ from gateway_sessions.testing.scripted_agent import (
     takes,
     waits_at,
 )
-from tests.integration.gateway.house import House, busy
+from tests.integration.gateway.house import QUICK, House, busy
 from tests.integration.gateway.lives import AT_ONCE, Lives, left_behind
 
 
@@ -260,6 +260,40 @@ async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_
         assert await house.outcomes("ann") == {"turned": 2}
     assert [turn.attempt for turn in tried.turns] == [1, 2, 3]
     assert "you said: deadly" in lives.platform.shown()
+
+
+async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(lives: Lives):
+    tried = ScriptedAgent(*[[hangs()]] * 3)
+    for name in ("first", "second", "third"):
+        async with lives.life(killed=True, agent=tried) as house:
+            if name == "first":
+                await house.platform.says("ann", "deadly")
+                await house.settles()
+            await house.platform.says("ann", name)
+            await house.clock.advance(seconds=1)
+        lives.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=2))
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.store.cancel_queued(house.key("ann"), 3)
+        await house.clock.advance(minutes=2)
+        assert [(turn.text, turn.attempt) for turn in agent.turns] == [
+            ("deadly", 3), ("first", 1), ("third", 1),
+        ]  # fmt: skip
+
+
+async def test_what_comes_after_a_cut_off_turn_that_somebody_took_out_is_new(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "deadly")
+        await house.settles()
+        await house.platform.says("ann", "other")
+        await house.clock.advance(seconds=1)
+    lives.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=1))
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.store.cancel_queued(house.key("ann"), 1)
+        await house.settles()
+        assert [(turn.text, turn.attempt) for turn in agent.turns] == [("other", 1)]
+        assert agent.turns[0].recovered is None
 
 
 @pytest.mark.parametrize("mode", [BusyMode.QUEUE, BusyMode.COLLECT])
