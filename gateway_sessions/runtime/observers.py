@@ -7,6 +7,7 @@ it is asked about. Where it fails, that is logged, and everything goes on as if 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -76,7 +77,7 @@ AfterTurn: TypeAlias = Callable[[ObservedTurn], Awaitable[object]] | Observer[Ob
 class _Line:
     """Those who stand in line for one lane."""
 
-    lock: anyio.Lock
+    lock: asyncio.Lock
     standing: int = 0
 
 
@@ -111,7 +112,7 @@ class Observers:
         if message.command is not None:
             yield
             return
-        line = self._lines.setdefault(session_key, _Line(anyio.Lock()))
+        line = self._lines.setdefault(session_key, _Line(asyncio.Lock()))
         line.standing += 1
         try:
             async with line.lock:

@@ -105,6 +105,8 @@ class TurnDesk:
         )
         self.outcome = "unknown"
         """How the turn ended, in a word."""
+        self.settled = False
+        """Whether that is stored."""
 
     async def work(self) -> Ended | None:
         """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
@@ -297,6 +299,7 @@ class TurnDesk:
         """End the turn with these replies, however long the database cannot be written."""
         with self._expecting(messages) as owed:
             ended = await self._insist(lambda: end(owed.replies, self._parts.may_go_on(self._running)))
+            self.settled = True
             failpoint("after_commit_before_deliver")
             owed.committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
         return ended

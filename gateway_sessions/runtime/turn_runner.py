@@ -53,7 +53,8 @@ class TurnRunner:
         except Exception:  # a fault of ours, or of the database: it must not end other people's turns
             facts = {"action": "turn_crashed", "session_key": turn.session_key, "seq": turn.seq}
             logger.exception("a turn could not be ended", extra=facts)
-            outcome = "dead" if turn.ended else None
+            unsettled = "dead" if turn.ended else None
+            outcome = desk.outcome if desk.settled else unsettled
             return None
         finally:
             self._lanes.ended(running)

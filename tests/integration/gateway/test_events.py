@@ -7,11 +7,12 @@ import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Scope, SessionStore
+from gateway_sessions import Scope, SessionEntry, SessionStore
 from gateway_sessions.adapters.port import Submit
 from gateway_sessions.core.busy import BusyMode, DropPolicy
 from gateway_sessions.core.news import Transition
@@ -21,10 +22,18 @@ from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.runtime.events import EventKind, GatewayEvent
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.verbs import turns
 from gateway_sessions.storage.verbs.succession import logged
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, answers, fails, waits_at
+from gateway_sessions.testing.scripted_agent import (
+    Gate,
+    ScriptedAgent,
+    ScriptedAgents,
+    answers,
+    fails,
+    waits_at,
+)
 from tests.integration.gateway.hearing import heard, words
 from tests.integration.gateway.house import QUICK, busy, open_house, until
 
@@ -122,6 +131,57 @@ async def test_a_turn_that_lost_its_lane_says_so(tmp_path: Path):
         await until(lambda: house.gateway.running_turn(house.key("ann")) is None)
         (ended,) = heard(listener, EventKind.TURN_ENDED)
         assert ended.facts["outcome"] == "overtaken"
+
+
+async def test_a_turn_whose_lane_was_given_away_behind_its_back_is_told_as_fenced(tmp_path: Path):
+    async def agent(turn: TurnContext) -> str:
+        running = house.gateway.running_turn(turn.session_key)
+        assert running is not None
+        give_back = partial(turns.give_back, running.turn.held, None, counted=False)
+        await house.store.ledger.change(lambda change: give_back(change=change))
+        return "late"
+
+    async with open_house(tmp_path, agent=agent) as house, house.gateway.events.listen() as listener:
+        await house.platform.says("ann", "hello")
+        await house.settles()
+        fenced, ended = heard(listener, EventKind.TURN_FENCED, EventKind.TURN_ENDED)
+        assert fenced.facts == {"seq": 1}
+        assert ended.facts["outcome"] == "overtaken"
+        assert house.platform.shown("ann") == []
+
+
+async def test_a_turn_that_was_answered_is_told_so_although_something_failed_after_it(tmp_path: Path):
+    asked: list[SessionEntry] = []
+
+    def settings(entry: SessionEntry) -> dict[str, str]:
+        asked.append(entry)
+        if len(asked) == 2:
+            raise ValueError("no settings any more")
+        return {}
+
+    async with (
+        open_house(tmp_path, agent_factory=ScriptedAgents("one"), agent_settings=settings) as house,
+        house.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
+    ):
+        await house.platform.says("ann", "hello")
+        await house.settles()
+        (ended,) = heard(listener)
+        assert ended.facts["outcome"] == "turned"
+        assert house.platform.shown("ann") == ["one"]
+
+
+async def test_a_turn_that_could_not_be_begun_is_told_as_a_dead_letter(tmp_path: Path):
+    def settings(entry: SessionEntry) -> dict[str, str]:
+        raise ValueError("no settings")
+
+    async with (
+        open_house(tmp_path, agent_factory=ScriptedAgents("one"), agent_settings=settings) as house,
+        house.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
+    ):
+        await house.platform.says("ann", "hello")
+        await house.settles()
+        assert words(heard(listener)) == ["message.dead", "turn.ended"]
+        assert len(await house.store.dead_letters()) == 1
 
 
 async def test_a_reply_that_is_given_up_is_told(tmp_path: Path):
