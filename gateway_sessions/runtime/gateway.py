@@ -206,7 +206,7 @@ class Gateway(Resource):
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
         self._notices = Notices(tasks, self._clock, self._adapters)
-        await self._start_those_who_ask(tasks)
+        await self._start_those_who_ask(tasks, cleanup)
         overseer = Overseer(tasks, self._clock, config.gateway.inactivity_timeout)
         parts = self._turn_parts(overseer)
         self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
@@ -221,7 +221,7 @@ class Gateway(Resource):
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
         self._connections.start(tasks, self._adapters.values(), self.submit)
 
-    async def _start_those_who_ask(self, tasks: TaskGroup) -> None:
+    async def _start_those_who_ask(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Whatever is asked before a turn, or tells of its end and that of its session."""
         self._budgets = BudgetGate(self.store, self.config.budgets, await in_thread(self.config.policy_book))
         self._observers.start(tasks)
@@ -234,6 +234,7 @@ class Gateway(Resource):
             limit=self.config.agent.farewell,
         )
         self._farewells.start()
+        cleanup.push_async_callback(self._farewells.finish)  # also if the gateway ends by a crash
 
     def _turn_parts(self, overseer: Overseer) -> TurnParts:
         return TurnParts(

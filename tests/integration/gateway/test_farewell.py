@@ -308,6 +308,24 @@ async def test_what_was_brought_back_or_is_gone_has_not_ended(tmp_path: Path):
         assert await owed(house) == []
 
 
+async def test_a_gateway_that_crashed_leaves_the_hook_to_the_next_one(tmp_path: Path):
+    async with SessionStore.open(tmp_path, IDLE, clock=FakeClock()) as store:
+        for _ in range(2):
+            gateway = Gateway(store, agent=Saving(), adapters=[FakePlatform()])
+            with pytest.raises(ZeroDivisionError):
+                await end_by_a_crash(gateway)
+        assert HOOK not in store.hooks.names
+
+
+async def end_by_a_crash(gateway: Gateway) -> None:
+    async def crash() -> None:
+        raise ZeroDivisionError
+
+    async with gateway:
+        gateway._tasks.start_soon(crash)  # noqa: SLF001 -- for a fault of ours, of which none is known
+        await asyncio.sleep(0.01)
+
+
 class TestAcrossProcesses:
     """At most once, whatever ends in the middle of it."""
 
