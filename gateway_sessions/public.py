@@ -26,7 +26,7 @@ from gateway_sessions.core.export.reports import (
     ImportReport,
     TransferProgress,
 )
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
 from gateway_sessions.core.insights import (
     Activity,
     Insights,
@@ -46,6 +46,7 @@ from gateway_sessions.core.messages import (
     Role,
     UserTurn,
 )
+from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.policies import (
     PRESETS,
     Require,
@@ -57,7 +58,7 @@ from gateway_sessions.core.policies import (
 from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recall import Passage
-from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Rejected, RejectReason
+from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.retention import PruneReport
@@ -120,8 +121,11 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import AliasResolver, Clock
 from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, SessionEnding, current_turn
 from gateway_sessions.runtime.aliases import CachedAliases, WhatsAppAliasFiles
+from gateway_sessions.runtime.command import Command, CommandCall
 from gateway_sessions.runtime.control import Control, OwnerStatus
+from gateway_sessions.runtime.events import EventKind, GatewayEvent
 from gateway_sessions.runtime.explain import Explanation
+from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.hooks import Hook, SessionFinalized
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.restart import StartReport
@@ -136,13 +140,14 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
 from gateway_sessions.storage.index import IndexReport, IndexState
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
-from gateway_sessions.storage.verbs.outbox import Owed
+from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
 from gateway_sessions.storage.verbs.queue import Overtaken
 
 __all__ = [
     "PRESETS",
     "Accepted",
     "Activity",
+    "AdapterCapabilities",
     "AdapterError",
     "AdapterUnavailableError",
     "Agent",
@@ -152,6 +157,8 @@ __all__ = [
     "Allowed",
     "AmbiguousSessionError",
     "AnchoredView",
+    "Attachment",
+    "AttachmentKind",
     "BudgetLimit",
     "BudgetOf",
     "BudgetPlan",
@@ -164,6 +171,8 @@ __all__ = [
     "CancelledItselfError",
     "CheckReport",
     "Clock",
+    "Command",
+    "CommandCall",
     "Config",
     "ConfigError",
     "ConfigProblem",
@@ -178,6 +187,7 @@ __all__ = [
     "Duplicate",
     "EndReason",
     "ErasureReceipt",
+    "EventKind",
     "EventLoopRunningError",
     "Explanation",
     "ExportReport",
@@ -187,6 +197,8 @@ __all__ = [
     "FirstExchange",
     "ForeignDatabaseError",
     "FoundMessage",
+    "Gateway",
+    "GatewayEvent",
     "GatewaySessionsError",
     "Hidden",
     "HomeChannel",
@@ -207,13 +219,16 @@ __all__ = [
     "Isolation",
     "Kept",
     "Message",
+    "MessageKind",
     "MessageVersion",
     "MessageWindow",
     "ModelUsage",
     "NoTurnError",
     "NothingToUndoError",
+    "OutboundMessage",
     "Overtaken",
     "Owed",
+    "OwedReply",
     "OwnerStatus",
     "Passage",
     "Platform",
@@ -221,11 +236,14 @@ __all__ = [
     "PruneReport",
     "QueuedMessage",
     "RateLimitedError",
+    "Receipt",
     "RejectReason",
     "Rejected",
     "Relation",
     "RepairReport",
     "Reply",
+    "ReplyTarget",
+    "ReplyTo",
     "Require",
     "ResetMode",
     "ResumeReason",

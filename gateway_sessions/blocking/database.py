@@ -538,7 +538,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         return self._wait(self._target.finish_erasures)
 
     def export_owner(self, owner: str) -> Iterator[dict[str, Any]]:
-        """All that is known of an owner: their lanes, what happened there, and every session."""
+        """All that is known of an owner: their lanes, what happened and waits there, and every session.
+
+        Of rooms that they share, what they sent there that waits, and what they are owed for it.
+        """
         return self._each(lambda: self._target.export_owner(owner))
 
     def erased_at(self, owner: str) -> datetime | None:

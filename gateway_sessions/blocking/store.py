@@ -37,6 +37,7 @@ from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import Titler, plain_titler
 from gateway_sessions.storage.verbs.hooks import HookCall
 from gateway_sessions.storage.verbs.ledger import NO_TURN, RunningTurn
+from gateway_sessions.storage.verbs.outbox import OwedReply
 from gateway_sessions.storage.verbs.queue import Overtaken
 
 
@@ -371,6 +372,14 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     def requeue(self, item_id: int) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
         return self._wait(lambda: self._target.requeue(item_id))
+
+    def dead_replies(self, *, limit: int = 100, before: int | None = None) -> list[OwedReply]:
+        """Replies that were given up, the newest first; *before* is the last id of a page."""
+        return self._wait(lambda: self._target.dead_replies(limit=limit, before=before))
+
+    def retry_reply(self, reply_id: int) -> None:
+        """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
+        self._wait(lambda: self._target.retry_reply(reply_id))
 
     def append_to_transcript(
         self, session_id: str, message: Message | Mapping[str, Any], skip_db: bool = False

@@ -178,6 +178,11 @@ class Gateway(Resource):
             return True
         return not all(delivery.idle for delivery in self._deliveries.values())
 
+    async def settled(self) -> None:
+        """Wait until no turn runs or waits here and nothing is being sent, as when all input has ended."""
+        while self.busy:
+            await self._lanes.calmer()
+
     def look_again(self) -> None:
         """Look at once for turns and replies that are due, as after the clock was set."""
         self._lanes.wake()

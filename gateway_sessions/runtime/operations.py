@@ -47,6 +47,8 @@ OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "stop_turn",
             "dead_letters",
             "requeue",
+            "dead_replies",
+            "retry_reply",
             "erase",
             "was_erased",
             "flush",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from gateway_sessions.core.busy import BusyRules
@@ -11,7 +12,9 @@ from gateway_sessions.core.receipts import Receipt
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.ledger import Ledger
 from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.storage.verbs.ledger import NO_TURN, RunningTurn
+from gateway_sessions.storage.verbs.outbox import OwedReply
 from gateway_sessions.storage.verbs.queue import Overtaken
 
 PAGE: Final = 100
@@ -79,3 +82,11 @@ class QueueMethods(Resource):
     async def requeue(self, item_id: int) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
         return await self.ledger.requeue(item_id)
+
+    async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
+        """Replies that were given up, the newest first; *before* is the last id of a page."""
+        return await self.ledger.look(partial(outbox.dead, limit, before or outbox.FIRST))
+
+    async def retry_reply(self, reply_id: int) -> None:
+        """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
+        await self.ledger.change(lambda change: outbox.revive(reply_id, change.now))

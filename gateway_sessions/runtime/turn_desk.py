@@ -310,6 +310,8 @@ class TurnDesk:
             try:
                 return await end()
             except (StorageUnavailableError, StorageFullError):
+                if self._running.stop_reason is StopReason.SHUTDOWN:
+                    raise  # the next start finds the turn cut off, and tries it again
                 facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
                 logger.exception("a turn could not be committed and is tried again", extra=facts)
             await self._parts.clock.sleep(pause.total_seconds())

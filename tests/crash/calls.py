@@ -144,6 +144,8 @@ CALLS: Final[dict[str, Call]] = {
     "move_queued": move,
     "dead_letters": lambda store: store.dead_letters(),
     "requeue": requeue,
+    "dead_replies": lambda store: store.dead_replies(),
+    "retry_reply": lambda store: store.retry_reply(1),
     "explain": lambda store: store.explain(key("a")),
     "flush": lambda store: store.flush(),
 }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from gateway_sessions.core.outbound import AdapterCapabilities
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.testing import FakeClock
@@ -84,9 +88,33 @@ async def test_a_reply_that_is_refused_is_kept_and_the_next_one_comes(tmp_path: 
         await house.platform.says("ann", "two")
         await house.settles()
         assert house.platform.shown("ann") == ["two"]
-        (dead,) = await house.store.db.read(partial(outbox.dead, 10))
+        (dead,) = await house.store.dead_replies()
         assert dead.message.text == "one"
         assert "refused" in (dead.problem or "")
+        await house.store.retry_reply(dead.reply_id)
+        house.gateway.look_again()
+        await house.settles()
+        assert house.platform.shown("ann") == ["two", "one"]
+        assert await house.store.dead_replies() == []
+        with pytest.raises(InvalidInputError, match="was not given up"):
+            await house.store.retry_reply(dead.reply_id)
+
+
+async def test_whoever_has_no_more_input_can_wait_for_the_last_answer(tmp_path: Path):
+    async def slow(turn: TurnContext) -> str:
+        await turn.clock.sleep(5)
+        return turn.text
+
+    async with open_house(tmp_path, agent=slow) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+        ended = asyncio.create_task(house.gateway.settled())
+        await house.clock.advance(seconds=6)
+        assert not ended.done()
+        await house.clock.advance(seconds=20)
+        await ended
+        assert house.platform.shown("ann")[-1] == "two"
+        await house.gateway.settled()
 
 
 async def test_a_reply_nobody_waits_for_any_more_is_given_up(tmp_path: Path):
