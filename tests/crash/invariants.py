@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.snapshot import parse, verify
+from tests.crash.conversing import check_conversation
 from tests.crash.stores import SteppedClock, open_store
 from tests.crash.talking import check_talk
 from tests.crash.workload import (
@@ -107,6 +108,10 @@ async def check_everything(home: Path, journal: Path, scenario: Scenario) -> Tol
         later.advance(hours=1)
         await check_talk(home, journal, scenario.config, later, Journal(journal).line)
         return read_journal(journal)
+    if scenario.script == "conversation":
+        await check_conversation(home, journal, scenario.config, SteppedClock(START + timedelta(hours=1)))
+        check_rows(home)
+        return read_journal(journal)
     told = read_journal(journal)
     before = check_directory(home, told, scenario)
     await _reopen(home, journal, scenario, before)
@@ -165,6 +170,12 @@ def check_directory(home: Path, told: Told, scenario: Scenario) -> dict[str, Ent
     return entries
 
 
+def check_rows(home: Path) -> None:
+    """The database of a store that is closed."""
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        check_database(connection)
+
+
 def check_database(connection: sqlite3.Connection) -> None:
     """Nothing is half done: a lane has one session, which is open and knows the lane."""
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -189,6 +200,23 @@ def check_database(connection: sqlite3.Connection) -> None:
             IS NOT NULL AND parent_session_id NOT IN (SELECT session_id FROM sessions)""",
         "a session without a word in the log": """SELECT session_id FROM entries
             WHERE session_key NOT IN (SELECT session_key FROM transitions)""",
+        "a lane that does not say truly what waits": """SELECT session_key FROM lanes
+            WHERE waiting <> (SELECT count(*) FROM inbox WHERE inbox.session_key = lanes.session_key
+                AND outcome IS NULL AND token IS NULL AND merged_into IS NULL
+                AND kind IN ('message', 'internal'))
+            OR (ready_at IS NOT NULL) <> (lease_epoch IS NULL AND waiting > 0)""",
+        "a message of a turn that does not run": """SELECT item_id FROM inbox JOIN lanes USING (session_key)
+            WHERE outcome IS NULL AND token IS NOT NULL AND (lease_epoch IS NULL OR lease_token <> token)""",
+        "a message that joined nothing": """SELECT item_id FROM inbox AS item WHERE outcome IS NULL
+            AND merged_into IS NOT NULL AND NOT EXISTS (SELECT 1 FROM inbox AS head
+                WHERE head.session_key = item.session_key AND head.seq = item.merged_into
+                AND head.outcome IS NULL AND head.token IS item.token)""",
+        "a place that was given twice, or out of order": """SELECT inbox.session_key FROM inbox
+            JOIN lanes USING (session_key) GROUP BY inbox.session_key
+            HAVING count(DISTINCT seq) <> count(*) OR max(seq) >= max(next_seq)""",
+        "a settled message that is kept, or an open one that is not": """SELECT item_id FROM inbox
+            WHERE (payload IS NOT NULL) <> (outcome IS NULL OR outcome = 'dead')
+            OR (settled_at IS NULL) <> (outcome IS NULL)""",
         "messages that do not add up": """SELECT t.session_id FROM totals AS t
             LEFT JOIN messages AS m USING (session_id) GROUP BY t.session_id
             HAVING last_seq <> count(seq) OR last_seq <> coalesce(max(seq), 0)

@@ -238,7 +238,8 @@ def check_store(home: Path, told: Heard) -> None:
         rows = database.execute("SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq").fetchall()
         said = database.execute(
             "SELECT session_key, platform_message_id, messages.extra FROM messages"
-            " JOIN sessions USING (session_id) WHERE role = 'user' ORDER BY message_id"
+            " JOIN sessions USING (session_id) WHERE role = 'user' AND hidden_because IS NULL"
+            " ORDER BY message_id"
         ).fetchall()
     ends = {event: (seq, outcome) for event, _, seq, outcome in rows}
     for message_id, place in told.accepted.items():

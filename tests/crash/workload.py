@@ -29,6 +29,7 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import HooksConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.storage.queries import Migration, load_migrations
+from tests.crash.conversing import Conversation
 from tests.crash.stores import OpenedStore, SteppedClock, open_store
 from tests.crash.talking import Talk
 
@@ -66,6 +67,7 @@ SCENARIOS: Final = (
     Scenario("import"),
     Scenario("migration", "sync"),
     Scenario("talk", "off"),
+    Scenario("conversation", "off"),
 )
 
 
@@ -240,6 +242,9 @@ class Script:
         async with self._store() as store:
             await self._message(store, "a")
             await self._one("reset", "a", store.reset_session(key("a")))
+
+    async def _conversation(self) -> None:
+        await Conversation(self.home, self.scenario.config, self.clock, self.journal.line).run()
 
     async def _talk(self) -> None:
         await Talk(self.home, self.scenario.config, self.clock, self.journal.line).run()
