@@ -1,16 +1,15 @@
 """What every test gets, whatever it tests."""
 
 import os
-import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import coverage
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import is_hypothesis_test, settings
+
+from tests.measuring import WhatTestsRun
 
 # Functions that may block the loop although our code calls them, each with its reason. Keep it short.
 MAY_BLOCK = (
@@ -19,10 +18,6 @@ MAY_BLOCK = (
     ("zoneinfo/_common.py", "load_tzdata"),
     ("coverage/collector.py", "lock_data"),  # measuring a file for the first time
 )
-
-# Folders whose tests try many cases of what others show with one. They run twice as fast without a tracer,
-# and what they alone would reach does not count as covered.
-UNMEASURED = {"architecture", "property", "time_travel"}
 
 # No deadline: how long an example takes says more about the machine than about the package.
 settings.register_profile("sample", settings(), max_examples=60, deadline=None)
@@ -34,10 +29,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Settle how much is tried, and which processes are measured."""
     settings.load_profile("soak" if config.getoption("markexpr") == "soak" else "sample")
     # Measure the processes that run tests, and none that a test starts: those are killed, and timed.
-    if not config.getoption("numprocesses", None):
-        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
-    elif measured := coverage.Coverage.current():
-        measured.stop()  # this process only hands out the tests
+    measured = coverage.Coverage.current()
+    if config.getoption("numprocesses", None):
+        if measured is not None:
+            measured.stop()  # this process only hands out the tests
+        return
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+    if measured is not None:
+        config.pluginmanager.register(WhatTestsRun())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -62,29 +61,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if deselected:
         items[:] = [item for item in items if item not in deselected]
         config.hook.pytest_deselected(items=deselected)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Measure the coverage of those tests that look at single cases."""
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    if folder not in UNMEASURED or coverage.Coverage.current() is None:
-        return (yield)
-    with unmeasured():
-        return (yield)
-
-
-@contextmanager
-def unmeasured() -> Iterator[None]:
-    """No tracer in the block, nor in threads that begin in it."""
-    ours, of_threads = sys.gettrace(), threading.gettrace()
-    sys.settrace(None)
-    threading.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(ours)
-        threading.settrace(of_threads)
 
 
 @pytest.fixture(scope="session", autouse=True)
