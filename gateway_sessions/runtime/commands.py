@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -27,6 +28,7 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import (
     GatewaySessionsError,
     InvalidInputError,
+    StorageError,
     StorageFullError,
     StorageUnavailableError,
     StoreStoppedError,
@@ -249,12 +251,11 @@ class Commands:
         return answers == [True]
 
     async def _receipt(self, job: _Job) -> Accepted:
-        key = job.noted.session_key
+        key, session_id = job.noted.session_key, None
+        with suppress(StorageError):  # the command is written down, whatever can be read now
+            session_id = await self._host.store.peek_session_id(key)
         return Accepted(
-            seq=job.noted.seq,
-            session_key=key,
-            session_id=await self._host.store.peek_session_id(key),
-            disposition=Disposition.COMMAND,
+            seq=job.noted.seq, session_key=key, session_id=session_id, disposition=Disposition.COMMAND
         )
 
     async def _settle(self, job: _Job) -> None:
