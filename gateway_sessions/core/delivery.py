@@ -67,7 +67,7 @@ class DeliveryRules:
     max_age: timedelta = timedelta(hours=24)
     """An older reply is not sent any more."""
     max_unclear: int = 3
-    """How many sends of a reply may end without anybody knowing how. 1: no repeat of what may have been sent."""
+    """How many sends of a reply may end without anybody knowing how. 1: none is repeated."""
 
     def __post_init__(self) -> None:
         if not _ZERO < self.first_pause <= self.longest_pause:

@@ -17,8 +17,11 @@ import msgspec
 from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
 from gateway_sessions.core.source import SessionSource, check_identifier
 from gateway_sessions.core.storable import record_text
+from gateway_sessions.core.untrusted import attributed, inline_name, shortened
 from gateway_sessions.errors import InvalidInputError
 
+MAX_QUOTED: Final = 500
+"""Characters of an earlier message that an answer to it quotes."""
 SEPARATOR: Final = "\x1f"
 """Between the parts of an idempotency key; no identifier may hold it."""
 DASHES: Final = MappingProxyType({"\u2014": "--", "\u2013": "-"})
@@ -168,9 +171,13 @@ def turn_content(messages: Sequence[InboundMessage]) -> Content:
     return [*said, *({"type": "attachment", **msgspec.to_builtins(one)} for one in attached)]
 
 
-def user_row(messages: Sequence[InboundMessage], *, steered: bool = False) -> Message:
-    """The row of the transcript that the messages of one turn become: one, however many they are."""
+def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, shared: bool = False) -> Message:
+    """The row of the transcript that the messages of one turn become: one, however many they are.
+
+    A model is told besides what a message answers to and, on a lane that people share, who said it.
+    """
     first = messages[0]
+    content = turn_content(messages)
     ids = [one.message_id for one in messages if one.message_id]
     extra: dict[str, Any] = {}
     if len(ids) > 1:
@@ -181,11 +188,34 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False) -> Me
         extra[STEERED] = True
     return Message(
         str(Role.USER),
-        turn_content(messages),
+        content,
         sent_at=first.sent_at,
         platform_message_id=ids[0] if ids else None,
+        api_content=_for_a_model(messages, content, shared=shared),
         extra=extra or NO_EXTRA,
     )
+
+
+def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared: bool) -> Content:
+    """The content as a model gets it; None if that is the content itself."""
+    answered = next((one.reply_to for one in messages if one.reply_to and one.reply_to.text), None)
+    if answered is None and not shared:
+        return None
+    said = turn_text(messages)
+    text = attributed(messages[0].source.user_name, said) if shared else said
+    if answered is not None:
+        text = f"{_quoted(answered)}\n\n{text}".rstrip()
+    if not isinstance(content, list):
+        return text
+    parts: list[Any] = content[1:] if said else content
+    return [{"type": "text", "text": text}, *parts]
+
+
+def _quoted(answered: ReplyTo) -> str:
+    """What a message answers to, each line marked, so that it cannot be taken for the message."""
+    who = "you said" if answered.own else f"{inline_name(answered.author_name)} said"
+    lines = shortened(answered.text or "", MAX_QUOTED).splitlines()
+    return "\n".join([f"[In reply to what {who}:]", *(f"> {line}" for line in lines)])
 
 
 def stored_form(message: InboundMessage) -> str:

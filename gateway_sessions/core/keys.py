@@ -16,6 +16,8 @@ from typing import Final
 
 from gateway_sessions.core.source import Platform, SessionSource
 
+ROOM_AT: Final = 2
+"""Where an owner says that it is a room."""
 NO_ALIASES: Final[Mapping[str, str]] = {}
 
 
@@ -112,6 +114,12 @@ def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str
     if source.chat_type == "dm" and source.chat_id:
         return f"{base}:chat:{encode_part(_canonical(source, source.chat_id, aliases) or source.chat_id)}"
     return None
+
+
+def is_room(owner: str) -> bool:
+    """Whether an owner is a room that several people share, and no person."""
+    parts = owner.split(":")
+    return len(parts) > ROOM_AT and parts[ROOM_AT] == "room"
 
 
 def room_of(source: SessionSource, flags: Isolation) -> str:

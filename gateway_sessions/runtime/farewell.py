@@ -119,7 +119,7 @@ class Farewells:
             return self.source.shared
         key, session_id = entry.session_key, entry.session_id
         version = await self.store.db.read(partial(turns.version_of, session_id))
-        validity = validity_of(entry, session_id, version, self.settings)
+        validity = validity_of(entry, version, self.settings)
         warm = self.cache.check_out(key, validity) if self.cache.holds(key, validity) else None
         if warm is not None:
             return warm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeAlias
 
@@ -123,9 +123,10 @@ class TurnDesk:
     async def _work_on(self, history: list[Chat]) -> Ended | None:
         parts, entry, work = self._parts, self._turn.entry, _Work()
         loan: Loan | None = None
-        validity = self._validity(entry.session_id, self._turn.version)
+        validity: AgentValidity | None = None
         async with AsyncExitStack() as lent:
             try:
+                validity = validity_of(entry, self._turn.version, parts.settings)
                 lending = lend(parts.source, parts.cache, entry, history, validity)
                 loan = await lent.enter_async_context(lending)
             except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
@@ -133,17 +134,15 @@ class TurnDesk:
             else:
                 await self._let_work(loan.agent, history, work)
             ended = await self._end(work)
-            if (
-                loan is not None
-                and ended is not None
-                and ended.entry is not None
-                and self.outcome == "turned"
-            ):
-                loan.keep(self._validity(ended.entry.session_id, ended.version))
+            if loan is not None and validity is not None and ended is not None:
+                self._keep(loan, validity, ended)
             return ended
 
-    def _validity(self, session_id: str, version: tuple[int, ...]) -> AgentValidity:
-        return validity_of(self._turn.entry, session_id, version, self._parts.settings)
+    def _keep(self, loan: Loan, validity: AgentValidity, ended: Ended) -> None:
+        """Keep the agent warm if it has seen all that the transcript says."""
+        if ended.entry is not None and self.outcome == "turned":
+            seen = replace(validity, session_id=ended.entry.session_id, transcript_version=ended.version)
+            loan.keep(seen)
 
     # Its work
 
@@ -343,12 +342,14 @@ class TurnDesk:
 
 
 def validity_of(
-    entry: SessionEntry, session_id: str, version: tuple[int, ...], settings: AgentSettings | None
+    entry: SessionEntry, version: tuple[int, ...], settings: AgentSettings | None
 ) -> AgentValidity:
     """What an agent of that session has to have seen, and been made with."""
     made_with = dict(settings(entry)) if settings is not None else {}
     chosen = dict(entry.model_override or {})
-    return AgentValidity(session_id, version, agent_config_hash({"settings": made_with, "model": chosen}))
+    return AgentValidity(
+        entry.session_id, version, agent_config_hash({"settings": made_with, "model": chosen})
+    )
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gateway_sessions.core.inbound import user_row
 from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.keys import is_room
 from gateway_sessions.core.messages import Hidden, Message
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcripts
@@ -61,7 +62,8 @@ def record_steered(held: Held, session_id: str, item: InboxItem, change: Change)
     """Append a message that was said into the turn, behind what the turn was about until then."""
     others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
     before = _row_of(held.session_key, others)
-    steered = user_row([decode_message(held.session_key, item.payload)], steered=True)
+    message = decode_message(held.session_key, item.payload)
+    steered = user_row([message], steered=True, shared=is_room(item.owner))
     rows = [*before, _dated(steered, item)]
     appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
     yield Statement("note_row", (appended.message_ids[-1], item.item_id))
@@ -124,7 +126,8 @@ def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
     fresh = sorted((one for one in items if one.transcript_id is None), key=lambda one: one.seq)
     if not fresh:
         return []
-    row = user_row([decode_message(session_key, one.payload) for one in fresh])
+    said = [decode_message(session_key, one.payload) for one in fresh]
+    row = user_row(said, shared=is_room(fresh[0].owner))
     return [_dated(row, fresh[0])]
 
 

@@ -17,6 +17,7 @@ from gateway_sessions.core.inbound import (
     AttachmentKind,
     InboundMessage,
     MessageKind,
+    ReplyTo,
     turn_content,
     turn_text,
     user_row,
@@ -272,3 +273,33 @@ def test_a_message_is_the_same_after_it_was_stored():
     for one in (message, said("x")):
         stored = msgspec.json.encode(one, enc_hook=dict)
         assert msgspec.json.decode(stored, type=InboundMessage) == one
+
+
+class TestWhatAModelIsTold:
+    """A message that answers another one, or is said in a room, needs more than its own words."""
+
+    ANSWERED = ReplyTo(message_id="3", text="Shall I book it?\nIt is cheap.", own=True)
+
+    def test_nothing_more_than_a_message_that_stands_for_itself(self):
+        assert user_row([said("yes")]).api_content is None
+
+    def test_what_a_message_answers_to(self):
+        row = user_row([said("yes", reply_to=self.ANSWERED)])
+        assert row.content == "yes"
+        assert row.api_content == "[In reply to what you said:]\n> Shall I book it?\n> It is cheap.\n\nyes"
+
+    def test_who_said_it_on_a_lane_that_people_share(self):
+        assert user_row([said("yes")], shared=True).api_content == "[Anne] yes"
+
+    def test_both_beside_a_picture(self):
+        row = user_row([said("look", PHOTO, reply_to=self.ANSWERED)], shared=True)
+        assert isinstance(row.api_content, list)
+        text, picture = row.api_content
+        assert text["text"].endswith("\n\n[Anne] look")
+        assert picture == row.content[1]  # type: ignore[index]
+
+    def test_no_more_of_an_earlier_message_than_it_takes_to_know_it(self):
+        row = user_row([said("yes", reply_to=ReplyTo(message_id="3", text="x" * 9_000, author_name="Bob"))])
+        assert isinstance(row.api_content, str)
+        assert len(row.api_content) < 600
+        assert "what Bob said" in row.api_content
