@@ -169,7 +169,8 @@ class FakeClock:
             if not everybody and not self._awake:
                 return
             if everybody or turn >= _EAGER_ROUNDS:
-                working = self._stillness.working(self._awake)
+                asleep = {sleeper.task for sleeper in self._asleep}  # however deep in a generator
+                working = [one for one in self._stillness.working(self._awake) if one not in asleep]
                 calm = 0 if working else calm + 1
                 if calm == _CALM_ROUNDS or self._waited_enough(started, working):
                     self._awake.clear()

@@ -330,6 +330,24 @@ class TestWaitingForWork:
         await clock.advance(minutes=1)
         assert done.done()
 
+    async def test_a_task_that_sleeps_inside_a_context_manager_rests(self, clock, background):
+        @asynccontextmanager
+        async def opened():
+            for _ in range(3):
+                await clock.sleep(1)
+            yield
+
+        async def work():
+            async with opened():
+                pass
+
+        task = background.start(work())
+        started = time.monotonic()
+        for _ in range(3):
+            await clock.advance(seconds=1)
+        assert task.done()
+        assert time.monotonic() - started < GRACE.total_seconds()
+
     async def test_without_arguments_advance_waits_until_everything_rests(self, clock, background):
         done = background.start(in_thread())
         await clock.advance()
