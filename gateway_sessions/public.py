@@ -123,11 +123,12 @@ from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, 
 from gateway_sessions.runtime.aliases import CachedAliases, WhatsAppAliasFiles
 from gateway_sessions.runtime.command import Command, CommandCall
 from gateway_sessions.runtime.control import Control, OwnerStatus
-from gateway_sessions.runtime.events import EventKind, GatewayEvent
+from gateway_sessions.runtime.events import EventKind, Events, GatewayEvent, Listener
 from gateway_sessions.runtime.explain import Explanation
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.hooks import Hook, SessionFinalized
 from gateway_sessions.runtime.incidents import Incident
+from gateway_sessions.runtime.observers import ObservedTurn, Observer
 from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.seat import Seat, connect
 from gateway_sessions.runtime.session_context import build_session_context
@@ -189,6 +190,7 @@ __all__ = [
     "ErasureReceipt",
     "EventKind",
     "EventLoopRunningError",
+    "Events",
     "Explanation",
     "ExportReport",
     "FencedError",
@@ -218,6 +220,7 @@ __all__ = [
     "InvalidTransitionError",
     "Isolation",
     "Kept",
+    "Listener",
     "Message",
     "MessageKind",
     "MessageVersion",
@@ -225,6 +228,8 @@ __all__ = [
     "ModelUsage",
     "NoTurnError",
     "NothingToUndoError",
+    "ObservedTurn",
+    "Observer",
     "OutboundMessage",
     "Overtaken",
     "Owed",
