@@ -12,11 +12,16 @@ from pathlib import Path
 import anyio
 
 from demo.paint import bad, code, dim, good, row, say, scene, strong
-from gateway_sessions import Config, SessionStore, TurnContext
+from gateway_sessions import (
+    Config,
+    Disposition,
+    EventKind,
+    Gateway,
+    GatewayEvent,
+    SessionStore,
+    TurnContext,
+)
 from gateway_sessions.adapters import InboundMessage
-from gateway_sessions.core.receipts import Disposition
-from gateway_sessions.runtime.events import EventKind, GatewayEvent
-from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.testing import FakeClock, FakePlatform
 
 MODES = ("queue", "collect", "steer", "interrupt")

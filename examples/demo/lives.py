@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from demo.night import CONFIG
-from gateway_sessions import SessionSource, SessionStore, TurnContext
+from gateway_sessions import Accepted, Gateway, SessionSource, SessionStore, TurnContext
 from gateway_sessions.adapters import (
     AdapterCapabilities,
     InboundMessage,
@@ -20,8 +20,6 @@ from gateway_sessions.adapters import (
     ReplyTarget,
     Submit,
 )
-from gateway_sessions.core.receipts import Accepted
-from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.crash import FAILPOINTS, crash_at, die
 

@@ -6,8 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from demo.paint import NEW_YORK, WIDTH, dim, good, local, masked, note, row, say, scene, strong, told, wrapped
-from gateway_sessions import Config, SessionStore, TurnContext
-from gateway_sessions.runtime.gateway import Gateway
+from gateway_sessions import Config, Gateway, SessionStore, TurnContext
 from gateway_sessions.testing import FakeClock, FakePlatform
 
 CONFIG = Config.from_mapping(
