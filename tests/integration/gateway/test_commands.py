@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionState
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.command_answers import (
     COMPRESSING,
     NO_COMPRESSOR,
@@ -34,7 +35,7 @@ from gateway_sessions.testing.scripted_agent import (
     fails,
     waits_at,
 )
-from tests.integration.gateway.house import House, open_house
+from tests.integration.gateway.house import House, busy, open_house
 from tests.integration.gateway.stage import Cast, Person
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -266,6 +267,36 @@ class TestOvertaking:
         assert await ann.transcript() == ["two", "second"]
         written = [row.text for row in await house.store.db.get_messages(old)]
         assert written == ["one", "[This turn was stopped.]"]
+
+    async def test_the_next_turn_does_not_wait_for_a_stopped_one_that_goes_on(self, tmp_path: Path):
+        over, begun_before_that = asyncio.Event(), list[bool]()
+
+        async def stubborn(turn):  # type: ignore[no-untyped-def]
+            try:
+                await Gate().passage()
+            except asyncio.CancelledError:
+                await asyncio.Event().wait()
+            finally:
+                over.set()
+
+        async def second(turn):  # type: ignore[no-untyped-def]
+            begun_before_that.append(not over.is_set())
+            return "second"
+
+        own_cast = Cast()
+        async with open_house(tmp_path, busy(BusyMode.COLLECT), agent=own_cast) as own:
+            zoe = Person(own, own_cast)
+            zoe.plays([stubborn], [second])
+            await zoe.says("one")
+            await own.clock.advance(seconds=1)
+            await zoe.asks("/stop")
+            shown = len(own.platform.typing_shown)
+            await own.clock.advance(seconds=4.5)
+            assert len(own.platform.typing_shown) == shown
+            await zoe.says("two")
+            await own.clock.advance(seconds=10)
+            assert begun_before_that == [True]
+            assert "second" in own.platform.shown(zoe.name)
 
     async def test_a_run_that_has_finished_is_not_answered_for_after_a_stop(self, house: House, ann: Person):
         gate = Gate()
