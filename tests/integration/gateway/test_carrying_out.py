@@ -15,7 +15,8 @@ import anyio
 import pytest
 
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionStore
-from gateway_sessions.config import AgentConfig
+from gateway_sessions.config import AgentConfig, GatewayConfig
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.gateway_notices import GIVEN_UP
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.outbound import AdapterCapabilities
@@ -30,8 +31,15 @@ from gateway_sessions.storage.verbs.ledger import Noted
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.crash import crash_at, raising
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, answers, waits_at
-from tests.integration.gateway.house import QUICK, House, open_house
+from gateway_sessions.testing.scripted_agent import (
+    Gate,
+    ScriptedAgent,
+    SteerableScriptedAgent,
+    answers,
+    fails,
+    waits_at,
+)
+from tests.integration.gateway.house import QUICK, House, busy, open_house
 
 
 async def echo(turn) -> str:  # type: ignore[no-untyped-def]
@@ -104,6 +112,22 @@ async def test_a_command_that_a_crash_cut_off_is_told_of_and_never_done_again(tm
             assert notices(house) == [
                 "I was restarted while I carried out /new: nobody knows whether it was done."
             ]
+
+
+async def test_a_command_that_the_end_of_a_gateway_cut_off_is_told_of(tmp_path: Path):
+    ping, platform = Counted(gate=Gate()), FakePlatform()
+    commands = [Command("ping", ping, begun="Pinging.")]
+    async with open_house(tmp_path, agent=echo, platform=platform, commands=commands) as house:
+        await platform.says("ann", "/ping")
+        assert ping.gate is not None
+        await ping.gate.reached()
+        assert not await house.gateway.drain(timedelta())
+    async with open_house(tmp_path, agent=echo, platform=platform) as house:
+        await house.settles()
+        assert notices(house) == [
+            "Pinging.",
+            "I was restarted while I carried out /ping: nobody knows whether it was done.",
+        ]
 
 
 async def test_a_command_of_a_program_is_told_to_nobody_after_a_crash(tmp_path: Path):
@@ -475,6 +499,75 @@ async def test_a_command_sent_before_an_erasure_is_refused(tmp_path: Path):
         receipt = await platform.delivers(late)
         assert isinstance(receipt, Rejected)
         assert receipt.reason is RejectReason.ERASED
+
+
+# Turns that are taken back
+
+
+async def test_what_was_said_into_a_turn_is_taken_back_and_tried_again_with_it(tmp_path: Path):
+    gate = Gate()
+    agent = SteerableScriptedAgent("1", [waits_at(gate), answers("2")], "3")
+    async with open_house(tmp_path, busy(BusyMode.STEER), agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("ann", "two")
+        await gate.reached()
+        await house.platform.says("ann", "and more")
+        gate.open()
+        await house.settles()
+        await house.platform.says("ann", "/retry")
+        await house.settles()
+        assert agent.turns[-1].text == "two\nand more"
+        assert await house.transcript("ann") == [
+            ("user", "one"), ("assistant", "1"), ("user", "two\nand more"), ("assistant", "3"),
+        ]  # fmt: skip
+
+
+async def test_many_turns_are_counted_as_people_count_them(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        entry = await house.store.get_or_create_session(house.platform.source("ann"))
+        rows = [
+            {"role": role, "content": f"{role} {number}", **({"steered": True} if number % 2 else {})}
+            for number in range(80)
+            for role in ("user", "assistant")
+        ]
+        await house.store.db.append_messages(entry.session_id, rows)
+        source = house.platform.source("ann")
+        told = await house.gateway.command(source, "/undo 39")
+        assert told == "Took back 39 turns, from “user 2 user 3” on."
+        left = await house.store.db.get_messages(entry.session_id)
+        assert [row.text for row in left] == ["user 0", "assistant 0", "user 1", "assistant 1"]
+
+
+async def test_a_message_without_an_id_is_known_by_its_words(tmp_path: Path):
+    agent = ScriptedAgent([fails(LookupError("model"))], "2", [fails(LookupError("model"))], "4")
+    async with open_house(tmp_path, agent=agent) as house:
+        source = house.platform.source("ann")
+        for text in ("one", "/retry", "two", "/retry"):
+            await house.platform.delivers(InboundMessage(source=source, text=text))
+            await house.settles()
+        assert await house.transcript("ann") == [
+            ("user", "one"), ("assistant", "2"), ("user", "two"), ("assistant", "4"),
+        ]  # fmt: skip
+
+
+async def test_what_cannot_be_submitted_again_is_not_taken_back(tmp_path: Path):
+    gate = Gate()
+    config = replace(QUICK, gateway=GatewayConfig(max_waiting=1))
+    async with open_house(
+        tmp_path, config, agent=ScriptedAgent("1", [waits_at(gate), answers("2")])
+    ) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("bob", "runs")
+        await gate.reached()
+        await house.platform.says("bob", "waits")
+        told = await house.gateway.command(house.platform.source("ann"), "/retry")
+        assert told is not None
+        assert told.startswith("I have too much to do")
+        assert await house.transcript("ann") == [("user", "one"), ("assistant", "1")]
+        gate.open()
+        await house.settles()
 
 
 # Making them
