@@ -1,0 +1,309 @@
+"""What a gateway promises, written down a second time over lists: nothing in here waits, fails or is stored.
+
+It shares with the package `plan_arrival`, `plan_hold` and `plan_recovery`, which have tests of their own, and
+the words for what became of a message. When a turn begins is not foretold: one that has begun has to be the
+next one of its lane, and at rest no lane waits while there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+
+from gateway_sessions.core.busy import Arrival, BusyRules, Enqueue, LaneLoad, Merge, Waiting, plan_arrival
+from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.queue import Outcome
+from gateway_sessions.core.receipts import Accepted, Receipt, Rejected
+from gateway_sessions.core.recovery import (
+    CrashLoopLimits,
+    Recovery,
+    plan_hold,
+    plan_recovery,
+    recent_starts,
+)
+
+
+@dataclass(kw_only=True)
+class Said:
+    """An accepted message, and what became of it."""
+
+    seq: int
+    message: InboundMessage
+    outcome: Outcome | None = None
+    session_id: str | None = None
+    """Where its last turn took place."""
+    tries: int = 0
+
+
+@dataclass(kw_only=True)
+class Slot:
+    """A turn that waits or runs, and the messages it is about."""
+
+    place: int
+    sender: str
+    solo: bool
+    said: list[Said]
+    ready_at: datetime
+    first_at: datetime
+    last_at: datetime
+    media: bool
+    steered: list[Slot] = field(default_factory=list["Slot"])
+    """Messages that its agent was given on the way: turns of their own, should this one be cut off."""
+
+    @property
+    def seqs(self) -> list[int]:
+        return [one.seq for one in self.said]
+
+    @property
+    def whole(self) -> list[Said]:
+        return [*self.said, *(one for slot in self.steered for one in slot.said)]
+
+    def as_waiting(self) -> Waiting:
+        characters = sum(len(one.message.text) for one in self.said)
+        return Waiting(
+            seq=self.said[0].seq,
+            sender=self.sender,
+            solo=self.solo,
+            has_media=self.media,
+            has_text=characters > 0,
+            messages=len(self.said),
+            characters=characters,
+            first_at=self.first_at,
+            last_at=self.last_at,
+        )
+
+
+@dataclass(kw_only=True)
+class Facts:
+    """What only the process knows in which a turn runs."""
+
+    sub_work: bool = False
+    steered: int = 0
+
+
+class Lane:
+    """The queue of one lane, and all that was ever said on it."""
+
+    def __init__(self, rules: BusyRules) -> None:
+        self.rules = rules
+        self.said: list[Said] = []
+        self.waiting: list[Slot] = []
+        self.running: Slot | None = None
+        self.dead: list[Slot] = []
+        self.session_id: str | None = None
+        self.attempts = 0
+        self.replies: list[str] = []
+        """What was committed to be sent, in order, but for the news that a session has ended."""
+        self._places = count(1)
+
+    # A message
+
+    def arrives(self, message: InboundMessage, now: datetime, facts: Facts, *, solo: bool) -> Receipt:
+        """What has to be answered to a message that is new."""
+        plan = plan_arrival(Arrival.of(message, at=now, solo=solo), self._load(facts), self.rules)
+        where = {"session_key": "", "session_id": None}
+        if not isinstance(plan, Enqueue | Merge):
+            return Rejected(reason=plan.reason, text="", retry_after=plan.retry_after)
+        said = Said(seq=len(self.said) + 1, message=message)
+        self.said.append(said)
+        dropped: tuple[int, ...] = ()
+        if isinstance(plan, Merge):
+            slot = self.waiting[-1]
+            slot.said.append(said)
+            slot.ready_at, slot.last_at = plan.ready_at, now
+            slot.media = slot.media or message.has_media
+        else:
+            if plan.drop is not None:
+                slot = self._take_out(plan.drop, Outcome.DROPPED)
+                dropped = tuple(slot.seqs)
+            self.waiting.append(self._slot(said, now, plan.ready_at, solo=solo))
+        into = plan.into if isinstance(plan, Merge) else None
+        return Accepted(
+            seq=said.seq,
+            disposition=plan.then,
+            merged_into=into,
+            dropped=dropped,
+            demoted=plan.demotion,
+            **where,  # type: ignore[arg-type]
+        )
+
+    def _slot(self, said: Said, now: datetime, ready_at: datetime, *, solo: bool) -> Slot:
+        return Slot(
+            place=next(self._places),
+            sender=said.message.sender,
+            solo=solo,
+            said=[said],
+            ready_at=ready_at,
+            first_at=now,
+            last_at=now,
+            media=said.message.has_media,
+        )
+
+    def _load(self, facts: Facts) -> LaneLoad:
+        tried = bool(self.attempts) and len(self.waiting) == 1
+        last = self.waiting[-1].as_waiting() if self.waiting and not tried else None
+        full = len(self.waiting) >= self.rules.max_queued
+        oldest = next((one.seqs[0] for one in self.waiting if not one.solo), None) if full else None
+        running = self.running is not None
+        return LaneLoad(
+            running=running,
+            can_steer=running,
+            sub_work=running and facts.sub_work,
+            steered=facts.steered if running else 0,
+            waiting=len(self.waiting),
+            deferred=sum(one.solo for one in self.waiting),
+            last=last,
+            oldest=oldest,
+        )
+
+    # A turn
+
+    def begins(self, texts: list[str], session_id: str, now: datetime) -> int:
+        """The next turn has begun, and was about those; which attempt it has to be."""
+        assert self.running is None, "two turns run on one lane"
+        assert self.waiting, "a turn of nothing"
+        slot = self.waiting.pop(0)
+        assert [one.message.text for one in slot.said] == texts, "not the next turn"
+        assert slot.ready_at <= now, "a turn has begun too early"
+        self.moves_to(session_id)
+        for one in slot.said:
+            one.session_id, one.tries = session_id, one.tries + 1
+        self.running = slot
+        return self.attempts + 1
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the running turn was never begun before."""
+        return self.running is not None and all(one.tries == 1 for one in self.running.said)
+
+    def moves_to(self, session_id: str | None) -> None:
+        """The lane's session may be another one now, whose turn was never cut off."""
+        if session_id != self.session_id:
+            self.session_id, self.attempts = session_id, 0
+
+    def steers(self) -> None:
+        """The message that came last is part of the running turn."""
+        assert self.running is not None
+        slot = self.waiting.pop()
+        for one in slot.said:
+            one.session_id, one.tries = self.session_id, one.tries + 1
+        self.running.steered.append(slot)
+
+    def ends(self, outcome: Outcome, *replies: str) -> None:
+        """The running turn has ended like that."""
+        slot, self.running = self.running, None
+        assert slot is not None
+        self._settle(slot.whole, outcome)
+        self.attempts = 0
+        self.replies += replies
+
+    def fails(self, now: datetime, *, notice: str = FAILED) -> None:
+        """The turn is given up; what its agent was given on the way is next."""
+        slot, self.running = self.running, None
+        assert slot is not None
+        self._settle(slot.said, Outcome.DEAD)
+        self.dead.append(slot)
+        self._wait_again(slot.steered, now)
+        slot.steered = []
+        self.attempts = 0
+        self.replies.append(notice)
+
+    def is_overtaken(self, outcome: Outcome = Outcome.INTERRUPTED) -> None:
+        """Somebody has stopped all that runs or waits."""
+        if self.running is None and not self.waiting:
+            return
+        self._settle([one for slot in self.waiting for one in slot.said], Outcome.CANCELLED)
+        self.waiting = []
+        if self.running is not None:
+            self.ends(outcome)
+        self.attempts = 0
+
+    def goes_back(self, ready_at: datetime) -> None:
+        """The running turn waits again, in its old place; and behind it what its agent was given."""
+        slot, self.running = self.running, None
+        assert slot is not None
+        self._wait_again([slot, *slot.steered], ready_at)
+        slot.steered = []
+
+    def is_cut_off(self, limit: int, now: datetime, hold: datetime | None) -> None:
+        """The process is gone in which a turn ran."""
+        attempts = self.attempts + 1
+        if plan_recovery(attempts, limit) is Recovery.SUSPEND:
+            self.fails(now, notice=GIVEN_UP)
+        else:
+            self.goes_back(hold or now)
+        self.attempts = attempts
+
+    # The queue
+
+    def cancel(self, seq: int) -> int:
+        """Take a waiting turn out; how many messages."""
+        return len(self._take_out(seq, Outcome.CANCELLED).said)
+
+    def move(self, seq: int, to: int) -> list[int]:
+        """Let a turn begin as the *to*-th; the new order."""
+        places = [one.place for one in self.waiting]
+        self.waiting.insert(to - 1, self._take(seq))
+        for slot, place in zip(self.waiting, places, strict=True):
+            slot.place = place
+        return [one.seqs[0] for one in self.waiting]
+
+    def requeue(self, slot: Slot, now: datetime) -> None:
+        """A dead letter waits again, behind all that waits."""
+        self.dead.remove(slot)
+        for one in slot.said:
+            one.outcome = None
+        slot.ready_at, slot.place = now, next(self._places)
+        self.waiting.append(slot)
+
+    def _take_out(self, seq: int, outcome: Outcome) -> Slot:
+        """A turn does not wait any more; how often the next one was tried is another question."""
+        if self.running is None and self.waiting[0].seqs[0] == seq:
+            self.attempts = 0
+        slot = self._take(seq)
+        self._settle(slot.said, outcome)
+        return slot
+
+    def _take(self, seq: int) -> Slot:
+        slot = next(one for one in self.waiting if one.seqs[0] == seq)
+        self.waiting.remove(slot)
+        return slot
+
+    def _wait_again(self, slots: Iterable[Slot], ready_at: datetime) -> None:
+        for one in slots:
+            one.ready_at = max(one.ready_at, ready_at)
+            self.waiting.append(one)
+        self.waiting.sort(key=lambda one: one.place)
+
+    @staticmethod
+    def _settle(messages: Iterable[Said], outcome: Outcome) -> None:
+        for one in messages:
+            assert one.outcome is None, "a message was settled twice"
+            one.outcome = outcome
+
+
+class Model:
+    """All lanes of a gateway."""
+
+    def __init__(self, names: Iterable[str], rules: BusyRules, limit: int) -> None:
+        self.lanes = {name: Lane(rules) for name in names}
+        self.limit = limit
+        self.crashes = CrashLoopLimits()
+        self._unclean: tuple[datetime, ...] = ()
+
+    def starts_unclean(self, now: datetime) -> None:
+        """The process was killed, and there is another one now."""
+        self._unclean = recent_starts(self._unclean, now, self.crashes.window)
+        hold = plan_hold(self._unclean, now, self.crashes)
+        for lane in self.lanes.values():
+            if lane.running is not None:
+                lane.is_cut_off(self.limit, now, hold)
+
+    def ends_in_order(self, now: datetime) -> None:
+        """The process has ended, and what ran waits again."""
+        for lane in self.lanes.values():
+            if lane.running is not None:
+                lane.goes_back(now)
