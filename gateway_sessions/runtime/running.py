@@ -67,6 +67,7 @@ class RunningTurn:
 
     async def steer(self, message: InboundMessage) -> bool:
         """Give the agent a message; False if it does not take it."""
-        if not isinstance(self.agent, Steerable):
+        working = self.context is not None and not self.context.is_over
+        if not working or not isinstance(self.agent, Steerable):
             return False
         return bool(await self.agent.steer(message))
