@@ -6,20 +6,25 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.receipts import Accepted
+from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.testing.crash import crash_at
 from gateway_sessions.testing.scripted_agent import (
     Gate,
     ScriptedAgent,
+    ScriptedAgents,
     SteerableScriptedAgent,
     answers,
-    hangs,
     waits_at,
 )
-from tests.integration.gateway.house import House, busy, open_house
+from tests.integration.gateway.house import QUICK, House, busy, open_house, until
 
 ROUNDS = 50
 """Turns of the loop in which whatever does not wait for the database comes to rest."""
@@ -27,7 +32,7 @@ ROUNDS = 50
 
 @asynccontextmanager
 async def same_batch(house: House) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
-    """What is written within the block is one commit, in the order of the calls; call to let others go first."""
+    """One commit for all that is written within the block, in order; what it gets lets everything go on."""
     released = threading.Event()
 
     async def spin() -> None:
@@ -37,8 +42,7 @@ async def same_batch(house: House) -> AsyncGenerator[Callable[[], Awaitable[None
     with crash_at("before_commit", action=released.wait) as stop:
         other = asyncio.create_task(house.store.get_or_create_session(house.platform.source("nobody")))
         try:
-            while not stop.fired:
-                await asyncio.sleep(0.001)
+            await until(lambda: stop.fired)
             yield spin
             await spin()
         finally:
@@ -82,3 +86,55 @@ async def test_a_message_interrupts_the_turn_that_it_met_and_no_other(tmp_path: 
         await house.clock.advance(seconds=1)
         assert [turn.text for turn in agent.finished] == ["one", "two", "stop that"]
         assert await house.outcomes("ann") == {"turned": 3}
+
+
+@pytest.mark.parametrize("reset_first", [True, False])
+async def test_a_reset_in_the_moment_of_an_answer_lets_it_stand_whole_or_not_at_all(
+    tmp_path: Path, reset_first: bool
+):
+    gate = Gate()
+    agents = ScriptedAgents([waits_at(gate), answers("1")])
+    async with open_house(tmp_path, agent_factory=agents) as house:
+        await house.platform.says("ann", "one")
+        await gate.reached()
+        key = house.key("ann")
+        old = await house.store.peek_session_id(key)
+        async with same_batch(house) as spin:
+            if not reset_first:
+                gate.open()
+                await spin()
+            resetting = asyncio.create_task(house.store.reset_session(key))
+            await spin()
+            gate.open()
+        new = await resetting
+        await house.settles()
+        assert new is not None
+        assert house.platform.shown("ann") == ([] if reset_first else ["1"])
+        rows = [row.content for row in await house.store.db.get_messages(str(old))]
+        assert rows == (["one", "[This turn was stopped.]"] if reset_first else ["one", "1"])
+        assert await house.transcript("ann") == []
+        assert await house.outcomes("ann") == {"interrupted" if reset_first else "turned": 1}
+        assert house.gateway.running_turn(key) is None
+    assert agents.open == agents.closed_twice == []
+
+
+async def test_many_who_write_at_once_to_an_idle_room_make_one_turn_at_a_time(tmp_path: Path):
+    running = most = 0
+
+    async def agent(turn: TurnContext) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return turn.text
+
+    config = replace(QUICK, group_sessions_per_user=False)
+    async with open_house(tmp_path, config, agent=agent) as house:
+        people = [f"p{number}" for number in range(20)]
+        receipts = await asyncio.gather(*(house.platform.says(who, who, chat="room") for who in people))
+        await house.settles()
+        assert most == 1
+        assert sorted(one.seq for one in receipts if isinstance(one, Accepted)) == list(range(1, 21))
+        order = [who for _, who in sorted(zip((one.seq for one in receipts), people, strict=True))]  # type: ignore[union-attr]
+        assert [one.text for one in house.platform.sent if not one.message.is_notice] == order
