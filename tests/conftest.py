@@ -10,6 +10,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import is_hypothesis_test, settings
 
 from tests.measuring import WhatTestsRun
+from tests.programs import WarmPython
 
 # Functions that may block the loop although our code calls them, each with its reason. Keep it short.
 MAY_BLOCK = (
@@ -74,3 +75,11 @@ def blockbuster() -> Iterator[BlockBuster]:
             for wrapped in guard.functions.values():
                 wrapped.can_block_in(filename, function)
         yield guard
+
+
+@pytest.fixture(scope="session")
+def warm_python() -> Iterator[WarmPython]:
+    """Starts programs in processes of their own, without the time that an interpreter takes to start."""
+    python = WarmPython()
+    yield python
+    python.close()

@@ -35,6 +35,7 @@ from gateway_sessions.storage.queries import load_migrations
 from gateway_sessions.testing import __all__ as names_for_tests
 from gateway_sessions.testing import clock as testing_clock
 from tests.architecture.sources import modules
+from tests.programs import WarmPython
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -334,26 +335,32 @@ def test_the_readme_opens_with_commands_that_exist():
 
 @pytest.mark.timeout(PATIENCE)
 @pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
-def test_the_code_of_a_page_runs_and_prints_what_the_page_says(path: Path, tmp_path: Path):
+def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
+    path: Path, tmp_path: Path, warm_python: WarmPython
+):
     blocks = BLOCK.findall(path.read_text(encoding="utf-8"))
     script = tmp_path / "test_page.py"
     script.write_text("\n".join(code for language, code in blocks if language == "python"), encoding="utf-8")
     is_test = re.search(r"^(async )?def test_", script.read_text(encoding="utf-8"), re.MULTILINE)
-    how = (
-        ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto"]
-        if is_test
-        else ["-W", "error"]
-    )
-    finished = subprocess.run(
-        [sys.executable, *how, script.name],
-        cwd=tmp_path,
-        env={**os.environ, "TZ": "UTC"},
-        input="Hello there\n" if path.name == "README.md" else "",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    if is_test or path.name == "README.md":
+        how = (
+            ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto"]
+            if is_test
+            else ["-W", "error"]
+        )
+        finished = subprocess.run(
+            [sys.executable, *how, script.name],
+            cwd=tmp_path,
+            env={**os.environ, "TZ": "UTC"},
+            input="Hello there\n",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    else:
+        options = {"folder": str(tmp_path), "variables": {"TZ": "UTC"}, "strict": True}
+        finished = warm_python.run(None, script.name, **options)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     if path.name == "README.md":
         assert "You have said 1 things, and first: Hello there\n" in finished.stdout

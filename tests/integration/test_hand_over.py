@@ -5,11 +5,8 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
-import textwrap
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,6 +21,7 @@ from gateway_sessions import (
     StorageUnavailableError,
     connect,
 )
+from tests.programs import Program, WarmPython
 
 BOT = """
     import asyncio, sys
@@ -44,28 +42,25 @@ BOT = """
 """
 
 
-@contextmanager
-def bot(home: Path, *, wait: float = 0) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", textwrap.dedent(BOT), str(home), str(wait)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+Start = Callable[..., Program]
 
 
-def heard(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
+@pytest.fixture
+def bot(warm_python: WarmPython, tmp_path: Path) -> Start:
+    return lambda wait=0.0: warm_python.start(BOT, tmp_path, wait)
+
+
+def heard(process: Program) -> str:
     return process.stdout.readline().strip()
 
 
-async def test_the_old_process_hands_over_and_nothing_acknowledged_is_lost(tmp_path: Path):
-    with bot(tmp_path) as old:
+async def test_the_old_process_hands_over_and_nothing_acknowledged_is_lost(tmp_path: Path, bot: Start):
+    with bot() as old:
         assert heard(old) == "open"
         acknowledged = dict(heard(old).split() for _ in range(30))
         async with SessionStore.open(tmp_path, wait=15) as store:
-            rest, _ = old.communicate(timeout=10)
-            assert old.returncode == 0
+            rest = old.stdout.read()
+            assert old.wait(10) == 0
             acknowledged |= dict(line.split() for line in rest.splitlines())
             assert store.started.clean
             for key, session_id in acknowledged.items():
@@ -74,23 +69,23 @@ async def test_the_old_process_hands_over_and_nothing_acknowledged_is_lost(tmp_p
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-async def test_three_versions_follow_one_another(tmp_path: Path):
-    with bot(tmp_path) as first:
+async def test_three_versions_follow_one_another(bot: Start):
+    with bot() as first:
         assert heard(first) == "open"
         kept = heard(first)
-        with bot(tmp_path, wait=15) as second:
+        with bot(wait=15) as second:
             assert heard(second) == "open"
             assert first.wait(10) == 0
             assert heard(second) == kept
-            with bot(tmp_path, wait=15) as third:
+            with bot(wait=15) as third:
                 assert heard(third) == "open"
                 assert second.wait(10) == 0
                 assert heard(third) == kept
 
 
-async def test_an_owner_that_will_not_end_is_not_forced(tmp_path: Path):
+async def test_an_owner_that_will_not_end_is_not_forced(tmp_path: Path, bot: Start):
     async with SessionStore.open(tmp_path) as store:
-        with bot(tmp_path, wait=0.3) as newcomer:
+        with bot(wait=0.3) as newcomer:
             assert await asyncio.to_thread(newcomer.wait, 10) == 1
         assert store.control.drain_requested.is_set()
         assert await store.get_or_create_session(SessionSource(platform="irc", chat_id="1"))
@@ -115,18 +110,17 @@ ACT = """
 """
 
 
-async def test_a_command_line_acts_through_a_running_bot(tmp_path: Path):
+async def test_a_command_line_acts_through_a_running_bot(tmp_path: Path, warm_python: WarmPython):
     async with SessionStore.open(tmp_path) as store:
         entry = await store.get_or_create_session(SessionSource(platform="irc", chat_id="1"))
-        command = [sys.executable, "-c", textwrap.dedent(ACT), str(tmp_path)]
-        said = await asyncio.to_thread(subprocess.check_output, command, text=True, timeout=15)
+        ended = await asyncio.to_thread(warm_python.run, ACT, tmp_path)
         new = await store.peek_session_id(entry.session_key)
-        assert json.loads(said) == [os.getpid(), entry.session_id, new, "x"]
+        assert json.loads(ended.stdout) == [os.getpid(), entry.session_id, new, "x"]
         assert new != entry.session_id
 
 
-async def test_a_client_outlives_the_owner(tmp_path: Path):
-    with bot(tmp_path) as owner:
+async def test_a_client_outlives_the_owner(tmp_path: Path, bot: Start):
+    with bot() as owner:
         assert heard(owner) == "open"
         key, _ = heard(owner).split()
         async with connect(tmp_path) as seat:

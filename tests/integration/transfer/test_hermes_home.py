@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -41,6 +40,7 @@ from tests.integration.transfer.hermes import (
     fingerprint,
     hermes_home,
 )
+from tests.programs import WarmPython
 
 SAY = (
     "INSERT INTO messages (id, session_id, role, content, timestamp, active)"
@@ -504,7 +504,9 @@ def without_ids(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in sessions if not one["id"].startswith(f"{TIP}_")]
 
 
-async def test_killed_anywhere_and_begun_again_it_ends_the_same(store: SessionStore, tmp_path: Path):
+async def test_killed_anywhere_and_begun_again_it_ends_the_same(
+    warm_python: WarmPython, store: SessionStore, tmp_path: Path
+):
     home = hermes_home(tmp_path / "hermes")
     await store.import_hermes(home)
     expected = without_ids(await everything(store))
@@ -516,8 +518,7 @@ async def test_killed_anywhere_and_begun_again_it_ends_the_same(store: SessionSt
         ("change_committed", 1),
     ):
         shutil.rmtree(path, ignore_errors=True)
-        child = [sys.executable, "-c", KILLED, str(path), str(home), point, str(nth)]
-        killed = subprocess.run(child, capture_output=True, check=False)
+        killed = await asyncio.to_thread(warm_python.run, KILLED, path, home, point, nth)
         assert killed.returncode == -9, (point, killed.stderr)
         async with SessionStore.open(path) as again:
             report = await again.import_hermes(home)

@@ -1,0 +1,230 @@
+"""Programs in processes of their own that start in a moment.
+
+To start Python and to import the package takes longer than most programs of the tests run. So one interpreter
+does it once, and forks for each of them. What is about the start or the end of Python needs a fresh one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import types
+import warnings
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Self
+
+PATIENCE = 60
+"""Seconds, on a machine that is busy elsewhere."""
+PASSED_ON = 4
+"""File descriptors: standard input, output and error, and where the nanny of a program tells of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to run: a text as with `python -c`, or the script at the beginning of the arguments."""
+
+    code: str | None = None
+    arguments: tuple[str, ...] = ()
+    folder: str = "."
+    variables: dict[str, str] = field(default_factory=dict)
+    strict: bool = False
+    """Warnings are errors."""
+
+    def run(self) -> None:
+        """Be that program from here on."""
+        os.chdir(self.folder)
+        os.environ.update(self.variables)
+        time.tzset()
+        if self.strict:
+            warnings.simplefilter("error")
+        sys.argv = ["-c" if self.code is not None else "", *self.arguments]
+        if self.code is None:
+            sys.argv = list(self.arguments)
+            runpy.run_path(sys.argv[0], run_name="__main__")
+            return
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(self.code, "<string>", "exec"), main.__dict__)  # noqa: S102 -- the test wrote it
+
+
+class Program:
+    """A program that was started: like `subprocess.Popen`, as far as tests need it."""
+
+    def __init__(self, told: IO[str], stdin: IO[str], stdout: IO[str]) -> None:
+        self.stdin, self.stdout = stdin, stdout
+        self._told = told
+        self.pid = int(told.readline())
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        """How it ended; a negative number is a signal."""
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            self.returncode = int(self._told.readline())
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.wait()
+        for stream in (self.stdin, self.stdout, self._told):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+
+class WarmPython:
+    """The interpreter that forks."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "tests.programs", str(theirs.fileno())]
+        self._server = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd=Path(__file__).parents[1]
+        )
+        theirs.close()
+        self._orders = ours
+
+    def start(
+        self, code: str | None, *arguments: object, stderr: IO[bytes] | None = None, **how: object
+    ) -> Program:
+        """Start a program; see `Order`. Its errors go where those of the tests go."""
+        stdin, writing = os.pipe()
+        reading, stdout = os.pipe()
+        told, telling = os.pipe()
+        code = textwrap.dedent(code) if code is not None else None
+        order = Order(code=code, arguments=tuple(map(str, arguments)), **how)  # type: ignore[arg-type]
+        theirs = [stdin, stdout, stderr.fileno() if stderr is not None else 2, telling]
+        socket.send_fds(self._orders, [json.dumps(asdict(order)).encode() + b"\n"], theirs)
+        for one in (stdin, stdout, telling):
+            os.close(one)
+        return Program(open_text(told, "r"), open_text(writing, "w"), open_text(reading, "r"))
+
+    def run(
+        self, code: str | None, *arguments: object, timeout: float = PATIENCE, **how: object
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end."""
+        with (
+            tempfile.TemporaryFile() as errors,
+            self.start(code, *arguments, stderr=errors, **how) as program,
+        ):
+            program.stdin.close()
+            said = read_until(program.stdout, time.monotonic() + timeout)
+            ended = program.wait(timeout)
+            errors.seek(0)
+            return subprocess.CompletedProcess(program.pid, ended, said, errors.read().decode())
+
+    def close(self) -> None:
+        self._orders.close()
+        self._server.wait()
+
+
+def open_text(descriptor: int, mode: str) -> IO[str]:
+    return open(descriptor, mode, encoding="utf-8")
+
+
+def read_until(stream: IO[str], end: float) -> str:
+    """All that comes before the stream is closed, which it has to be by then."""
+    found = bytearray()
+    while select.select([stream], [], [], max(end - time.monotonic(), 0))[0]:
+        if not (more := os.read(stream.fileno(), 1 << 16)):
+            return found.decode()
+        found += more
+    raise subprocess.TimeoutExpired("program", PATIENCE, found.decode())
+
+
+# The process that forks
+
+
+def serve(orders: socket.socket) -> Order | None:
+    """Fork for each order until there are no more; returns in a fork, with what it has to run."""
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        line, descriptors = receive(orders)
+        if not line:
+            return None
+        if not os.fork() and (order := nurse(json.loads(line), descriptors, orders)):
+            return order
+        for one in descriptors:
+            os.close(one)
+
+
+def receive(orders: socket.socket) -> tuple[bytes, list[int]]:
+    """A line, and the file descriptors that came with it."""
+    line, descriptors = b"", []
+    while not line.endswith(b"\n"):
+        more, found, _, _ = socket.recv_fds(orders, 1 << 16, PASSED_ON)
+        if not more:
+            return b"", []
+        line, descriptors = line + more, descriptors + found
+    return line, descriptors
+
+
+def nurse(order: dict[str, object], descriptors: list[int], orders: socket.socket) -> Order | None:
+    """Fork once more: one of the two waits for the other, and tells of it. Returns in the other."""
+    orders.close()
+    *streams, telling = descriptors
+    pid = os.fork()
+    if pid:
+        for one in streams:
+            os.close(one)
+        os.write(telling, f"{pid}\n".encode())
+        ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        with contextlib.suppress(BrokenPipeError):
+            os.write(telling, f"{ended}\n".encode())
+        os._exit(0)
+    os.close(telling)
+    for target, stream in enumerate(streams):
+        os.dup2(stream, target)
+        os.close(stream)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        setattr(sys, name, open(number, mode, buffering=1, encoding="utf-8", closefd=False))  # noqa: SIM115
+    return Order(**order)  # type: ignore[arg-type]
+
+
+def load_everything() -> None:
+    """What a program would import that opens a store."""
+    import anyio._backends._asyncio  # noqa: F401, PLC0415
+    import croniter  # noqa: F401, PLC0415
+    import filelock  # noqa: F401, PLC0415
+
+    import gateway_sessions  # noqa: PLC0415
+
+    for name in gateway_sessions.__all__:
+        getattr(gateway_sessions, name)
+
+
+def main() -> None:
+    load_everything()
+    gc.collect()
+    gc.freeze()
+    order = serve(socket.socket(fileno=int(sys.argv[1])))
+    if order is not None:
+        order.run()
+
+
+if __name__ == "__main__":
+    main()
