@@ -60,9 +60,13 @@ raise SystemExit(pytest.main(sys.argv[1:]))
 """
 
 
+# They take long to load, and have nothing to do with ours.
+STRANGERS = [f"-pno:{name}" for name in ("hypothesispytest", "xdist", "xdist.looponfail", "time_machine")]
+
+
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a process of its own, with the plugins that are installed."""
-    return finish([sys.executable, "-m", "pytest", *arguments], folder)
+    return finish([sys.executable, "-m", "pytest", *STRANGERS, *arguments], folder)
 
 
 def run_without(folder: Path, blocked: tuple[str, ...], *arguments: str) -> subprocess.CompletedProcess[str]:
