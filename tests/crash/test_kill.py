@@ -15,6 +15,8 @@ from tests.crash.forge import Job, Mode, Outcome
 from tests.crash.warm import Forge
 from tests.crash.workload import SCENARIOS
 
+SCRIPTS = 2
+"""In how many scripts each failpoint is tried in a normal run."""
 CALLS = 1
 """How many system calls are tried in a normal run, for each scenario and way of failing."""
 TURNS = 2
@@ -42,13 +44,18 @@ def check(outcomes: Sequence[Outcome]) -> None:
 
 
 def at_some_points(whole: list[Outcome]) -> list[Job]:
-    """Each point once in each script that passes it; the modes of a script take turns."""
-    modes: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    """Each point once in a few of the scripts that pass it; they and the modes of a script take turns."""
+    passing: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for outcome in whole:
         for point in outcome.passes:
-            modes[SCENARIOS[outcome.job.scenario].script, point].append(outcome)
-    chosen = [(key[1], modes[key][n % len(modes[key])]) for n, key in enumerate(sorted(modes))]
-    return [Job(one.job.scenario, point=point, nth=(one.passes[point] + 1) // 2) for point, one in chosen]
+            passing[point][SCENARIOS[outcome.job.scenario].script].append(outcome)
+    jobs = []
+    for number, (point, scripts) in enumerate(sorted(passing.items())):
+        for script in (sorted(scripts) * 2)[number % len(scripts) :][: min(SCRIPTS, len(scripts))]:
+            modes = scripts[script]
+            one = modes[number % len(modes)]
+            jobs.append(Job(one.job.scenario, point=point, nth=(one.passes[point] + 1) // 2))
+    return jobs
 
 
 def spread(last: int, count: int, number: int) -> list[int]:
