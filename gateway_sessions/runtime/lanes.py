@@ -39,6 +39,8 @@ class Lanes:
         self._reserved = 0
         self._owners: Counter[str] = Counter()
         self._stopped = False
+        self._crowded = False
+        """Whether somebody may have been waiting for a place since there was none."""
         self._news = anyio.Event()
         self.running: dict[str, RunningTurn] = {}
         """By session key."""
@@ -60,9 +62,11 @@ class Lanes:
         return self.room > 0 or self._ledger.lanes_waiting <= waiting_here
 
     @contextmanager
-    def place(self, owner: str) -> Generator[bool]:
-        """Whether a turn of that owner may begin now; its place is kept within the block."""
+    def place(self, owner: str, *, next_in_line: bool = False) -> Generator[bool]:
+        """Whether a turn of that owner may begin now, before those that wait; its place is kept meanwhile."""
+        self._crowded = self._crowded or not self.room
         free = self.room > 0 and self._owners[owner] < self._max_per_owner
+        free = free and (next_in_line or not self._crowded)
         self._reserved += free
         try:
             yield free
@@ -83,6 +87,8 @@ class Lanes:
             del self._owners[running.owner]
         if self._ledger.lanes_waiting:
             self.wake()
+        else:
+            self._crowded = False
         self.wake_watchers()
 
     def wake_watchers(self) -> None:
@@ -123,10 +129,13 @@ class Lanes:
                 begun += await self._begin(session_key, owner)
             if not begun:
                 break
-        return await self._ledger.next_ready() if self.room else None
+        if not self.room:
+            return None
+        self._crowded = False
+        return await self._ledger.next_ready()
 
     async def _begin(self, session_key: str, owner: str | None) -> bool:
-        with self.place(owner or "") as free:
+        with self.place(owner or "", next_in_line=True) as free:
             running = self.running.get(session_key)
             if not free or (running is not None and running.stop_reason is not StopReason.OVERTAKEN):
                 return False

@@ -192,13 +192,14 @@ class Lane:
             one.session_id, one.tries = self.session_id, one.tries + 1
         self.running.steered.append(slot)
 
-    def ends(self, outcome: Outcome, *replies: str) -> None:
+    def ends(self, outcome: Outcome, now: datetime, *replies: str) -> None:
         """The running turn has ended like that."""
         slot, self.running = self.running, None
         assert slot is not None
         self._settle(slot.whole, outcome)
         self.attempts = 0
         self.replies += replies
+        self._lines_up(now)
 
     def fails(self, now: datetime, *, notice: str = FAILED) -> None:
         """The turn is given up; what its agent was given on the way is next."""
@@ -210,6 +211,7 @@ class Lane:
         slot.steered = []
         self.attempts = 0
         self.replies.append(notice)
+        self._lines_up(now)
 
     def is_overtaken(self, outcome: Outcome = Outcome.INTERRUPTED) -> None:
         """Somebody has stopped all that runs or waits."""
@@ -218,7 +220,8 @@ class Lane:
         self._settle([one for slot in self.waiting for one in slot.said], Outcome.CANCELLED)
         self.waiting = []
         if self.running is not None:
-            self.ends(outcome)
+            self._settle(self.running.whole, outcome)
+            self.running = None
         self.attempts = 0
 
     def goes_back(self, ready_at: datetime) -> None:
@@ -272,9 +275,14 @@ class Lane:
         self.waiting.remove(slot)
         return slot
 
+    def _lines_up(self, now: datetime) -> None:
+        """What is next begins at once, unless it waits for more; not so what came later than now."""
+        if self.waiting and not self.waiting[0].last_at <= now < self.waiting[0].ready_at:
+            self.waiting[0].ready_at = now
+
     def _wait_again(self, slots: Iterable[Slot], ready_at: datetime) -> None:
         for one in slots:
-            one.ready_at = max(one.ready_at, ready_at)
+            one.ready_at = ready_at
             self.waiting.append(one)
         self.waiting.sort(key=lambda one: one.place)
 

@@ -156,10 +156,10 @@ class GatewayMachine(RuleBasedStateMachine):
         match disposition:
             case Disposition.INTERRUPTS:
                 self.stage.over(name)
-                self.lanes[name].ends(Outcome.INTERRUPTED)
+                self.lanes[name].ends(Outcome.INTERRUPTED, self.stage.clock.now())
             case Disposition.ROLLS_BACK:
                 self.stage.over(name)
-                self.lanes[name].ends(Outcome.ROLLED_BACK)
+                self.lanes[name].ends(Outcome.ROLLED_BACK, self.stage.clock.now())
             case Disposition.STEERS if self.stage.takes_it:
                 self.lanes[name].steers()
                 self.stage.runs[name].facts.steered += 1
@@ -215,7 +215,7 @@ class GatewayMachine(RuleBasedStateMachine):
             if how == "fails":
                 lane.fails(self.stage.clock.now())
             else:
-                lane.ends(Outcome.TURNED, *([text] if how == "answers" else []))
+                lane.ends(Outcome.TURNED, self.stage.clock.now(), *([text] if how == "answers" else []))
 
         self.stage.order(name, answer, ended)
 

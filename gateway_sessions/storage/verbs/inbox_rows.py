@@ -81,6 +81,22 @@ def reckon_ready(lane: LaneRow) -> Verb[None]:
     lane.ready_at = rows[0][1] if rows else None
 
 
+def line_up(lane: LaneRow, now: datetime) -> Verb[int | None]:
+    """Find out when the lane's next turn may begin, and which it is, now that one has ended.
+
+    It stands in line from now on, behind those that others have waited for; or it begins later, as more may
+    come that belongs to it. What came later than now, on a clock that was set back since, waits no longer.
+    """
+    lane.ready_at = None
+    rows = (yield Statement("next_waiting", (lane.session_key,))) if lane.waiting else ()
+    if not rows:
+        return None
+    seq, ready_at, last_at = rows[0]
+    moment = to_micros(now)
+    lane.ready_at = ready_at if last_at <= moment < ready_at else moment
+    return int(seq)
+
+
 def recount(lane: LaneRow) -> Verb[None]:
     """Find out anew how many turns wait on the lane, and when the next one may begin."""
     rows = yield Statement("count_waiting_turns", (lane.session_key,))

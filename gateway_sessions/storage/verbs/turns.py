@@ -30,7 +30,7 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     inbox_item,
     is_ready,
     let_others_lead,
-    reckon_ready,
+    line_up,
     recount,
 )
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, load_lane, put_lane
@@ -229,12 +229,14 @@ def end_turn(settlement: Settlement, change: Change, starter: Starter | None = N
     yield from _settle_items(settlement, lane, change)
     replies = yield from owe(settlement.replies, entry, held.session_key, change)
     lane.lease_epoch, lane.leased_at, lane.attempts = None, None, 0
-    yield from reckon_ready(lane)
+    seq = yield from line_up(lane, change.now)
     following: Claimed | None = None
     if starter is not None and is_ready(lane, change.now):
         following = yield from begin_turn(starter, lane, change)
     else:
         yield from put_lane(lane)
+        if seq is not None:
+            yield Statement("set_ready_at", (lane.ready_at, lane.session_key, seq))
     version = (yield from version_of(entry.session_id)) if entry is not None else (0, 0, 0)
     return Settled(entry, ids, replies, version, lane.waiting, following)
 

@@ -1,4 +1,4 @@
-"""What comes in the moment in which a turn ends does nothing to the wrong one."""
+"""What comes in the moment in which a turn ends does nothing to the wrong one, and is not forgotten."""
 
 from __future__ import annotations
 
@@ -138,3 +138,17 @@ async def test_many_who_write_at_once_to_an_idle_room_make_one_turn_at_a_time(tm
         assert sorted(one.seq for one in receipts if isinstance(one, Accepted)) == list(range(1, 21))
         order = [who for _, who in sorted(zip((one.seq for one in receipts), people, strict=True))]  # type: ignore[union-attr]
         assert [one.text for one in house.platform.sent if not one.message.is_notice] == order
+
+
+async def test_what_waits_for_a_turn_to_end_does_not_wait_for_a_clock_that_was_set_back(tmp_path: Path):
+    gate = Gate()
+    agent = ScriptedAgent([waits_at(gate), answers("1")], "2")
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await gate.reached()
+        await house.platform.says("ann", "two")
+        await house.settles()
+        house.clock.step(hours=-1)
+        gate.open()
+        await house.settles()
+        assert [turn.text for turn in agent.turns] == ["one", "two"]

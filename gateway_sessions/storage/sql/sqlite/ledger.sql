@@ -32,7 +32,7 @@ WHERE item_id = ?
 
 -- name: next_waiting
 -- The turn that begins next.
-SELECT seq, ready_at FROM inbox
+SELECT seq, ready_at, last_at FROM inbox
 WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
 ORDER BY place LIMIT 1
 
@@ -52,6 +52,10 @@ ORDER BY merged_into IS NOT NULL, seq
 UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ?
 WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
     AND (seq = ? OR merged_into = ?)
+
+-- name: set_ready_at
+-- The turn may begin at that time, and stands in line from then on.
+UPDATE inbox SET ready_at = ? WHERE session_key = ? AND seq = ? AND outcome IS NULL
 
 -- name: count_waiting_turns
 -- How many turns wait on a lane.
@@ -107,12 +111,12 @@ WHERE session_key = ? AND outcome IS NULL AND token = ?
 
 -- name: give_back_turn
 -- The turn did not come to an end: what it was about waits again, in its old place.
-UPDATE inbox SET token = NULL, ready_at = max(ready_at, ?)
+UPDATE inbox SET token = NULL, ready_at = ?
 WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
 
 -- name: give_back_item
 -- What was said into a turn waits again, in its old place.
-UPDATE inbox SET token = NULL, ready_at = max(ready_at, ?) WHERE item_id = ?
+UPDATE inbox SET token = NULL, ready_at = ? WHERE item_id = ?
 
 -- name: settle_waiting
 -- Everything that waits is taken out of the queue.

@@ -1,0 +1,186 @@
+"""Ten times more is asked of a gateway than it can do: it does what it can, and tells everybody else at once.
+
+Time is the test's own, so what is measured is who has to wait for whom, and not how busy the machine is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import Config
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.receipts import Accepted, Receipt, Rejected, RejectReason
+from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.testing.scripted_agent import Gate
+from tests.integration.gateway.house import QUICK, House, open_house
+
+TURN_SECONDS = 0.1
+MAX_TURNS, MAX_TURNS_PER_OWNER, MAX_QUEUED, MAX_WAITING = 4, 2, 8, 100
+CAPACITY = MAX_TURNS / TURN_SECONDS
+"""Turns a second."""
+FLOODERS, THREADS, POLITE = 10, 10, 4
+"""People who write as fast as they can, lanes that one of them has, and people who wait for their answer."""
+LANES = FLOODERS // 2 + THREADS // 2 + POLITE
+SOAK_SECONDS = 3600
+
+CONFIG: Config = replace(
+    QUICK,
+    busy=BusyRules(debounce=timedelta(0), max_queued=MAX_QUEUED, acknowledge=False),
+    gateway=replace(
+        QUICK.gateway, max_turns=MAX_TURNS, max_turns_per_owner=MAX_TURNS_PER_OWNER, max_waiting=MAX_WAITING
+    ),
+)
+
+
+async def takes_its_time(turn: TurnContext) -> str:
+    await turn.clock.sleep(TURN_SECONDS)
+    return turn.text
+
+
+@dataclass
+class Load:
+    """What is asked of a gateway, and what came of it."""
+
+    house: House
+    latencies: list[float] = field(default_factory=list[float])
+    accepted: int = 0
+    rejected: list[Rejected] = field(default_factory=list[Rejected])
+    most_waiting: int = 0
+    numbers: count[int] = field(default_factory=count)
+
+    async def offer(self, person: str, thread: str | None = None) -> Receipt:
+        text = f"{next(self.numbers)}"
+        source = self.house.platform.source(person, thread=thread)
+        receipt = await self.house.gateway.submit(InboundMessage(source=source, text=text))
+        match receipt:
+            case Accepted():
+                self.accepted += 1
+            case Rejected():
+                self.rejected.append(receipt)
+            case _:
+                raise AssertionError(receipt)
+        self.most_waiting = max(self.most_waiting, self.house.store.ledger.total_waiting)
+        return receipt
+
+    async def flood(self, seconds: float, times: float) -> None:
+        """Write that many times more than can be answered: half of it one person, on lanes of theirs."""
+        pause = 0.1
+        each = round(times * CAPACITY * pause)
+        for _ in range(round(seconds / pause)):
+            for number in range(each):
+                one = number % FLOODERS
+                await (self.offer(f"f{one}") if number % 2 else self.offer("g", f"t{one % THREADS}"))
+            await self.house.clock.sleep(pause)
+
+    async def be_polite(self, person: str, seconds: float) -> None:
+        """Write, wait for the answer, think, and write again; or come back when told to."""
+        clock = self.house.clock
+        end = clock.now() + timedelta(seconds=seconds)
+        answers = 0
+        while clock.now() < end:
+            before = clock.now()
+            receipt = await self.offer(person)
+            if isinstance(receipt, Rejected):
+                assert receipt.reason is RejectReason.OVERLOADED
+                await clock.sleep(0.3)
+                continue
+            answers += 1
+            while len(self.house.platform.shown(person)) < answers:
+                await clock.sleep(TURN_SECONDS / 4)
+            self.latencies.append((clock.now() - before).total_seconds())
+            await clock.sleep(0.2)
+
+    @property
+    def p99(self) -> float:
+        ordered = sorted(self.latencies)
+        return ordered[math.ceil(0.99 * len(ordered)) - 1]
+
+
+async def run(home: Path, seconds: float, times: float) -> Load:
+    """Polite people, and if *times* is more than nothing, others."""
+    async with open_house(home, CONFIG, agent=takes_its_time) as house:
+        load = Load(house)
+        people = [f"p{number}" for number in range(POLITE)]
+        async with asyncio.TaskGroup() as tasks:
+            for person in people:
+                tasks.create_task(load.be_polite(person, seconds))
+            if times:
+                tasks.create_task(load.flood(seconds, times))
+            for _ in range(round((seconds + 4) / 0.05)):
+                await house.clock.advance(seconds=0.05)
+        await house.clock.advance(seconds=MAX_WAITING / CAPACITY * MAX_TURNS)
+        assert house.store.ledger.total_waiting == 0
+        answered = [one for one in house.platform.sent if not one.message.is_notice]
+        assert len(answered) == load.accepted, "a message was lost"
+        return load
+
+
+@pytest.mark.parametrize(
+    "seconds", [3, pytest.param(120, marks=[pytest.mark.soak, pytest.mark.timeout(SOAK_SECONDS)])]
+)
+async def test_ten_times_too_much_keeps_nobody_waiting_who_waits_for_their_answers(
+    tmp_path: Path, seconds: float
+):
+    calm = await run(tmp_path / "calm", seconds, times=0)
+    load = await run(tmp_path / "load", seconds, times=10)
+    assert calm.rejected == []
+    assert calm.p99 <= 2 * TURN_SECONDS
+    # At worst, each lane that was ready before has a turn first, and a place becomes free.
+    assert load.p99 <= (LANES / MAX_TURNS + 1) * TURN_SECONDS + calm.p99
+    assert load.accepted >= 0.8 * CAPACITY * seconds
+    assert load.most_waiting <= LANES * MAX_QUEUED
+    assert len(load.rejected) > 2 * load.accepted
+    for one in load.rejected:
+        assert one.reason in {RejectReason.QUEUE_FULL, RejectReason.OVERLOADED}
+        assert one.text
+        assert one.retry_after
+        assert one.retry_after > 0
+
+
+async def test_who_comes_in_the_moment_in_which_a_place_is_free_waits_behind_those_who_wait(tmp_path: Path):
+    begun: list[str] = []
+    gates = {person: Gate() for person in ("ann", "bob", "cid")}
+
+    async def agent(turn: TurnContext) -> str:
+        begun.append(turn.text)
+        await gates[turn.text].passage()
+        return turn.text
+
+    config = replace(CONFIG, gateway=replace(CONFIG.gateway, max_turns=1))
+    async with open_house(tmp_path, config, agent=agent) as house:
+        await house.platform.says("ann", "ann")
+        await house.platform.says("bob", "bob")
+        gates["ann"].open()
+        while house.gateway.running_turn(house.key("ann")) is not None:  # noqa: ASYNC110 -- the very moment
+            await asyncio.sleep(0)
+        await house.platform.says("cid", "cid")
+        gates["bob"].open()
+        gates["cid"].open()
+        await house.settles()
+        assert begun == ["ann", "bob", "cid"]
+
+
+async def test_a_lane_that_has_had_its_turn_goes_behind_those_that_wait(tmp_path: Path):
+    begun: list[str] = []
+
+    async def agent(turn: TurnContext) -> str:
+        begun.append(turn.text)
+        await turn.clock.sleep(1)
+        return turn.text
+
+    config = replace(CONFIG, gateway=replace(CONFIG.gateway, max_turns=1))
+    async with open_house(tmp_path, config, agent=agent) as house:
+        for number in range(4):
+            await house.platform.says("ann", f"ann {number}")
+        await house.clock.advance(seconds=0.5)
+        await house.platform.says("bob", "bob")
+        await house.clock.advance(seconds=10)
+        assert begun == ["ann 0", "bob", "ann 1", "ann 2", "ann 3"]
