@@ -107,15 +107,24 @@ class WarmPython:
         self._orders = ours
 
     def start(
-        self, code: str | None, *arguments: object, stderr: IO[bytes] | None = None, **how: object
+        self,
+        code: str | None,
+        *arguments: object,
+        output: IO[bytes] | None = None,
+        stderr: IO[bytes] | None = None,
+        **how: object,
     ) -> Program:
-        """Start a program; see `Order`. Its errors go where those of the tests go."""
+        """Start a program; see `Order`. Without *stderr*, its errors go where those of the tests go.
+
+        What it says goes to *output*, if that is given, and else can be read from `stdout`.
+        """
         stdin, writing = os.pipe()
         reading, stdout = os.pipe()
         told, telling = os.pipe()
         code = textwrap.dedent(code) if code is not None else None
         order = Order(code=code, arguments=tuple(map(str, arguments)), **how)  # type: ignore[arg-type]
-        theirs = [stdin, stdout, stderr.fileno() if stderr is not None else 2, telling]
+        said, wrong = output.fileno() if output else stdout, stderr.fileno() if stderr else 2
+        theirs = [stdin, said, wrong, telling]
         socket.send_fds(self._orders, [json.dumps(asdict(order)).encode() + b"\n"], theirs)
         for one in (stdin, stdout, telling):
             os.close(one)

@@ -10,13 +10,16 @@ from pathlib import Path
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Module:
     """One source file: its path below the package, its text and its tree."""
 
     name: str
     text: str
-    tree: ast.Module
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.name)
 
 
 def package_root() -> Path:
@@ -35,7 +38,7 @@ def modules() -> tuple[Module, ...]:
     found = []
     for path in sorted(root.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        found.append(Module(path.relative_to(root).as_posix(), text, ast.parse(text, path.name)))
+        found.append(Module(path.relative_to(root).as_posix(), text))
     return tuple(found)
 
 

@@ -7,17 +7,17 @@ import asyncio
 import json
 import random
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from gateway_sessions import Scope, SessionStore
+from tests.programs import Program, WarmPython
+
+Process = Callable[[str, Path, str, Path], AbstractContextManager[Program]]
 
 COMMON = """
     import asyncio, json, sys
@@ -81,16 +81,19 @@ READER = """
 """
 
 
-@contextmanager
-def process(script: str, home: Path, name: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that writes what it has to tell into a file."""
-    text = textwrap.dedent(COMMON) + textwrap.dedent(script)
-    command = [sys.executable, "-W", "ignore", "-c", text, str(home), name]
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as started:
-        try:
-            yield started
-        finally:
-            started.kill()
+@pytest.fixture
+def process(warm_python: WarmPython) -> Process:
+    """Starts processes that write what they have to tell into a file."""
+
+    @contextmanager
+    def started(script: str, home: Path, name: str, log: Path) -> Iterator[Program]:
+        with (
+            log.open("wb") as out,
+            warm_python.start(COMMON + script, home, name, output=out, stderr=out) as program,
+        ):
+            yield program
+
+    return started
 
 
 def told(log: Path) -> list[dict[str, object]]:
@@ -101,7 +104,9 @@ def told(log: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in whole]
 
 
-def churn(tmp_path: Path, *, seconds: float, lives: int, each: int) -> tuple[set[object], list[Path]]:
+def churn(
+    process: Process, tmp_path: Path, *, seconds: float, lives: int, each: int
+) -> tuple[set[object], list[Path]]:
     """Owners come and go, by kill or by request; what was acknowledged, and all logs."""
     home, chance = tmp_path / "home", random.Random(3)
     logs = [tmp_path / f"owner{number}.log" for number in range(lives)]
@@ -125,8 +130,10 @@ def churn(tmp_path: Path, *, seconds: float, lives: int, each: int) -> tuple[set
     return acknowledged, [*logs, *(tmp_path / f"{name}.log" for name in others)]
 
 
-async def check(tmp_path: Path, *, seconds: float, lives: int, each: int) -> None:
-    acknowledged, logs = await asyncio.to_thread(churn, tmp_path, seconds=seconds, lives=lives, each=each)
+async def check(process: Process, tmp_path: Path, *, seconds: float, lives: int, each: int) -> None:
+    acknowledged, logs = await asyncio.to_thread(
+        churn, process, tmp_path, seconds=seconds, lives=lives, each=each
+    )
     facts = [fact for log in logs for fact in told(log)]
     assert acknowledged
     for what in ("acted", "read"):
@@ -140,11 +147,11 @@ async def check(tmp_path: Path, *, seconds: float, lives: int, each: int) -> Non
         assert await store.list_sessions(scope=Scope.operator())
 
 
-async def test_owners_come_and_go_while_others_act_and_read(tmp_path: Path):
-    await check(tmp_path, seconds=1.5, lives=3, each=1)
+async def test_owners_come_and_go_while_others_act_and_read(process: Process, tmp_path: Path):
+    await check(process, tmp_path, seconds=1.5, lives=3, each=1)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-async def test_the_same_for_minutes(tmp_path: Path):
-    await check(tmp_path, seconds=150, lives=60, each=3)
+async def test_the_same_for_minutes(process: Process, tmp_path: Path):
+    await check(process, tmp_path, seconds=150, lives=60, each=3)
