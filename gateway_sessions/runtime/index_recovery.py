@@ -29,6 +29,7 @@ from gateway_sessions.storage.atomic_file import (
     read_all,
     read_bytes_tail,
     set_aside,
+    sweep_folder,
     sweep_temporaries,
     write_atomically,
 )
@@ -60,6 +61,7 @@ class IndexRecovery:
         """Take in what has to be; return the generation that the file is known to show, if it does."""
         try:
             await in_thread(partial(sweep_temporaries, self._path))
+            await in_thread(partial(sweep_folder, self.home / QUARANTINE))
             if await self.context.db.read(partial(meta.get, importing.IMPORTED)) is None:
                 await self._take_in()
                 return None

@@ -35,6 +35,8 @@ _NO_DIRECTORY_FSYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNO
 _CHUNK: Final = 1 << 20
 _CLOSED: Final = -1
 
+_LEFT_OVER: Final = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")
+
 
 class Files:
     """The calls to the operating system, one by one, so that a test can let each of them fail."""
@@ -212,12 +214,21 @@ def sweep_temporaries(path: Path, *, files: Files = OPERATING_SYSTEM) -> int:
     """Remove what interrupted writes of that file left behind; nobody may be writing it now."""
     target = path.resolve()
     left_over = re.compile(rf"\.{re.escape(target.name)}(?:\.bak)?\.[a-z0-9_]{{8}}\.tmp")
+    return _sweep(target.parent, left_over, files)
+
+
+def sweep_folder(folder: Path, *, files: Files = OPERATING_SYSTEM) -> int:
+    """Remove what interrupted writes of any file left in a folder into which nobody is writing now."""
+    return _sweep(folder, _LEFT_OVER, files)
+
+
+def _sweep(folder: Path, left_over: re.Pattern[str], files: Files) -> int:
     try:
-        found = [name for name in files.names(target.parent) if left_over.fullmatch(name)]
+        found = [name for name in files.names(folder) if left_over.fullmatch(name)]
     except FileNotFoundError:
         return 0
     for name in found:
-        files.unlink(target.parent / name)
+        files.unlink(folder / name)
     return len(found)
 
 

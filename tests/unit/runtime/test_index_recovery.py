@@ -296,3 +296,14 @@ class TestBesideAHermesHome:
         (home / "state.db").unlink()
         async with open_store(home) as store:
             assert await everything(store) == {}
+
+
+async def test_what_a_kill_left_half_written_in_the_quarantine_goes_and_all_else_stays(tmp_path):
+    quarantine = tmp_path / "quarantine"
+    quarantine.mkdir()
+    half = quarantine / ".sessions.json.20260101T000000Z.rejected.json.abcd1234.tmp"
+    whole = quarantine / "sessions.json.20260101T000000Z"
+    for one in (half, whole):
+        one.write_text("x")
+    async with open_store(tmp_path):
+        assert sorted(one.name for one in quarantine.iterdir()) == [whole.name]
