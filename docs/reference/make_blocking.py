@@ -71,7 +71,7 @@ MODULES = {
             SessionStore,
             "`SessionStore` for callers without a loop. Open it with `with BlockingSessionStore.open(path)`.",
             attributes={"home": "Path", "config": "Config"},
-            # A turn writes from within the loop; whoever has none hands messages over, and looks after the queue.
+            # A turn writes from within the loop; whoever has none hands messages over and looks after queues.
             left_out=frozenset({"control", "ledger", "claim"}),
         ),
     ),
