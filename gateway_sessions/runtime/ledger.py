@@ -284,7 +284,7 @@ class Ledger(WaitingTurns):
         return Turn(self, claimed)
 
     def freed(self, lane: LaneRow) -> None:
-        """A lane has been given back."""
+        """How a lane is now, after a turn has changed it."""
         self._note_lane(lane)
 
     def new_session_id(self) -> str:

@@ -56,7 +56,7 @@ class TurnKeeper(Protocol):
         ...
 
     def freed(self, lane: LaneRow) -> None:
-        """A lane has been given back: somebody may want it."""
+        """How a lane is now: somebody may want it."""
         ...
 
 
@@ -161,7 +161,10 @@ class Turn:
     async def steer(self, seq: int) -> bool:
         """Let a waiting message be part of this turn; False if it does not wait any more."""
         self._check()
-        return await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
+        lane = await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
+        if lane is not None:
+            self._keeper.freed(lane)
+        return lane is not None
 
     async def owe(self, *replies: Owed) -> tuple[int, ...]:
         """Owe people something now, before the turn's own reply."""

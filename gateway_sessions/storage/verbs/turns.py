@@ -196,8 +196,8 @@ def record_stopped(lane: LaneRow, change: Change) -> Verb[None]:
         return
 
 
-def steer(held: Held, seq: int, change: Change) -> Verb[bool]:
-    """Let a waiting message be part of the running turn; False if it does not wait any more.
+def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
+    """Let a waiting message be part of the running turn; the lane, None if it does not wait any more.
 
     What was to be part of that message's turn waits on without it: nobody has told the running turn of that.
     """
@@ -205,13 +205,13 @@ def steer(held: Held, seq: int, change: Change) -> Verb[bool]:
     session_id = yield from _session_of(held)
     taken = yield Statement("steer_item", (held.token, held.session_key, seq))
     if not taken[0][0]:
-        return False
+        return None
     item = next(one for one in (yield from items_of(held)) if one.seq == seq)
     if (yield from let_others_lead(held.session_key, seq, item.item_id)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
     yield from turn_rows.record_steered(held, session_id, item, change)
-    return True
+    return lane
 
 
 def end_turn(settlement: Settlement, change: Change, starter: Starter | None = None) -> Verb[Settled]:

@@ -217,8 +217,8 @@ SELECT item_id, seq FROM inbox WHERE session_key = ? AND merged_into = ? AND out
 -- name: lead_item
 -- A merged message leads its turn, because the one that led it is not part of it any more.
 UPDATE inbox SET merged_into = NULL,
-    (place, messages, characters, media, solo, ready_at) =
-        (SELECT place, messages - 1, characters, media, solo, ready_at FROM inbox WHERE item_id = ?)
+    (place, messages, characters, media, solo, last_at, ready_at) =
+        (SELECT place, messages - 1, characters, media, solo, last_at, ready_at FROM inbox WHERE item_id = ?)
 WHERE item_id = ?
 
 -- name: follow_item
