@@ -1,0 +1,392 @@
+"""The queue of a store in plain Python: what waits, who has a lane, and what stands in transcripts.
+
+What becomes of an arriving message is decided by the same pure function that the store asks; everything that
+follows from the decision is said here once more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from gateway_sessions.core.busy import (
+    Arrival,
+    BusyRules,
+    Enqueue,
+    LaneLoad,
+    Merge,
+    Refuse,
+    Waiting,
+    plan_arrival,
+)
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.storage.verbs.ledger import RunningTurn
+from gateway_sessions.storage.verbs.turns import STOPPED
+
+STOPPED_TEXT = STOPPED.text
+
+
+@dataclass(eq=False)
+class Row:
+    """A message of a transcript."""
+
+    session: str
+    role: str
+    text: str
+    visible: bool = True
+
+
+@dataclass(eq=False)
+class Item:
+    """A message that was accepted."""
+
+    seq: int
+    message: InboundMessage
+    sender: str
+    place: float
+    at: datetime
+    last_at: datetime
+    ready_at: datetime
+    solo: bool
+    head: Item | None = None
+    messages: int = 1
+    characters: int = 0
+    row: Row | None = None
+    outcome: str | None = None
+    steered: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.message.text
+
+
+@dataclass(eq=False)
+class RunningModel:
+    """A turn that has the lane."""
+
+    lane: Lane
+    session: str
+    items: list[Item]
+    attempt: int
+
+    @property
+    def head(self) -> Item:
+        return self.items[0]
+
+
+@dataclass
+class Lane:
+    """One lane."""
+
+    model: Model
+    session: str = ""
+    items: list[Item] = field(default_factory=list)
+    turn: RunningModel | None = None
+    attempts: int = 0
+    suspended: bool = False
+    dropped: list[Item] = field(default_factory=list)
+    """What made room for the last message."""
+
+    # What there is
+
+    @property
+    def heads(self) -> list[Item]:
+        """The turns that wait, in their order."""
+        mine = self.turn.items if self.turn is not None else []
+        waiting = [one for one in self.items if one.outcome is None and one.head is None and one not in mine]
+        return sorted(waiting, key=lambda one: one.place)
+
+    def group(self, head: Item) -> list[Item]:
+        """A waiting or dead turn: what leads it, and what joined it."""
+        return [head, *(one for one in self.items if one.head is head and one.outcome == head.outcome)]
+
+    @property
+    def over(self) -> bool:
+        """Whether whatever comes next needs another session."""
+        return self.suspended or not self.session
+
+    def find(self, seq: int) -> Item:
+        return self.items[seq - 1]
+
+    @property
+    def fates(self) -> Counter[str]:
+        return Counter(one.outcome or "open" for one in self.items)
+
+    # Coming in
+
+    def arrive(
+        self, message: InboundMessage, sender: str, rules: BusyRules, running: RunningTurn, *, solo: bool
+    ) -> Enqueue | Merge | Refuse:
+        now, tries = self.model.now, self.attempts
+        self.attempts = 0 if self.over else tries
+        arrival = replace(Arrival.of(message, at=now, solo=solo), sender=sender)
+        plan = plan_arrival(arrival, self._load(self.heads, rules, running), rules)
+        if isinstance(plan, Refuse):
+            self.attempts = tries
+            return plan
+        if self.over:
+            self.model.needs_session(self)
+        self.dropped = []
+        if isinstance(plan, Enqueue) and plan.drop is not None:
+            leader = self.find(plan.drop)
+            self.leaves(leader)
+            self.dropped = self.group(leader)
+            self._settle(self.dropped, "dropped")
+        head = self.find(plan.into) if isinstance(plan, Merge) else None
+        seq = len(self.items) + 1
+        size = len(message.text)
+        item = Item(seq, message, sender, seq, now, now, plan.ready_at, solo, head, characters=size)
+        self.items.append(item)
+        if head is not None:
+            head.messages += 1
+            head.characters += size
+            head.last_at, head.ready_at = now, plan.ready_at
+        return plan
+
+    def _load(self, heads: list[Item], rules: BusyRules, running: RunningTurn) -> LaneLoad:
+        last = heads[-1] if len(heads) > 1 or (heads and not self.attempts) else None
+        droppable = [one.seq for one in heads if not one.solo and not one.message.internal]
+        return LaneLoad(
+            running=self.turn is not None,
+            can_steer=running.can_steer,
+            sub_work=running.sub_work,
+            stopping=running.stopping,
+            steered=running.steered,
+            waiting=len(heads),
+            deferred=sum(one.solo and not one.message.internal for one in heads) if running.can_steer else 0,
+            last=None if last is None else _waiting(last),
+            oldest=droppable[0] if droppable and len(heads) >= rules.max_queued else None,
+        )
+
+    # Going out
+
+    def ready(self) -> bool:
+        return self.turn is None and bool(self.heads) and self.heads[0].ready_at <= self.model.now
+
+    def claim(self) -> RunningModel:
+        head = self.heads[0]
+        if self.over:
+            self.model.needs_session(self)
+        items = sorted(self.group(head), key=lambda one: (one is not head, one.seq))
+        for one in items:
+            one.steered = False
+        if any(one.row is not None and self._stands_elsewhere(one.row) for one in items):
+            self.withdraw(items)
+        self.turn = RunningModel(self, self.session, items, self.attempts + 1)
+        return self.turn
+
+    def _stands_elsewhere(self, row: Row) -> bool:
+        return not row.visible or row.session != self.session
+
+    # What a turn does
+
+    def record(self, *texts: str) -> None:
+        """Put what the turn is about into the transcript, and something behind it."""
+        turn = self.turn
+        assert turn is not None
+        self._record(turn, turn.items)
+        for text in texts:
+            self.model.say(turn.session, "assistant", text)
+
+    def _record(self, turn: RunningModel, items: Iterable[Item]) -> None:
+        fresh = sorted((one for one in items if one.row is None), key=lambda one: one.seq)
+        if fresh:
+            row = self.model.say(turn.session, "user", "\n".join(one.text for one in fresh))
+            for one in fresh:
+                one.row = row
+
+    def steer(self, seq: int) -> bool:
+        turn = self.turn
+        assert turn is not None
+        item = next((one for one in self.heads if one.seq == seq), None)
+        if item is None:
+            return False
+        self._others_lead(item)
+        self._record(turn, turn.items)
+        item.row, item.steered = self.model.say(turn.session, "user", item.text), True
+        turn.items.append(item)
+        return True
+
+    def end(self, outcome: str) -> None:
+        turn = self.turn
+        assert turn is not None
+        if outcome == "rolled_back":
+            self._take_back(turn)
+        if outcome == "dead":
+            self._free_steered(turn)
+        self._settle([one for one in turn.items if outcome != "dead" or not one.steered], outcome)
+        self.turn, self.attempts = None, 0
+
+    def release(self, ready_at: datetime, *, counted: bool) -> None:
+        turn = self.turn
+        assert turn is not None
+        self._free_steered(turn)
+        for one in turn.items:
+            one.ready_at = max(one.ready_at, ready_at)
+        self.turn = None
+        self.attempts += counted
+
+    def _free_steered(self, turn: RunningModel) -> None:
+        steered = [one for one in turn.items if one.steered]
+        self.withdraw(steered)
+        for one in steered:
+            one.ready_at = max(one.ready_at, self.model.now)
+
+    def _take_back(self, turn: RunningModel) -> None:
+        rows = self.model.rows[turn.session]
+        mine = [rows.index(one.row) for one in turn.items if one.row is not None and one.row in rows]
+        for row in rows[min(mine) :] if mine else []:
+            row.visible = False
+
+    # What others do
+
+    def overtake(self) -> None:
+        """Stop the turn and empty the queue."""
+        if self.turn is not None:
+            self.record(STOPPED_TEXT)
+            self._settle(self.turn.items, "interrupted")
+        elif not self.heads:
+            return
+        waiting = [one for head in self.heads for one in self.group(head)]
+        self._settle(waiting, "cancelled")
+        self.turn, self.attempts = None, 0
+
+    def cut_off(self, limit: int) -> None:
+        """The process has ended while a turn ran."""
+        turn = self.turn
+        assert turn is not None
+        attempts = self.attempts + 1
+        if attempts >= limit:
+            self._free_steered(turn)
+            self._settle([one for one in turn.items if not one.steered], "dead")
+            self.suspended = True
+            self.turn = None
+        else:
+            self.release(self.model.now, counted=False)
+        self.attempts = attempts
+
+    def cancel(self, seq: int, outcome: str = "cancelled") -> int:
+        item = self.find(seq)
+        if item.outcome is not None or (self.turn is not None and item in self.turn.items):
+            return 0
+        if item.head is not None:
+            self.take_from_turn(item)
+            return 1
+        self.leaves(item)
+        return self._settle(self.group(item), outcome)
+
+    def take_from_turn(self, item: Item) -> None:
+        """One message less."""
+        head = item.head or item
+        self.withdraw(self.group(head))
+        if item.head is not None:
+            head.messages -= 1
+            head.characters -= len(item.text)
+        else:
+            first = self._others_lead(item)
+            if first is None:
+                self.leaves(item)
+            else:
+                first.characters -= len(item.text)
+        self._settle([item], "cancelled")
+
+    def _others_lead(self, item: Item) -> Item | None:
+        others = [one for one in self.group(item) if one is not item]
+        if not others:
+            return None
+        first = others[0]
+        first.head, first.place, first.solo = None, item.place, item.solo
+        first.messages, first.characters = item.messages - 1, item.characters
+        first.last_at, first.ready_at = item.last_at, item.ready_at
+        for one in others[1:]:
+            one.head = first
+        return first
+
+    def leaves(self, item: Item) -> None:
+        """A turn is about to leave the queue."""
+        if self.turn is None and self.heads[0] is item:
+            self.attempts = 0
+
+    def reset(self) -> None:
+        self.overtake()
+        if self.session:
+            self.model.needs_session(self)
+
+    def clear(self) -> int:
+        heads = self.heads
+        if heads and self.turn is None:
+            self.attempts = 0
+        return self._settle([one for head in heads for one in self.group(head)], "cancelled")
+
+    def move(self, seq: int, to: int) -> list[int]:
+        heads = self.heads
+        places = [one.place for one in heads]
+        moved = self.find(seq)
+        heads.remove(moved)
+        heads.insert(min(max(to, 1), len(places)) - 1, moved)
+        for place, one in zip(places, heads, strict=True):
+            one.place = place
+        return [one.seq for one in heads]
+
+    def reword(self, item: Item, said: InboundMessage) -> None:
+        head = item.head or item
+        self.withdraw(self.group(head))
+        head.characters += len(said.text) - len(item.text)
+        item.message = said
+
+    def requeue(self, item: Item) -> None:
+        group = self.group(item.head or item)
+        self.withdraw(group)
+        opened = [one.place for one in self.items if one.outcome is None]
+        place = max([len(self.items), *opened]) + 0.001
+        for one in group:
+            one.outcome, one.place, one.ready_at, one.steered = None, place, self.model.now, False
+
+    def withdraw(self, items: Iterable[Item]) -> None:
+        for one in items:
+            if one.row is not None:
+                one.row.visible = False
+                one.row = None
+
+    def _settle(self, items: Iterable[Item], outcome: str) -> int:
+        settled = list(items)
+        for one in settled:
+            one.outcome = outcome
+        return len(settled)
+
+
+def _waiting(head: Item) -> Waiting:
+    return Waiting(
+        seq=head.seq,
+        sender=head.sender,
+        solo=head.solo or head.message.internal,
+        has_media=False,
+        has_text=head.characters > 0,
+        messages=head.messages,
+        characters=head.characters,
+        first_at=head.at,
+        last_at=head.last_at,
+    )
+
+
+class Model:
+    """All lanes, and all that was said in sessions."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.lanes: dict[str, Lane] = {}
+        self.rows: dict[str, list[Row]] = {}
+        self.number = 0
+
+    def needs_session(self, lane: Lane) -> None:
+        """The lane's next session; the store names it differently."""
+        self.number += 1
+        lane.session, lane.suspended, lane.attempts = f"session {self.number}", False, 0
+        self.rows[lane.session] = []
+
+    def say(self, session: str, role: str, text: str) -> Row:
+        row = Row(session, role, text)
+        self.rows[session].append(row)
+        return row
