@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from gateway_sessions import SessionStore
+from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.lanes import OpenStore
 from gateway_sessions.testing.contract.ledger import LedgerContract
 from tests.unit.runtime.lanes import open_store as opened
 from tests.unit.runtime.lanes import quick
+
+UNWRITTEN = SessionsJsonConfig(mode=SnapshotMode.OFF)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +41,6 @@ class TestSqlite(LedgerContract):
         shutil.copy(empty, home)
 
         def make(**options: Any) -> SessionStore:
-            return opened(home, quick(**options), clock=clock)
+            return opened(home, quick(**({"sessions_json": UNWRITTEN} | options)), clock=clock, titler=None)
 
         return make

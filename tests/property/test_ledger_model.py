@@ -1,4 +1,4 @@
-"""No sequence of messages, turns, crashes and times makes the queue of a store differ from a few plain rules."""
+"""No sequence of messages, turns, crashes and times makes the queue of a store differ from plain rules."""
 
 from __future__ import annotations
 
@@ -472,7 +472,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
 HEALTH = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 LedgerMachine.TestCase.settings = settings(
-    max_examples=8, stateful_step_count=30, deadline=None, suppress_health_check=HEALTH
+    max_examples=6, stateful_step_count=30, deadline=None, suppress_health_check=HEALTH
 )
 TestLedger = pytest.mark.timeout(120)(LedgerMachine.TestCase)
 

@@ -112,12 +112,13 @@ async def test_no_byte_of_what_an_erased_person_sent_or_is_owed_is_left(home: Pa
 
 async def test_an_erasure_that_is_cut_off_between_rows_is_finished_later(home: Path, fake_clock: FakeClock):
     config = quick(group_sessions_per_user=False)
-    async with open_store(home, config, clock=fake_clock) as store:
+    async with open_store(home, config, clock=fake_clock, titler=None) as store:  # nobody else commits
         lane, _ = await plant(store, fake_clock)
         fake_clock.step(timedelta(minutes=1))
         fault = raising(StorageUnavailableError("disk", "is gone"))
         with crash_at("before_commit", nth=2, action=fault), pytest.raises(StorageUnavailableError):
             await store.erase(DM)
+        assert await store.db.unfinished_erasures() == 1
         fake_clock.step(timedelta(minutes=1))
         again = InboundMessage(source=DM, text="I am back", message_id="new")
         assert isinstance(await store.enqueue(again), Accepted)
@@ -129,11 +130,11 @@ async def test_an_erasure_that_is_cut_off_between_rows_is_finished_later(home: P
 
 async def test_much_is_removed_in_pieces(home: Path, fake_clock: FakeClock):
     async with open_store(home, clock=fake_clock) as store:
-        messages = [InboundMessage(source=DM, text=str(n), message_id=str(n)) for n in range(601)]
+        messages = [InboundMessage(source=DM, text=str(n), message_id=str(n)) for n in range(501)]
         await asyncio.gather(*(store.enqueue(one, rules=BusyRules(merge_limit=999)) for one in messages))
         fake_clock.step(timedelta(minutes=1))
         turn = await store.claim()
         assert turn is not None
         await turn.commit()
         receipt = await store.erase(DM)
-        assert receipt.rows["inbox"] == 601
+        assert receipt.rows["inbox"] == 501
