@@ -5,18 +5,27 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionStore, StorageCorruptError, StorageError
+from gateway_sessions import (
+    Rejected,
+    RejectReason,
+    SessionStore,
+    StorageCorruptError,
+    StorageError,
+    StorageUnavailableError,
+)
 from gateway_sessions.config import SnapshotMode
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.queue import ItemKind
 from gateway_sessions.core.session import session_id_at
 from gateway_sessions.errors import FencedError
+from gateway_sessions.failpoints import arm
 from gateway_sessions.runtime.entropy import Entropy
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.testing import FakeClock
@@ -285,12 +294,93 @@ class TestShown:
                 await turn.commit([reply("hi")])
             assert await fates(store) == {"turned": 1}
 
+    @pytest.mark.parametrize("go_on", [False, True])
+    async def test_whoever_gives_up_waiting_for_the_file_leaves_no_turn_behind(
+        self, store: SessionStore, go_on: bool
+    ):
+        await accept(store, "one", "two")
+        turn = await begin(store)
+        reached, never = asyncio.Event(), asyncio.Event()
+
+        async def shown() -> None:
+            reached.set()
+            await never.wait()
+
+        if go_on:
+            store.ledger.shown = shown
+            task = asyncio.ensure_future(turn.commit([reply("hi")], go_on=True))
+        else:
+            await turn.release()
+            store.ledger.shown = shown
+            task = asyncio.ensure_future(store.claim(LANE))  # type: ignore[arg-type]
+        await reached.wait()
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        assert await in_line(store) == ([2] if go_on else [1, 2])
+
     def shown(self, home: Path) -> str:
         return str(json.loads((home / "sessions.json").read_text())[LANE]["session_id"])
 
     def spoil(self, home: Path) -> None:
         (home / "sessions.json").unlink(missing_ok=True)
         (home / "sessions.json").mkdir()
+
+
+def no_commit(point: str) -> None:
+    """A disk that is gone."""
+    if point == "before_commit":
+        raise StorageUnavailableError("disk", "is gone")
+
+
+class TestLeaving:
+    """What the log says of a turn that ended otherwise than its program thought."""
+
+    async def test_a_turn_that_was_overtaken(self, store: SessionStore, caplog: pytest.LogCaptureFixture):
+        await accept(store, "one")
+        with caplog.at_level(logging.INFO, "gateway_sessions"):
+            async with await begin(store) as turn:
+                await store.stop_turn(LANE)
+        told = [one for one in caplog.records if getattr(one, "action", None) == "turn_fenced"]
+        assert [vars(one)["token"] for one in told] == [turn.token]
+
+    async def test_a_turn_that_cannot_be_given_back_is_taken_up_by_the_next_process(
+        self, home: Path, fake_clock: FakeClock, caplog: pytest.LogCaptureFixture
+    ):
+        async with open_store(home, clock=fake_clock) as store:
+            await accept(store, "one")
+            try:
+                async with await begin(store):
+                    arm(no_commit)
+            finally:
+                arm(None)
+            assert "turn_kept" in {getattr(one, "action", None) for one in caplog.records}
+        async with open_store(home, clock=fake_clock) as store:
+            assert store.started.resumed == (LANE,)
+            assert (await begin(store)).attempt == 2
+
+    async def test_the_end_of_the_program_leaves_the_turn_to_the_next_one(self, store: SessionStore):
+        await accept(store, "one")
+        turn = await begin(store)
+        with pytest.raises(KeyboardInterrupt):
+            async with turn:
+                raise KeyboardInterrupt
+        assert (await store.list_queued(LANE))[0].running
+
+
+async def test_what_is_carried_out_at_once_may_be_unfit_as_well(home: Path, fake_clock: FakeClock):
+    async with open_store(home, clock=fake_clock) as store:
+        sent = fake_clock.now()
+        for text, reason in (("", RejectReason.EMPTY), ("x" * (2 << 20), RejectReason.TOO_LARGE)):
+            refused = await store.ledger.note(said(text, message_id="1"), ItemKind.COMMAND)
+            assert isinstance(refused, Rejected)
+            assert refused.reason is reason
+        fake_clock.step(timedelta(minutes=1))
+        await store.erase("main:telegram:user:alice")
+        late = await store.ledger.note(said("/title x", sent_at=sent), ItemKind.COMMAND)
+        assert isinstance(late, Rejected)
+        assert late.reason is RejectReason.ERASED
+        assert await store.ledger.lane_of(BOB) == (OTHER_LANE, "main:telegram:user:bob")
 
 
 async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Path, fake_clock: FakeClock):
