@@ -104,6 +104,11 @@ async def requeue(store: SessionStore) -> object:
     return await store.requeue(letters[0].item_id) if letters else None
 
 
+async def retry(store: SessionStore) -> object:
+    replies = await store.dead_replies(limit=1)
+    return await store.retry_reply(replies[0].reply_id) if replies else None
+
+
 CALLS: Final[dict[str, Call]] = {
     "get_or_create_session": lambda store: store.get_or_create_session(source("a")),
     "update_session": lambda store: store.update_session(key("a"), 5),
@@ -145,7 +150,7 @@ CALLS: Final[dict[str, Call]] = {
     "dead_letters": lambda store: store.dead_letters(),
     "requeue": requeue,
     "dead_replies": lambda store: store.dead_replies(),
-    "retry_reply": lambda store: store.retry_reply(1),
+    "retry_reply": retry,
     "explain": lambda store: store.explain(key("a")),
     "flush": lambda store: store.flush(),
 }

@@ -62,8 +62,9 @@ async def test_a_message_is_not_given_to_a_turn_that_is_over_and_heard_twice(tmp
             gate.open()
         await saying
         await house.settles()
-        assert [turn.text for turn in agent.turns] == ["one", "two"]
-        assert agent.steered == []
+        # On a busy machine the message may still be in time for the turn; then it gets none of its own.
+        heard = [turn.text for turn in agent.turns] + [message.text for message in agent.steered]
+        assert heard == ["one", "two"]
         assert await house.outcomes("ann") == {"turned": 2}
 
 
