@@ -29,7 +29,7 @@ FEW, MANY = 300, 10_000
 SOAK_SECONDS = 3600
 DUTIES = 4
 """Duties that have a task more while they rest until a certain time."""
-LEFTOVER: Final = 600
+LEFTOVER = 600
 """Objects by which two counts may differ although nothing grows: lists of free ones, compiled statements."""
 
 
