@@ -105,7 +105,12 @@ async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
     reader, writer = opened
     async with closing(writer):
         trusted = await in_thread(partial(user_of, home))
-        if not may_talk(writer.get_extra_info("socket"), trusted=trusted):
+        try:
+            allowed = may_talk(writer.get_extra_info("socket"), trusted=trusted)
+        except OSError:  # the owner has ended meanwhile, and its socket is closed
+            yield None
+            return
+        if not allowed:
             who, problem = f"whoever listens at {place}", "is a program of another user"
             raise ControlError(who, problem, may_have_happened=False)
         frames = FrameStream(reader, writer, receives=MAX_ANSWER_BYTES, sends=MAX_REQUEST_BYTES)

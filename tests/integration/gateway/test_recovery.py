@@ -18,6 +18,7 @@ from gateway_sessions import EndReason, SessionState
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.delivery import REPEATED
+from gateway_sessions.core.gateway_notices import GIVEN_UP
 from gateway_sessions.core.receipts import Accepted, Disposition
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.replay import INTERRUPTED
@@ -259,7 +260,9 @@ async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_
         await house.settles()
         assert await house.outcomes("ann") == {"turned": 2}
     assert [turn.attempt for turn in tried.turns] == [1, 2, 3]
-    assert "you said: deadly" in lives.platform.shown()
+    shown = lives.platform.shown()
+    assert shown.count(GIVEN_UP) == 1
+    assert "you said: deadly" in shown
 
 
 async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(lives: Lives):

@@ -1,0 +1,507 @@
+"""What went wrong in gateways that people used, each under the name of what they saw.
+
+`FAILURES` says for each what a gateway did, and which test shows that ours does not. Failures of keys, of
+files, of search and of commands have their tests where those are tested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pytest
+
+from gateway_sessions import SessionResetPolicy, SessionState
+from gateway_sessions.adapters.port import Submit
+from gateway_sessions.config import AgentConfig
+from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
+from gateway_sessions.core.policies import ResetMode
+from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected
+from gateway_sessions.errors import FencedError
+from gateway_sessions.runtime.agents import current_turn
+from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.fake_platform import FakePlatform
+from gateway_sessions.testing.scripted_agent import (
+    Gate,
+    ScriptedAgent,
+    ScriptedAgents,
+    answers,
+    calls_tool,
+    hangs,
+    takes,
+    waits_at,
+)
+from tests.integration.gateway.house import QUICK, House, busy, open_house
+from tests.integration.gateway.lives import AT_ONCE, Lives
+
+PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
+
+FAILURES: Final = MappingProxyType(
+    {
+        "a drain acknowledged messages and dropped them": "what_comes_while_draining_is_answered_later",
+        "the queue was in memory only": "slot_overflow_and_burst_survive_a_kill",
+        "'queued' was said and the message dropped": "no_message_that_was_said_to_be_queued_is_dropped",
+        "a start threw the platform's backlog away": "what_comes_in_the_first_moment_of_a_start_is_taken",
+        "an item was lost when many waited": "seven_that_wait_are_seven_turns_in_order",
+        "a third sender's burst vanished": "a_third_sender_in_a_burst_is_heard",
+        "one sender's text joined another's photo": "nobodys_words_join_another_ones_photo",
+        "without an adapter, messages were dropped": "without_an_adapter_the_answer_waits",
+        "two turns of one session ran at once": "one_session_has_one_turn_at_a_time",
+        "a resume raced with a new message": "a_resume_and_a_new_message_make_two_turns_one_after_the_other",
+        "a stop let the overflow run": "a_stop_ends_what_runs_and_all_that_waits",
+        "a stopped agent went on writing": "a_stopped_agent_that_goes_on_writes_nothing",
+        "an interruption lost the message behind it": "the_message_that_interrupts_is_answered",
+        "a dead turn took what waited with it": "what_waits_outlives_a_turn_that_dies",
+        "the count of crashes was deleted at each start": "crashes_are_counted_over_clean_files_and_starts",
+        "only turns of the last two minutes resumed": "a_long_turn_resumes_and_a_finished_one_does_not",
+        "no limit of freshness meant no resume at all": "without_a_limit_of_age_everything_resumes",
+        "a stale resume mark brought old context back": "a_stale_mark_brings_no_old_context",
+        "an expired resume was told as inactivity": "an_expired_resume_is_told_as_what_it_is",
+        "one long resume blocked all chats": "a_long_resume_blocks_no_other_chat",
+        "the watcher closed an agent in its turn": "the_watcher_closes_no_agent_that_works",
+        "a turn longer than the idle time ended itself": "a_turn_may_last_longer_than_the_idle_time",
+        "a context variable sent a reply to another chat": "a_variable_set_in_one_turn_is_unknown_in_others",
+        "an undo forgot the wrong agent": "an_undo_makes_the_agent_of_that_very_lane_anew",
+        "a reply was lost around a restart": "a_reply_is_not_lost_between_answer_and_send",
+    }
+)
+"""What a gateway did, and the test that shows that ours does not, without the `test_` before its name."""
+
+
+def test_each_failure_has_a_test_and_each_test_a_failure():
+    here = vars(sys.modules[__name__])
+    tests = {name.removeprefix("test_") for name, one in here.items() if inspect.iscoroutinefunction(one)}
+    assert {one for one in tests if f"test_{one}" in here} == set(FAILURES.values())
+    assert len(set(FAILURES.values())) == len(FAILURES)
+
+
+@pytest.fixture
+def lives(tmp_path: Path) -> Lives:
+    return Lives(tmp_path)
+
+
+async def echo(turn: TurnContext) -> str:
+    return turn.text
+
+
+def replies(house: House, chat: str | None = None) -> list[str]:
+    seen = [one for one in house.platform.sent if chat in (None, one.target.chat_id)]
+    return [one.text for one in seen if not one.message.is_notice]
+
+
+# The queue
+
+
+async def test_what_comes_while_draining_is_answered_later(lives: Lives):
+    async with lives.life(agent=echo) as house:
+        await house.gateway.drain(AT_ONCE)
+        receipt = await house.platform.says("ann", "hello")
+        assert isinstance(receipt, Accepted)
+        await house.settles()
+        assert replies(house) == []
+    async with lives.life(agent=echo) as house:
+        await house.settles()
+        assert replies(house) == ["hello"]
+
+
+async def test_slot_overflow_and_burst_survive_a_kill(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "running")
+        await house.settles()
+        for text in ("slot", "overflow"):
+            await house.platform.says("ann", text)
+            await house.clock.advance(seconds=2)
+        await house.platform.says("bob", attachments=[PHOTO])  # waits for the rest of the album
+    async with lives.life(agent=echo) as house:
+        await house.clock.advance(seconds=2)
+        await house.settles()
+        assert replies(house, "ann") == ["running", "slot", "overflow"]
+        assert await house.outcomes("bob") == {"turned": 1}
+
+
+async def test_no_message_that_was_said_to_be_queued_is_dropped(tmp_path: Path):
+    gate = Gate()
+
+    async def agent(turn: TurnContext) -> str:
+        await gate.passage()
+        return turn.text
+
+    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
+        receipts = {f"{number}": await house.platform.says("ann", f"{number}") for number in range(40)}
+        gate.open()
+        await house.settles()
+        taken = [text for text, one in receipts.items() if isinstance(one, Accepted)]
+        assert replies(house) == taken
+        refused = [one for one in receipts.values() if isinstance(one, Rejected)]
+        assert len(taken) + len(refused) == 40
+        assert len(refused) == 7
+        assert all(one.retry_after for one in refused)
+
+
+async def test_what_comes_in_the_first_moment_of_a_start_is_taken(tmp_path: Path):
+    class Backlog(FakePlatform):
+        receipts: list[Receipt]
+
+        @asynccontextmanager
+        async def connect(self, submit: Submit) -> AsyncGenerator[None]:
+            async with super().connect(submit):
+                self.receipts = [await self.says("ann", f"old {n}", message_id=f"m{n}") for n in range(3)]
+                yield
+
+    clock = FakeClock()
+    platform = Backlog(clock=clock)
+    config = busy(BusyMode.QUEUE, debounce=AT_ONCE)
+    async with open_house(tmp_path, config, platform=platform, clock=clock, agent=echo) as house:
+        await house.settles()
+        assert all(isinstance(one, Accepted) for one in platform.receipts)
+        assert replies(house) == ["old 0", "old 1", "old 2"]
+
+
+async def test_seven_that_wait_are_seven_turns_in_order(tmp_path: Path):
+    gate = Gate()
+    agent = ScriptedAgent([waits_at(gate), answers("first")])
+    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
+        await house.platform.says("ann", "first")
+        await gate.reached()
+        for number in range(7):
+            await house.platform.says("ann", f"q{number}")
+        gate.open()
+        await house.settles()
+        assert [turn.text for turn in agent.turns] == ["first", *(f"q{number}" for number in range(7))]
+
+
+async def test_a_third_sender_in_a_burst_is_heard(tmp_path: Path):
+    gate = Gate()
+    agent = ScriptedAgent([waits_at(gate), answers("1")])
+    config = replace(busy(BusyMode.QUEUE), group_sessions_per_user=False)
+    async with open_house(tmp_path, config, agent=agent) as house:
+        await house.platform.says("zoe", "first", chat="room")
+        await gate.reached()
+        for person in ("ann", "bob", "cid", "dan"):
+            assert isinstance(await house.platform.says(person, f"I am {person}", chat="room"), Accepted)
+        gate.open()
+        await house.clock.advance(seconds=2)
+        said = [(turn.source.user_id, turn.text) for turn in agent.turns[1:]]
+        assert said == [(who, f"I am {who}") for who in ("ann", "bob", "cid", "dan")]
+
+
+async def test_nobodys_words_join_another_ones_photo(tmp_path: Path):
+    agent = ScriptedAgent()
+    config = replace(busy(BusyMode.QUEUE), group_sessions_per_user=False)
+    async with open_house(tmp_path, config, agent=agent) as house:
+        await house.platform.says("ann", "my cat", chat="room", attachments=[PHOTO])
+        await house.platform.says("bob", "my secret", chat="room")
+        await house.clock.advance(seconds=2)
+        said = [(turn.source.user_id, turn.text, len(turn.messages)) for turn in agent.turns]
+        assert said == [("ann", "my cat", 1), ("bob", "my secret", 1)]
+
+
+async def test_without_an_adapter_the_answer_waits(lives: Lives):
+    elsewhere = FakePlatform("elsewhere", clock=lives.clock)
+    message = InboundMessage(source=elsewhere.source("ann"), text="hello", message_id="m1")
+    async with lives.life(agent=echo) as house:
+        assert isinstance(await house.gateway.submit(message), Accepted)
+        await house.settles()
+        assert len(await house.store.list_queued(house.store.key_for(message.source))) == 0
+    lives.platform = elsewhere
+    async with lives.life(agent=echo) as house:
+        await house.settles()
+        assert replies(house) == ["hello"]
+
+
+# Turns
+
+
+async def test_one_session_has_one_turn_at_a_time(tmp_path: Path):
+    running = most = 0
+
+    async def agent(turn: TurnContext) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await turn.clock.sleep(1)
+        running -= 1
+        return turn.text
+
+    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
+        await asyncio.gather(*(house.platform.says("ann", f"{number}") for number in range(8)))
+        await house.clock.advance(seconds=10)
+        assert (most, len(replies(house))) == (1, 8)
+
+
+async def test_a_resume_and_a_new_message_make_two_turns_one_after_the_other(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+    running: list[str] = []
+
+    async def agent(turn: TurnContext) -> str:
+        running.append(turn.text)
+        assert running == [turn.text]
+        await turn.clock.sleep(1)
+        running.remove(turn.text)
+        return turn.text
+
+    async with lives.life(agent=agent) as house:
+        await house.platform.says("ann", "two")
+        await house.clock.advance(seconds=5)
+        assert replies(house) == ["one", "two"]
+
+
+async def test_a_stop_ends_what_runs_and_all_that_waits(tmp_path: Path):
+    agent = ScriptedAgent([hangs()])
+    async with open_house(tmp_path, agent=agent) as house:
+        for number in range(3):
+            await house.platform.says("ann", f"{number}")
+            await house.clock.advance(seconds=2)
+        await house.platform.says("ann", "/stop")
+        await house.clock.advance(minutes=1)
+        assert [turn.text for turn in agent.turns] == ["0"]
+        assert await house.outcomes("ann") == {"interrupted": 1, "cancelled": 2, "command": 1}
+
+
+async def test_a_stopped_agent_that_goes_on_writes_nothing(tmp_path: Path):
+    refused: list[FencedError] = []
+
+    async def agent(turn: TurnContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            for write in (
+                lambda: turn.append({"role": "assistant", "content": "late"}),
+                lambda: turn.say("late"),
+            ):
+                with pytest.raises(FencedError) as error:
+                    await write()
+                refused.append(error.value)
+        return "late"
+
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.store.reset_session(house.key("ann"))
+        await house.clock.advance(seconds=10)
+        assert len(refused) == 2
+        assert house.platform.shown() == []
+        assert await house.transcript("ann") == []
+
+
+async def test_the_message_that_interrupts_is_answered(tmp_path: Path):
+    agent = ScriptedAgent([hangs()])
+    async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        receipt = await house.platform.says("ann", "two")
+        assert isinstance(receipt, Accepted)
+        assert receipt.disposition is Disposition.INTERRUPTS
+        await house.clock.advance(seconds=10)
+        assert replies(house) == ["you said: two"]
+
+
+async def test_what_waits_outlives_a_turn_that_dies(tmp_path: Path):
+    gate = Gate()
+
+    async def agent(turn: TurnContext) -> str:
+        if turn.text == "one":
+            await gate.passage()
+            raise asyncio.CancelledError
+        return turn.text
+
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await gate.reached()
+        await house.platform.says("ann", "two")
+        gate.open()
+        await house.clock.advance(seconds=2)
+        assert replies(house) == ["two"]
+        assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
+
+
+# Recovery
+
+
+async def test_crashes_are_counted_over_clean_files_and_starts(lives: Lives):
+    tried = ScriptedAgent(*[[hangs()]] * 9)
+    for number in range(3):
+        lives.clock.step(hours=1)
+        async with lives.life(killed=True, agent=tried) as house:
+            if not number:
+                await house.platform.says("ann", "deadly")
+        (lives.home / "restart_counts.json").unlink(missing_ok=True)
+    async with lives.life(agent=tried) as house:
+        assert house.store.started.suspended == (house.key("ann"),)
+        await house.settles()
+        assert await house.outcomes("ann") == {"dead": 1}
+    assert len(tried.turns) == 3
+
+
+async def test_a_long_turn_resumes_and_a_finished_one_does_not(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "long")
+        await house.clock.advance(minutes=20)
+        await house.store.get_or_create_session(house.platform.source("bob"))  # in use a moment ago
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        assert house.store.started.resumed == (house.key("ann"),)
+        await house.settles()
+        assert [turn.text for turn in agent.turns] == ["long"]
+
+
+async def test_without_a_limit_of_age_everything_resumes(lives: Lives):
+    lives.config = replace(QUICK, agent=AgentConfig(gateway_auto_continue_freshness=None))
+    async with lives.life(agent=ScriptedAgent("1", [hangs()])) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        await house.gateway.drain(AT_ONCE)
+    lives.clock.step(days=3)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.settles()
+        (turn,) = agent.turns
+        assert [row["content"] for row in turn.history] == ["one", "1", "two"]
+
+
+async def put_off_and_come_back_late(lives: Lives) -> ScriptedAgent:
+    first = ScriptedAgent("1", [calls_tool("search", "old context"), hangs()])
+    async with lives.life(agent=first) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        await house.gateway.drain(AT_ONCE)
+    lives.clock.step(hours=2)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.settles()
+    return agent
+
+
+async def test_a_stale_mark_brings_no_old_context(lives: Lives):
+    agent = await put_off_and_come_back_late(lives)
+    (turn,) = agent.turns
+    assert [(row["role"], row["content"]) for row in turn.history] == [("user", "two")]
+
+
+async def test_an_expired_resume_is_told_as_what_it_is(lives: Lives):
+    await put_off_and_come_back_late(lives)
+    notices = [one.text for one in lives.platform.sent if one.message.is_notice]
+    assert len(notices) == 1
+    assert "cut off too long ago" in notices[0]
+    assert "nothing new" not in notices[0]
+
+
+async def test_a_long_resume_blocks_no_other_chat(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "long")
+    async with lives.life(agent=ScriptedAgent([takes(3600), answers("at last")])) as house:
+        await house.settles()
+        assert house.gateway.running_turn(house.key("ann")) is not None
+        await house.platform.says("bob", "hello")
+        await house.settles()
+        assert replies(house) == ["you said: hello"]
+        await house.gateway.drain(AT_ONCE)
+
+
+# Agents and sessions
+
+IDLE = replace(
+    QUICK,
+    session_reset=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=30),
+    agent=AgentConfig(gateway_timeout=None),
+)
+
+
+async def test_the_watcher_closes_no_agent_that_works(tmp_path: Path):
+    gate = Gate()
+    agents = ScriptedAgents([waits_at(gate), answers("done")])
+    async with open_house(tmp_path, IDLE, agent_factory=agents) as house:
+        await house.platform.says("ann", "long work")
+        await gate.reached()
+        house.clock.step(days=2)
+        await house.store.watcher.sweep()
+        house.gateway.agents.sweep()
+        await house.settles()
+        assert [agent.closes for _, agent in agents.made] == [0]
+        gate.open()
+        await house.settles()
+        assert replies(house) == ["done"]
+    assert agents.open == agents.closed_twice == []
+
+
+async def test_a_turn_may_last_longer_than_the_idle_time(tmp_path: Path):
+    gate = Gate()
+    async with open_house(tmp_path, IDLE, agent=ScriptedAgent([waits_at(gate), answers("done")])) as house:
+        await house.platform.says("ann", "long work")
+        await gate.reached()
+        before = await house.store.peek_session_id(house.key("ann"))
+        house.clock.step(hours=3)
+        await house.store.watcher.sweep()
+        gate.open()
+        await house.settles()
+        await house.platform.says("ann", "and now?")
+        await house.settles()
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert (entry.session_id, entry.state) == (before, SessionState.ACTIVE)
+        assert replies(house) == ["done", "you said: and now?"]
+
+
+async def test_a_variable_set_in_one_turn_is_unknown_in_others(tmp_path: Path):
+    chat: ContextVar[str] = ContextVar("chat", default="nobody")
+    seen: list[str] = []
+
+    async def agent(turn: TurnContext) -> str:
+        seen.append(chat.get())
+        chat.set(turn.text)
+        await turn.clock.sleep(1)
+        assert (chat.get(), current_turn()) == (turn.text, turn)
+        return f"for {chat.get()}"
+
+    async with open_house(tmp_path, agent=agent) as house:
+        people = [f"p{number}" for number in range(10)]
+        for _ in range(2):
+            await asyncio.gather(*(house.platform.says(person, person) for person in people))
+            await house.clock.advance(seconds=2)
+        assert set(seen) == {"nobody"}
+        for person in people:
+            assert replies(house, person) == [f"for {person}"] * 2
+
+
+async def test_an_undo_makes_the_agent_of_that_very_lane_anew(tmp_path: Path):
+    agents = ScriptedAgents()
+    config = replace(QUICK, group_sessions_per_user=False)
+    async with open_house(tmp_path, config, agent_factory=agents) as house:
+        for person, chat in (("ann", "room"), ("bob", None)):
+            await house.platform.says(person, "one", chat=chat)
+            await house.settles()
+        await house.platform.says("ann", "/undo", chat="room")
+        await house.settles()
+        for person, chat in (("ann", "room"), ("bob", None)):
+            await house.platform.says(person, "two", chat=chat)
+            await house.settles()
+        room, bob = house.key("ann", "room"), house.key("bob")
+        assert [key for key, _ in agents.made] == [room, bob, room]
+        assert [row["content"] for row in agents.made[2][1].turns[0].history] == ["[Ann] two"]
+
+
+# Replies
+
+
+@pytest.mark.parametrize("killed", [True, False])
+async def test_a_reply_is_not_lost_between_answer_and_send(lives: Lives, killed: bool):
+    with lives.platform.outage():
+        async with lives.life(killed=killed, agent=echo) as house:
+            await house.platform.says("ann", "hello")
+            await house.settles()
+    async with lives.life(agent=ScriptedAgent()) as house:
+        await house.clock.advance(minutes=1)
+        assert replies(house) == ["hello"]
