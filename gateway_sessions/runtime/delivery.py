@@ -7,9 +7,8 @@ being sent; so after a crash everything that may have been sent is known to be d
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -73,6 +72,25 @@ class Patience:
     timeout: timedelta
 
 
+@dataclass(slots=True)
+class _Lane:
+    """What is known of a lane that is owed something, or is about to be."""
+
+    expected: int = 0
+    """Commits under way that may owe it more."""
+    owed: int = 0
+    """Replies that are committed and not settled; what an earlier process owed counts as very many."""
+
+
+@dataclass(slots=True)
+class _Send:
+    """A reply under way."""
+
+    overdue_at: datetime | None = None
+    """When the platform has had it for too long; None while it is not with the platform."""
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
 class Delivery:
     """Sends what is owed on one account of a platform."""
 
@@ -90,15 +108,16 @@ class Delivery:
         self._patience = patience
         self._tell = tell
         self._alarm = Alarm(clock)
-        self._behind: dict[str, int] = {}
-        """Lanes that are owed something, and how much; what an earlier process owed counts as very much."""
-        self._overdue_at: dict[int, tuple[datetime, anyio.CancelScope]] = {}
-        """Sends under way, and when each has taken too long."""
-        self._expected: Counter[str] = Counter()
-        self._in_flight: set[int] = set()
+        self._lanes: dict[str, _Lane] = {}
+        self._commits = 0
+        """Commits under way that may owe something."""
+        self._sends: dict[int, _Send] = {}
         self._crowded = False
         """Whether more is due than could be begun."""
         self._tasks: TaskGroup | None = None
+        self._ended = False
+        self._to_look = True
+        """Whether something may be due that nobody has looked for yet."""
         self._looks_at: datetime | None = None
         """When it looks by itself."""
         self.on_idle: Callable[[], object] = _nobody
@@ -106,17 +125,20 @@ class Delivery:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is being sent; what waits for a better time is durable and needs nobody."""
-        return not self._in_flight and not self._expected
+        """Whether nothing is being sent or due; what waits for a better time is durable and needs nobody."""
+        if self._commits or self._sends:
+            return False
+        return self._ended or not self._to_look
 
     def expect(self, session_key: str) -> bool:
         """Something is about to be committed for a lane: whether it can be sent right after that.
 
         `owed` must follow, also if the commit fails: until then nothing else overtakes it.
         """
-        room = len(self._in_flight) < AT_ONCE
-        free = session_key not in self._behind and not self._expected[session_key]
-        self._expected[session_key] += 1
+        room = len(self._sends) < AT_ONCE
+        free = session_key not in self._lanes
+        self._lanes.setdefault(session_key, _Lane()).expected += 1
+        self._commits += 1
         return self._tasks is not None and room and free
 
     def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
@@ -131,14 +153,12 @@ class Delivery:
         ids: Sequence[int] = (),
     ) -> None:
         """What was expected is committed: send at once what it marked as under way, the rest behind it."""
-        self._expected[session_key] -= 1
-        if not self._expected[session_key]:
-            del self._expected[session_key]
-        self.on_idle()
-        if not owed:
-            return
+        lane = self._lanes[session_key]
+        lane.expected -= 1
+        self._commits -= 1
+        lane.owed += len(owed)
+        self._forget_if_calm(session_key)
         now = self._clock.now()
-        self._behind[session_key] = self._behind.get(session_key, 0) + len(owed)
         for one, reply_id in zip(owed, ids, strict=True):
             if not one.under_way:
                 continue
@@ -157,45 +177,48 @@ class Delivery:
             )
             self._begin(reply)
         if not all(one.under_way for one in owed):
-            self._alarm.ring()
+            self.wake()
+        self.on_idle()
 
     def wake(self) -> None:
         """Something may be due: do not wait for the next look."""
+        self._to_look = True
         self._alarm.ring()
 
     async def run(self) -> None:
         """Send whatever is owed, until cancelled."""
         for session_key in await self._found(partial(outbox.lanes_owed, *self._account)):
-            self._behind[session_key] = UNKNOWN
+            self._lanes.setdefault(session_key, _Lane()).owed = UNKNOWN
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
                 await self._look_after()
             finally:
-                self._tasks = None
+                self._tasks, self._ended = None, True
+                self.on_idle()
 
     async def sweep(self) -> timedelta | None:
         """Begin to send all whose time has come; how long until more is due, None if nothing is owed."""
         now = self._clock.now()
-        room = AT_ONCE - len(self._in_flight)
+        room = AT_ONCE - len(self._sends)
         self._crowded = room <= 0
         if room > 0:
             due = await self._truth.read(partial(outbox.due, *self._account, now, 2 * AT_ONCE))
-            waiting = [one for one in due if one.reply_id not in self._in_flight]
+            waiting = [one for one in due if one.reply_id not in self._sends]
             self._crowded = len(waiting) > room
             for reply in waiting[:room]:
                 if await self._taken_up(reply, now):
                     self._begin(reply)
         at = await self._truth.read(partial(outbox.next_due, *self._account, now))
-        overdue = [one for one, _ in self._overdue_at.values()]
+        overdue = [one.overdue_at for one in self._sends.values()]
         return min((one - now for one in (at, *overdue) if one is not None), default=None)
 
     def _stop_overdue(self) -> None:
         """Give up the sends that have taken too long: nobody knows whether they happened."""
         now = self._clock.now()
-        for overdue_at, scope in self._overdue_at.values():
-            if overdue_at <= now:
-                scope.cancel()
+        for send in self._sends.values():
+            if send.overdue_at is not None and send.overdue_at <= now:
+                send.scope.cancel()
 
     async def _look_after(self) -> None:
         while True:
@@ -204,12 +227,18 @@ class Delivery:
                 self._stop_overdue()
                 pause = await self.sweep()
                 self._looks_at = None if pause is None else self._clock.now() + pause
+                self._looked()
             except StoreStoppedError:
                 return
             except StorageError:
                 logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
                 pause = RETRY
             await self._alarm.wait(pause)
+
+    def _looked(self) -> None:
+        """What was due is under way, unless somebody has called in the meantime."""
+        self._to_look = self._alarm.rings
+        self.on_idle()
 
     async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
         """Note that a reply is about to be sent; one that nobody waits for any more is given up instead.
@@ -222,15 +251,15 @@ class Delivery:
         return await self._truth.write(partial(outbox.mark_sending, reply))
 
     def _begin(self, reply: OwedReply) -> None:
-        if self._tasks is not None and reply.reply_id not in self._in_flight:
-            self._in_flight.add(reply.reply_id)
-            self._tasks.start_soon(self._deliver, reply)
+        if self._tasks is not None and reply.reply_id not in self._sends:
+            send = self._sends[reply.reply_id] = _Send()
+            self._tasks.start_soon(self._deliver, reply, send)
 
-    async def _deliver(self, reply: OwedReply) -> None:
+    async def _deliver(self, reply: OwedReply, send: _Send) -> None:
         """Send once, and note what came of it."""
         try:
             failpoint("before_deliver")
-            sent, problem = await self._send(reply)
+            sent, problem = await self._send(reply, send)
             failpoint("after_deliver")
             if problem is None:
                 await self._note(partial(outbox.sent, reply, sent, self._clock.now()))
@@ -241,30 +270,29 @@ class Delivery:
             # What was sent is not noted: at the next opening of the store it is doubtful, as it should be.
             return
         finally:
-            self._in_flight.discard(reply.reply_id)
-            if self._crowded or reply.session_key in self._behind:
-                self._alarm.ring()
+            del self._sends[reply.reply_id]
+            if self._crowded or reply.session_key in self._lanes:
+                self.wake()
             self.on_idle()
 
-    async def _send(self, reply: OwedReply) -> tuple[str | None, BaseException | None]:
+    async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, BaseException | None]:
         """Hand the reply to the adapter; the id it got, or what went wrong."""
         message = reply.message
         if reply.maybe_duplicate and not self.adapter.capabilities.idempotent_send:
             message = marked(message)
-        with anyio.CancelScope() as scope:
-            self._until(reply.reply_id, scope)
+        with send.scope:
+            self._limit(send)
             try:
                 return await self._hand_over(reply, message), None
             except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
                 return None, error
             finally:
-                del self._overdue_at[reply.reply_id]
+                send.overdue_at = None
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
 
-    def _until(self, reply_id: int, scope: anyio.CancelScope) -> None:
+    def _limit(self, send: _Send) -> None:
         """Let a send be stopped when it has taken too long."""
-        overdue_at = self._clock.now() + self._patience.timeout
-        self._overdue_at[reply_id] = (overdue_at, scope)
+        send.overdue_at = overdue_at = self._clock.now() + self._patience.timeout
         if self._looks_at is None or overdue_at < self._looks_at:
             self._looks_at = overdue_at
             self._alarm.ring()
@@ -313,13 +341,16 @@ class Delivery:
         if not told:
             self._tell(reply, "sent")
         key = reply.session_key
-        left = self._behind.get(key, 1) - 1
-        if left >= UNKNOWN // 2 and not await self._found(partial(outbox.lane_is_owed, key)):
-            left = 0
-        if left > 0:
-            self._behind[key] = left
-        else:
-            self._behind.pop(key, None)
+        lane = self._lanes.setdefault(key, _Lane(owed=1))  # an embedder may have owed it
+        lane.owed -= 1
+        if lane.owed >= UNKNOWN // 2 and not await self._found(partial(outbox.lane_is_owed, key)):
+            lane.owed = 0
+        self._forget_if_calm(key)
+
+    def _forget_if_calm(self, session_key: str) -> None:
+        lane = self._lanes[session_key]
+        if lane.owed <= 0 and not lane.expected:
+            del self._lanes[session_key]
 
     async def _note(self, verb: Callable[[], Verb[object]]) -> None:
         """Write what became of a reply, however long that takes: until then its lane waits."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from gateway_sessions.core.agent_config import AgentValidity, agent_config_hash
 from gateway_sessions.core.gateway_notices import (
@@ -40,12 +40,16 @@ from gateway_sessions.runtime.turn import Ended, Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
 from gateway_sessions.storage.verbs.outbox import Owed
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = timedelta(seconds=0.5)
 LONGEST_PAUSE: Final = timedelta(seconds=30)
 """Between two tries to commit what an agent has done."""
 MAX_PROBLEM: Final = 500
+NO_STORAGE: Final = (StorageUnavailableError, StorageFullError)
+"""What may be better in a moment."""
 
 AgentSettings: TypeAlias = Callable[[SessionEntry], Mapping[str, object]]
 """What an agent is made with; one that was made with other settings is not used again."""
@@ -207,7 +211,7 @@ class TurnDesk:
             return None
         return await self._cut_short(reason, work.error)
 
-    async def _cut_short(self, reason: StopReason | None, error: Exception | None) -> Ended:
+    async def _cut_short(self, reason: StopReason | None, error: Exception | None) -> Ended | None:
         match reason:
             case StopReason.MESSAGE:
                 return await self._stop("interrupted", self._turn.interrupt, self._unfinished())
@@ -252,7 +256,11 @@ class TurnDesk:
             (), lambda owed, go_on: end("message", usages=self._usages, replies=owed, go_on=go_on, **given)
         )
 
-    async def _failed(self, error: Exception | None) -> Ended:
+    async def _failed(self, error: Exception | None) -> Ended | None:
+        storage_failed = isinstance(error, NO_STORAGE)
+        if storage_failed and self._turn.attempt < self._parts.store.config.agent.max_restart_attempts:
+            await self._try_later(error)
+            return None
         problem = f"{type(error).__name__}: {error}" if error is not None else "the agent was stopped"
         facts = {"action": "turn_failed", "session_key": self._turn.session_key, "seq": self._turn.seq}
         logger.error("a turn failed", exc_info=error, extra=facts)
@@ -265,6 +273,15 @@ class TurnDesk:
             [*self._notices(), told],
             lambda owed, go_on: self._turn.fail(problem, replies=owed, go_on=go_on),
         )
+
+    async def _try_later(self, error: Exception) -> None:
+        """The database failed, and not the agent: the turn waits in its old place for another try."""
+        self.outcome = "put_off"
+        pause = min(FIRST_PAUSE * 2**self._turn.attempt, LONGEST_PAUSE)
+        facts = {"action": "turn_delayed", "session_key": self._turn.session_key, "seq": self._turn.seq}
+        logger.warning("a turn is tried again, as the database failed", exc_info=error, extra=facts)
+        retry_at = self._parts.clock.now() + pause
+        await self._insist(lambda: self._turn.release(retry_at=retry_at, counted=True))
 
     async def _put_off(self) -> None:
         """The gateway ends: the turn goes on after the next start, with what it has done so far."""
@@ -303,12 +320,12 @@ class TurnDesk:
             owed.committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
         return ended
 
-    async def _insist(self, end: Callable[[], Awaitable[Ended]]) -> Ended:
+    async def _insist(self, end: Callable[[], Awaitable[T]]) -> T:
         pause = FIRST_PAUSE
         while True:
             try:
                 return await end()
-            except (StorageUnavailableError, StorageFullError):
+            except NO_STORAGE:
                 if self._running.stop_reason is StopReason.SHUTDOWN:
                     raise  # the next start finds the turn cut off, and tries it again
                 facts = {"action": "commit_delayed", "session_key": self._turn.session_key}

@@ -24,6 +24,11 @@ class Alarm:
         """From now on a ring is news."""
         self._rung = anyio.Event()
 
+    @property
+    def rings(self) -> bool:
+        """Whether somebody has rung since the last `reset`."""
+        return self._rung.is_set()
+
     async def wait(self, pause: timedelta | None) -> None:
         """Until somebody rings, or that long; None: only until somebody rings."""
         if pause is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from gateway_sessions.core.outbound import AdapterCapabilities
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.testing import FakeClock
@@ -157,3 +159,17 @@ async def test_replies_that_an_earlier_process_owed_are_sent_after_a_start(tmp_p
         await until(lambda: platform.shown("ann"))
         await house.settles()
         assert platform.shown("ann") == ["one"]
+
+
+@pytest.mark.parametrize("until_calm", [Gateway.settled, Gateway.drain])
+async def test_a_gateway_is_calm_only_when_what_waited_behind_a_reply_is_sent_too(
+    tmp_path: Path, until_calm: Callable[[Gateway], Awaitable[object]]
+):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.late_ack():
+            await house.platform.says("ann", "one")
+            await until(lambda: house.platform.shown("ann") == ["one"])
+            await house.platform.says("ann", "two")
+            await until(lambda: not house.gateway.running_turn(house.key("ann")))
+        await until_calm(house.gateway)
+        assert house.platform.shown("ann") == ["one", "two"]

@@ -1,0 +1,131 @@
+"""The database fails while an agent works: that is nobody's answer, so the turn is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import TurnContext
+from gateway_sessions.core.gateway_notices import FAILED
+from gateway_sessions.errors import StorageFullError, StorageUnavailableError
+from gateway_sessions.runtime.turn import Turn
+from tests.integration.gateway.house import QUICK, House, open_house
+
+Trouble = Callable[[], Exception]
+
+
+def unavailable() -> Exception:
+    return StorageUnavailableError("sessions.db", "a disk that fails now and then")
+
+
+def full() -> Exception:
+    return StorageFullError("sessions.db", "no space is left")
+
+
+class Careful:
+    """Writes down what it does before it answers."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, str | None]] = []
+
+    async def run_turn(self, turn: TurnContext) -> str:
+        self.told.append((turn.attempt, turn.recovered))
+        await turn.append({"role": "assistant", "content": "I look it up."})
+        return f"you said: {turn.text}"
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, method: str, trouble: Trouble, times: int) -> None:
+    """Let that method of turns fail so often."""
+    real: Callable[..., Awaitable[object]] = getattr(Turn, method)
+    left = times
+
+    async def failing(self: Turn, *args: object, **options: object) -> object:
+        nonlocal left
+        if left:
+            left -= 1
+            raise trouble()
+        return await real(self, *args, **options)
+
+    monkeypatch.setattr(Turn, method, failing)
+
+
+def answers(house: House) -> list[str]:
+    return [one.text for one in house.platform.sent if not one.message.is_notice]
+
+
+async def passes(house: House, seconds: int) -> None:
+    for _ in range(seconds):
+        await house.clock.advance(seconds=1)
+        await house.settles()
+
+
+@pytest.mark.parametrize("trouble", [unavailable, full])
+@pytest.mark.parametrize("method", ["append", "transcript"])
+async def test_a_turn_whose_storage_failed_is_tried_again_a_little_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, trouble: Trouble
+):
+    fail(monkeypatch, method, trouble, times=1)
+    agent = Careful()
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "hello")
+        await house.settles()
+        await house.platform.says("ann", "and again")
+        await house.settles()
+        assert answers(house) == []
+        await passes(house, seconds=5)
+        assert answers(house) == ["you said: hello", "you said: and again"]
+        assert await house.outcomes("ann") == {"turned": 2}
+        assert [attempt for attempt, _ in agent.told][-2:] == [2, 1]
+        assert "attempt 2" in str(agent.told[-2][1])
+
+
+async def test_other_lanes_do_not_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fail(monkeypatch, "append", unavailable, times=1)
+    async with open_house(tmp_path, agent=Careful()) as house:
+        await house.platform.says("ann", "hello")
+        await house.settles()
+        await house.platform.says("bob", "hi")
+        await house.settles()
+        assert house.platform.shown() == ["you said: hi"]
+
+
+async def test_a_turn_that_fails_each_time_becomes_a_dead_letter_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    agent = Careful()
+    fail(monkeypatch, "append", unavailable, times=1000)
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "hello")
+        await passes(house, seconds=20)
+        assert [attempt for attempt, _ in agent.told] == [1, 2, 3]
+        assert len(agent.told) == QUICK.agent.max_restart_attempts
+        assert house.platform.shown("ann") == [FAILED]
+        assert await house.outcomes("ann") == {"dead": 1}
+
+
+async def test_while_nothing_can_be_written_the_turn_waits_for_its_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    fail(monkeypatch, "append", full, times=1)
+    fail(monkeypatch, "release", full, times=3)
+    async with open_house(tmp_path, agent=Careful()) as house:
+        await house.platform.says("ann", "hello")
+        await passes(house, seconds=10)
+        assert house.platform.shown("ann") == ["you said: hello"]
+
+
+async def test_a_gateway_that_ends_meanwhile_leaves_the_turn_to_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as patch:
+        fail(patch, "append", unavailable, times=1)
+        async with open_house(tmp_path, agent=Careful()) as house:
+            await house.platform.says("ann", "hello")
+            await house.settles()
+            assert await house.gateway.drain(timedelta(0))
+    async with open_house(tmp_path, agent=Careful(), clock=house.clock, platform=house.platform) as house:
+        await passes(house, seconds=5)
+        assert house.platform.shown("ann") == ["you said: hello"]
