@@ -40,7 +40,7 @@ class Planner:
 
     async def run_turn(self, turn: TurnContext) -> str:
         """Answer with all wishes of the conversation."""
-        said = (row["content"] for row in turn.history if row["role"] == "user")
+        said = (row["content"] for row in await turn.history() if row["role"] == "user")
         self.wishes = [wish for content in said for wish in content.splitlines()]
         await turn.clock.sleep(THINKING_SECONDS)
         return ", ".join(self.wishes)

@@ -82,7 +82,7 @@ def killed_at(point: str | None) -> AbstractContextManager[object]:
 
 async def answer(place: Path, turn: TurnContext) -> str:
     """An agent with a tool that has an effect, and a message that it does not survive."""
-    report("turn", attempt=turn.attempt, recovered=turn.recovered, last=turn.history[-1])
+    report("turn", attempt=turn.attempt, recovered=turn.recovered, last=(await turn.history())[-1])
     if "taxi" in turn.text:
         return await order_taxi(place / TAXIS, turn)
     if "zero" in turn.text:
@@ -93,7 +93,7 @@ async def answer(place: Path, turn: TurnContext) -> str:
 
 async def order_taxi(taxis: Path, turn: TurnContext) -> str:
     """Order one; but if the history says that a call was cut off, look first whether it was ordered."""
-    if turn.history[-1]["role"] == "tool" and is_ordered(taxis):
+    if (await turn.history())[-1]["role"] == "tool" and is_ordered(taxis):
         return "I looked: a taxi is ordered already."
     function = {"name": "order_taxi", "arguments": json.dumps({"to": "airport", "at": "06:00"})}
     call = {"id": "call_1", "type": "function", "function": function}

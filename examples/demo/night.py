@@ -21,7 +21,7 @@ WIDTHS = (14, 4)
 
 async def remember(turn: TurnContext) -> str:
     """An agent that knows what this session knows, and no more."""
-    said = [row["content"] for row in turn.history if row["role"] == "user"]
+    said = [row["content"] for row in await turn.history() if row["role"] == "user"]
     known = len(said) - 1
     return f"I know {known} of your messages{f', the first: “{said[0]}”' if known else '.'}"
 

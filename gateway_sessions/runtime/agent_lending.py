@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -27,9 +27,13 @@ class Loan:
 
 @asynccontextmanager
 async def lend(
-    source: AgentSource, cache: AgentCache, entry: SessionEntry, history: list[Chat], validity: AgentValidity
+    source: AgentSource,
+    cache: AgentCache,
+    entry: SessionEntry,
+    history: Callable[[], Awaitable[list[Chat]]],
+    validity: AgentValidity,
 ) -> AsyncGenerator[Loan]:
-    """Lend the agent that all sessions share, the lane's warm one, or a new one.
+    """Lend the agent that all sessions share, the lane's warm one, or a new one, made from the *history*.
 
     It is closed at the end unless the block has said `keep` and ended well: an agent that was interrupted, or
     has seen what was never stored, must not answer again.
@@ -39,7 +43,7 @@ async def lend(
         return
     agent = cache.check_out(entry.session_key, validity)
     if agent is None:
-        agent = await source.build(entry, history)
+        agent = await source.build(entry, await history())
         cache.adopt(entry.session_key, agent)
     loan = Loan(agent)
     kept: AgentValidity | None = None

@@ -34,7 +34,7 @@ from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, Verb
 from gateway_sessions.runtime.foreign_code import problem_within
-from gateway_sessions.runtime.waking import Alarm
+from gateway_sessions.runtime.waking import NEVER, Alarm
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
 
@@ -86,8 +86,8 @@ class _Lane:
 class _Send:
     """A reply under way."""
 
-    overdue_at: datetime | None = None
-    """When the platform has had it for too long; None while it is not with the platform."""
+    overdue_at: datetime = NEVER
+    """When the platform has had it for too long."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
@@ -118,8 +118,10 @@ class Delivery:
         self._ended = False
         self._to_look = True
         """Whether something may be due that nobody has looked for yet."""
-        self._looks_at: datetime | None = None
-        """When it looks by itself."""
+        self._due_at = NEVER
+        """When it looks by itself, because more is due then."""
+        self._check_at = NEVER
+        """When it sees whether a send has taken too long."""
         self.on_idle: Callable[[], object] = _nobody
         """Told when there may be nothing to wait for any more."""
 
@@ -197,8 +199,8 @@ class Delivery:
                 self._tasks, self._ended = None, True
                 self.on_idle()
 
-    async def sweep(self) -> timedelta | None:
-        """Begin to send all whose time has come; how long until more is due, None if nothing is owed."""
+    async def sweep(self) -> None:
+        """Begin to send all whose time has come."""
         now = self._clock.now()
         room = AT_ONCE - len(self._sends)
         self._crowded = room <= 0
@@ -209,36 +211,35 @@ class Delivery:
             for reply in waiting[:room]:
                 if await self._taken_up(reply, now):
                     self._begin(reply)
-        at = await self._truth.read(partial(outbox.next_due, *self._account, now))
-        overdue = [one.overdue_at for one in self._sends.values()]
-        return min((one - now for one in (at, *overdue) if one is not None), default=None)
-
-    def _stop_overdue(self) -> None:
-        """Give up the sends that have taken too long: nobody knows whether they happened."""
-        now = self._clock.now()
-        for send in self._sends.values():
-            if send.overdue_at is not None and send.overdue_at <= now:
-                send.scope.cancel()
+        next_due = await self._truth.read(partial(outbox.next_due, *self._account, now))
+        self._due_at = NEVER if next_due is None else next_due
 
     async def _look_after(self) -> None:
         while True:
             self._alarm.reset()
+            self._stop_overdue()
             try:
-                self._stop_overdue()
-                pause = await self.sweep()
-                self._looks_at = None if pause is None else self._clock.now() + pause
-                self._looked()
+                if self._to_look or self._due_at <= self._clock.now():
+                    await self.sweep()
+                    self._to_look = self._alarm.rings
+                    self.on_idle()
             except StoreStoppedError:
                 return
             except StorageError:
                 logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
-                pause = RETRY
-            await self._alarm.wait(pause)
+                self._to_look, self._due_at = True, self._clock.now() + RETRY
+            await self._alarm.wait_until(min(self._due_at, self._check_at))
 
-    def _looked(self) -> None:
-        """What was due is under way, unless somebody has called in the meantime."""
-        self._to_look = self._alarm.rings
-        self.on_idle()
+    def _stop_overdue(self) -> None:
+        """Give up the sends that have taken too long: nobody knows whether they happened."""
+        now = self._clock.now()
+        if now < self._check_at:
+            return
+        late = [one for one in self._sends.values() if one.overdue_at <= now]
+        for send in late:
+            send.overdue_at = NEVER
+            send.scope.cancel()
+        self._check_at = min((one.overdue_at for one in self._sends.values()), default=NEVER)
 
     async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
         """Note that a reply is about to be sent; one that nobody waits for any more is given up instead.
@@ -287,14 +288,15 @@ class Delivery:
             except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
                 return None, error
             finally:
-                send.overdue_at = None
+                send.overdue_at = NEVER
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
 
     def _limit(self, send: _Send) -> None:
         """Let a send be stopped when it has taken too long."""
         send.overdue_at = overdue_at = self._clock.now() + self._patience.timeout
-        if self._looks_at is None or overdue_at < self._looks_at:
-            self._looks_at = overdue_at
+        if overdue_at < self._check_at:
+            # Kept when the send has ended: so there is one look for many, not one for each.
+            self._check_at = overdue_at
             self._alarm.ring()
 
     async def _hand_over(self, reply: OwedReply, message: OutboundMessage) -> str | None:

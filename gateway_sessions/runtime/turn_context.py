@@ -25,6 +25,7 @@ from gateway_sessions.ports import Clock
 Append: TypeAlias = Callable[[Sequence[Message]], Awaitable[object]]
 Say: TypeAlias = Callable[[Reply], Awaitable[object]]
 Show: TypeAlias = Callable[[str], Awaitable[object]]
+Read: TypeAlias = Callable[[int | None], Awaitable[list[Chat]]]
 
 
 async def _shown_nowhere(partial: str) -> None:
@@ -48,6 +49,8 @@ class TurnPorts:
     """Make these rows part of the transcript, durably."""
     say: Say
     """Send this now, before the reply."""
+    read: Read
+    """Read the conversation, or the last so many messages of it."""
     show: Show = _shown_nowhere
     """Show how the reply looks so far, if the platform can; never fails the turn."""
     usage: Callable[[Usage], object] = _not_noted
@@ -61,8 +64,6 @@ class TurnContext:
     entry: SessionEntry
     messages: tuple[InboundMessage, ...]
     """What people said: one message, or several that were merged."""
-    history: list[Chat]
-    """The conversation so far, this turn's message last; the agent's to change."""
     seq: int
     """The turn's place on its lane."""
     token: int
@@ -144,6 +145,15 @@ class TurnContext:
     def is_over(self) -> bool:
         """Whether the agent has answered, or was stopped."""
         return self._over
+
+    async def history(self, limit: int | None = None) -> list[Chat]:
+        """The conversation as it stands now, this turn's message last, in the form that models expect.
+
+        It is read when it is asked for: an agent that remembers its session need not. *limit* is for one that
+        cannot take all of a long one: so many of the last messages, and what this turn is about.
+        """
+        self._check_running()
+        return await self.ports.read(limit)
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> None:
         """Make rows part of the transcript: what stands there survives a crash of this turn.

@@ -21,7 +21,6 @@ from gateway_sessions.core.gateway_notices import (
 from gateway_sessions.core.messages import Message, Role
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.recovery import ResumeReason
-from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import Usage
@@ -116,27 +115,26 @@ class TurnDesk:
         """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
         try:
             passage = await self._parts.gate(self._turn)
-            history = await self._turn.transcript() if passage.allowed else []
         except StorageError as error:
             return await self._failed(error)
         self._notice = passage.notice
-        return await self._work_on(history) if passage.allowed else await self._refused()
+        return await self._work_on() if passage.allowed else await self._refused()
 
     # The agent
 
-    async def _work_on(self, history: list[Chat]) -> Ended | None:
+    async def _work_on(self) -> Ended | None:
         parts, entry, work = self._parts, self._turn.entry, _Work()
         loan: Loan | None = None
         validity: AgentValidity | None = None
         async with AsyncExitStack() as lent:
             try:
                 validity = validity_of(entry, self._turn.version, parts.settings)
-                lending = lend(parts.source, parts.cache, entry, history, validity)
+                lending = lend(parts.source, parts.cache, entry, self._turn.transcript, validity)
                 loan = await lent.enter_async_context(lending)
             except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
                 work.error = error
             else:
-                await self._let_work(loan.agent, history, work)
+                await self._let_work(loan.agent, work)
             ended = await self._end(work)
             if loan is not None and validity is not None and ended is not None:
                 self._keep(loan, validity, ended)
@@ -150,8 +148,8 @@ class TurnDesk:
 
     # Its work
 
-    async def _let_work(self, agent: Agent, history: list[Chat], work: _Work) -> None:
-        context = self._context(history)
+    async def _let_work(self, agent: Agent, work: _Work) -> None:
+        context = self._context()
         self._running.context, self._running.agent = context, agent
         failpoint("turn_working")
         adapter = self._delivery.adapter if self._delivery is not None else None
@@ -165,18 +163,18 @@ class TurnDesk:
         context.end()
         failpoint("turn_answered")
 
-    def _context(self, history: list[Chat]) -> TurnContext:
+    def _context(self) -> TurnContext:
         turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout
         return TurnContext(
             entry=turn.entry,
             messages=turn.messages,
-            history=history,
             seq=turn.seq,
             token=turn.token,
             clock=self._parts.clock,
             ports=TurnPorts(
                 append=lambda rows: turn.append(*rows),
                 say=self._say,
+                read=turn.transcript,
                 show=self._streaming.show,
                 usage=self._usages.append,
             ),
@@ -257,8 +255,8 @@ class TurnDesk:
         )
 
     async def _failed(self, error: Exception | None) -> Ended | None:
-        storage_failed = isinstance(error, NO_STORAGE)
-        if storage_failed and self._turn.attempt < self._parts.store.config.agent.max_restart_attempts:
+        again = self._turn.attempt < self._parts.store.config.agent.max_restart_attempts
+        if again and isinstance(error, NO_STORAGE):
             await self._try_later(error)
             return None
         problem = f"{type(error).__name__}: {error}" if error is not None else "the agent was stopped"

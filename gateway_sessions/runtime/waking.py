@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import anyio
 
 from gateway_sessions.ports import Clock
+
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Alarm:
@@ -28,6 +31,10 @@ class Alarm:
     def rings(self) -> bool:
         """Whether somebody has rung since the last `reset`."""
         return self._rung.is_set()
+
+    async def wait_until(self, moment: datetime) -> None:
+        """Until somebody rings, or that moment comes; `NEVER`: only until somebody rings."""
+        await self.wait(None if moment == NEVER else moment - self._clock.now())
 
     async def wait(self, pause: timedelta | None) -> None:
         """Until somebody rings, or that long; None: only until somebody rings."""

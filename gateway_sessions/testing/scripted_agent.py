@@ -148,6 +148,8 @@ class ScriptedAgent:
     def __init__(self, *scripts: Script, closing: Callable[[], Awaitable[object]] | None = None) -> None:
         """*closing* is awaited by `aclose`; it may fail or hang."""
         self.turns: list[TurnContext] = []
+        self.histories: list[list[Chat]] = []
+        """The conversation as it was when each turn began."""
         self.finished: list[TurnContext] = []
         """The turns that were answered; all others failed or were stopped."""
         self.endings: list[SessionEnding] = []
@@ -163,6 +165,7 @@ class ScriptedAgent:
     async def run_turn(self, turn: TurnContext) -> Answer:
         """Play the next script."""
         self.turns.append(turn)
+        self.histories.append(await turn.history())
         script = next(self._scripts, None)
         answer = await self._played(script, turn) if script is not None else None
         self.finished.append(turn)

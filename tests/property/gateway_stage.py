@@ -43,6 +43,8 @@ class Run:
     turn: TurnContext
     late: str
     """What it tries to write after it was stopped."""
+    last_role: str
+    """Who said the last of what it was shown at its beginning."""
     orders: asyncio.Queue[Order] = field(default_factory=asyncio.Queue)
     stack: ExitStack = field(default_factory=ExitStack)
     facts: Facts = field(default_factory=Facts)
@@ -59,7 +61,8 @@ class Player:
 
     async def run_turn(self, turn: TurnContext) -> Answer:
         stage = self._stage
-        run = Run(self._lane, turn, f"late {next(stage.numbers)};")
+        history = await turn.history()
+        run = Run(self._lane, turn, f"late {next(stage.numbers)};", history[-1]["role"])
         stage.begun.append(run)
         with run.stack:
             while True:
@@ -150,7 +153,7 @@ class Stage:
             assert turn.attempt == attempt
             assert attempt == 1 or turn.recovered is not None
             if lane.is_new:
-                assert turn.history[-1]["role"] == "user", "an agent is asked nothing"
+                assert run.last_role == "user", "an agent is asked nothing"
             self.runs[run.lane] = run
         self.begun.clear()
 

@@ -713,7 +713,7 @@ class TestTakingBack:
 
         def factory(entry, history):  # type: ignore[no-untyped-def]
             async def answer(turn):  # type: ignore[no-untyped-def]
-                histories.append([row["content"] for row in turn.history])
+                histories.append([row["content"] for row in await turn.history()])
                 return "ok"
 
             return answer

@@ -367,8 +367,8 @@ async def test_without_a_limit_of_age_everything_resumes(lives: Lives):
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
         await house.settles()
-        (turn,) = agent.turns
-        assert [row["content"] for row in turn.history] == ["one", "1", "two"]
+        (history,) = agent.histories
+        assert [row["content"] for row in history] == ["one", "1", "two"]
 
 
 async def put_off_and_come_back_late(lives: Lives) -> ScriptedAgent:
@@ -387,8 +387,8 @@ async def put_off_and_come_back_late(lives: Lives) -> ScriptedAgent:
 
 async def test_a_stale_mark_brings_no_old_context(lives: Lives):
     agent = await put_off_and_come_back_late(lives)
-    (turn,) = agent.turns
-    assert [(row["role"], row["content"]) for row in turn.history] == [("user", "two")]
+    (history,) = agent.histories
+    assert [(row["role"], row["content"]) for row in history] == [("user", "two")]
 
 
 async def test_an_expired_resume_is_told_as_what_it_is(lives: Lives):
@@ -490,7 +490,7 @@ async def test_an_undo_makes_the_agent_of_that_very_lane_anew(tmp_path: Path):
             await house.settles()
         room, bob = house.key("ann", "room"), house.key("bob")
         assert [key for key, _ in agents.made] == [room, bob, room]
-        assert [row["content"] for row in agents.made[2][1].turns[0].history] == ["[Ann] two"]
+        assert [row["content"] for row in agents.made[2][1].histories[0]] == ["[Ann] two"]
 
 
 # Replies

@@ -128,7 +128,7 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_h
 
 
 async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tmp_path: Path):
-    async with open_house(tmp_path, agent=echo) as house:
+    async with open_house(tmp_path, agent=ScriptedAgent()) as house:
         await house.platform.says("ann", "hello")
         await house.settles()
         with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
@@ -153,5 +153,5 @@ async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_befo
     async with open_house(tmp_path, platform=platform, clock=clock, agent=agent) as house:
         await house.settles()
         (turn,) = agent.turns
-        assert (turn.attempt, turn.history[-1]["role"]) == (1, "tool")
+        assert (turn.attempt, agent.histories[0][-1]["role"]) == (1, "tool")
         assert "check first" in (turn.recovered or "")

@@ -180,7 +180,7 @@ async def test_a_call_without_a_result_is_shown_as_interrupted_with_unknown_effe
         (turn,) = second.turns
         assert turn.recovered is not None
         assert "may have had its effect" in turn.recovered
-        user, call, result = turn.history
+        ((user, call, result),) = second.histories
         assert user["content"] == "pay the bill"
         assert [one["function"]["name"] for one in call["tool_calls"]] == ["pay"]
         assert (result["role"], result["content"]) == ("tool", INTERRUPTED)
@@ -220,8 +220,8 @@ async def test_a_turn_put_off_too_long_ago_is_answered_in_a_new_session_for_the_
         entry = await house.store.get_session(house.key("ann"))
         assert entry is not None
         assert (entry.previous_session_id, entry.auto_reset_reason) == (old, None)  # told, and so over
-        (turn,) = agent.turns
-        assert [row["content"] for row in turn.history] == ["two"]
+        (history,) = agent.histories
+        assert [row["content"] for row in history] == ["two"]
         session = await house.store.db.get_session(str(old))
         assert session is not None
         assert session.end_reason == EndReason.RESUME_PENDING_EXPIRED
@@ -253,7 +253,7 @@ async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_
         await house.settles()
         # What waited behind it is answered, in a session without the deadly message.
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [("and then?", 1)]
-        assert [row["content"] for row in agent.turns[0].history] == ["and then?"]
+        assert [row["content"] for row in agent.histories[0]] == ["and then?"]
         assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
         # Nothing is lost: somebody may try it again.
         await house.store.requeue(dead.item_id)
@@ -387,9 +387,9 @@ async def test_a_drain_that_takes_too_long_puts_turns_off_with_what_they_have_do
     async with lives.life(agent=second) as house:
         assert house.store.started.clean
         await house.settles()
-        (turn,) = second.turns
-        assert [row["role"] for row in turn.history] == ["user", "assistant", "tool"]
-        assert turn.history[-1]["content"] == "found"
+        (history,) = second.histories
+        assert [row["role"] for row in history] == ["user", "assistant", "tool"]
+        assert history[-1]["content"] == "found"
         assert await users(house, "ann") == ["one"]
         entry = await house.store.get_session(house.key("ann"))
         assert entry is not None
@@ -497,6 +497,6 @@ async def test_a_signal_ends_a_process_in_order(tmp_path: Path):
     async with lives.life(agent=agent) as house:
         assert house.store.started.clean
         await house.settles()
-        (turn,) = agent.turns
-        assert [row["content"] for row in turn.history] == ["long", "half"]
+        (history,) = agent.histories
+        assert [row["content"] for row in history] == ["long", "half"]
         assert await house.outcomes("ann") == await house.outcomes("bob") == {"turned": 1}

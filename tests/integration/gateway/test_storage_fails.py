@@ -33,6 +33,7 @@ class Careful:
 
     async def run_turn(self, turn: TurnContext) -> str:
         self.told.append((turn.attempt, turn.recovered))
+        assert await turn.history()
         await turn.append({"role": "assistant", "content": "I look it up."})
         return f"you said: {turn.text}"
 

@@ -13,9 +13,11 @@ from gateway_sessions import SessionStore
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Duplicate, Rejected, RejectReason
+from gateway_sessions.core.replay import Chat
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
 from gateway_sessions.runtime.agents import current_turn
 from gateway_sessions.runtime.gateway import Gateway
+from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.testing.fake_platform import FakePlatform
 from gateway_sessions.testing.scripted_agent import (
@@ -70,9 +72,11 @@ async def test_what_says_nothing_is_refused_and_leaves_nothing(tmp_path: Path):
 
 async def test_an_agent_sees_its_turn(tmp_path: Path):
     seen: list[TurnContext] = []
+    read: list[list[object]] = []
 
     async def agent(turn: TurnContext) -> str:
         seen.append(turn)
+        read.append([row["content"] for row in await turn.history()])
         assert current_turn() is turn
         return "ok"
 
@@ -83,7 +87,7 @@ async def test_an_agent_sees_its_turn(tmp_path: Path):
         await house.settles()
     first, second = seen
     assert (first.seq, second.seq) == (1, 2)
-    assert [row["content"] for row in second.history] == ["one", "ok", "two"]
+    assert read == [["one"], ["one", "ok", "two"]]
     assert second.recovered is None
     assert second.deadline is not None
     assert "fake" in second.prompt.lower()
@@ -305,3 +309,46 @@ async def test_a_gateway_that_has_ended_takes_nothing(tmp_path: Path):
         message_source = platform.source("ann")
     with pytest.raises(StoreStoppedError):
         await gateway.submit(InboundMessage(source=message_source, text="late"))
+
+
+async def test_the_conversation_is_read_only_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    reads: list[int | None] = []
+    real = Turn.transcript
+
+    async def counted(turn: Turn, limit: int | None = None) -> list[Chat]:
+        reads.append(limit)
+        return await real(turn, limit)
+
+    monkeypatch.setattr(Turn, "transcript", counted)
+
+    async def forgetful(turn: TurnContext) -> str:
+        if turn.text == "what was it?":
+            return str([row["content"] for row in await turn.history(limit=1)])
+        return "ok"
+
+    async with open_house(tmp_path, agent_factory=lambda entry, history: forgetful) as house:
+        for text in ("one", "two", "what was it?"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        assert (
+            house.platform.shown("ann")[-1]
+            == "['[The beginning of this conversation is not shown.]', 'ok', 'what was it?']"
+        )
+    assert reads == [None, 1], "a warm agent costs no reading of what it has seen"
+
+
+async def test_the_history_has_what_the_turn_itself_has_written(tmp_path: Path):
+    read: list[list[str]] = []
+
+    async def searching(turn: TurnContext) -> str:
+        read.append([row["role"] for row in await turn.history()])
+        call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        await turn.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        await turn.append({"role": "tool", "content": "found", "tool_call_id": "call_1"})
+        read.append([row["role"] for row in await turn.history()])
+        return "ok"
+
+    async with open_house(tmp_path, agent=searching) as house:
+        await house.platform.says("ann", "look for it")
+        await house.settles()
+    assert read == [["user"], ["user", "assistant", "tool"]]

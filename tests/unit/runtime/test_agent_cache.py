@@ -23,7 +23,7 @@ from gateway_sessions.runtime.agent_lending import lend
 from gateway_sessions.runtime.agents import AgentSource
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.scripted_agent import ScriptedAgent, ScriptedAgents
-from tests.unit.runtime.turns import entry_of, until, version
+from tests.unit.runtime.turns import entry_of, nothing_said, until, version
 
 canary: ContextVar[str] = ContextVar("canary", default="none")
 SMALL = AgentCacheConfig(size=2)
@@ -422,20 +422,22 @@ class TestLending:
         source = AgentSource(agent_factory=agents)
         lent = []
         for number in range(3):
-            async with lend(source, cache, entry_of("a"), [], version(number)) as loan:
+            async with lend(source, cache, entry_of("a"), nothing_said, version(number)) as loan:
                 lent.append(loan.agent)
                 loan.keep(version(number + 1))
         assert lent == [agents.made[0][1]] * 3
 
     async def test_an_agent_that_nobody_asks_to_keep_is_closed(self, cache, agents):
-        async with lend(AgentSource(agent_factory=agents), cache, entry_of("a"), [], version()):
+        async with lend(AgentSource(agent_factory=agents), cache, entry_of("a"), nothing_said, version()):
             pass
         await settled(cache)
         assert agents.open == []
 
     async def test_a_turn_that_fails_after_all_closes_its_agent(self, cache, agents):
         async def turn() -> None:
-            async with lend(AgentSource(agent_factory=agents), cache, entry_of("a"), [], version()) as loan:
+            async with lend(
+                AgentSource(agent_factory=agents), cache, entry_of("a"), nothing_said, version()
+            ) as loan:
                 loan.keep(version(1))
                 raise LookupError
 
@@ -448,8 +450,8 @@ class TestLending:
         shared = ScriptedAgent()
         source = AgentSource(agent=shared)
         async with (
-            lend(source, cache, entry_of("a"), [], version()) as one,
-            lend(source, cache, entry_of("b"), [], version()) as other,
+            lend(source, cache, entry_of("a"), nothing_said, version()) as one,
+            lend(source, cache, entry_of("b"), nothing_said, version()) as other,
         ):
             one.keep(version())
             assert one.agent is other.agent is shared
@@ -459,9 +461,9 @@ class TestLending:
     async def test_a_factory_that_hands_out_one_agent_twice_is_refused(self, cache):
         agent = ScriptedAgent()
         source = AgentSource(agent_factory=lambda entry, history: agent)
-        async with lend(source, cache, entry_of("a"), [], version()) as loan:
+        async with lend(source, cache, entry_of("a"), nothing_said, version()) as loan:
             with pytest.raises(InvalidInputError, match="agent="):
-                async with lend(source, cache, entry_of("b"), [], version()):
+                async with lend(source, cache, entry_of("b"), nothing_said, version()):
                     pass
             loan.keep(version())
         assert cache.check_out("a", version()) is agent
@@ -480,7 +482,7 @@ class TestLending:
         async def turns(cache: AgentCache) -> None:
             source = AgentSource(agent_factory=make)
             for number in range(3):
-                async with lend(source, cache, entry_of("a"), [], version(number % 2)) as loan:
+                async with lend(source, cache, entry_of("a"), nothing_said, version(number % 2)) as loan:
                     await pause()
                     loan.keep(version(1))
                     await pause()
@@ -523,7 +525,7 @@ class TestChurn:
             cache = AgentCache(tasks, clock, AgentCacheConfig(size=16))
             source = AgentSource(agent_factory=make)
             for number in range(10_000):
-                async with lend(source, cache, entry_of(f"lane {number}"), [], version()) as loan:
+                async with lend(source, cache, entry_of(f"lane {number}"), nothing_said, version()) as loan:
                     loan.keep(version())
                 if number % 100 == 99:
                     await settled(cache)

@@ -10,6 +10,7 @@ from typing import Any
 from gateway_sessions import Message, SessionEntry, SessionSource
 from gateway_sessions.core.agent_config import AgentValidity
 from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.usage import Usage
 from gateway_sessions.ports import Clock
@@ -37,6 +38,11 @@ def said(text: str = "hello", **members: Any) -> InboundMessage:
 
 def version(number: int = 0, *, session: str = "s1", config: str = "c") -> AgentValidity:
     return AgentValidity(session, (number,), config)
+
+
+async def nothing_said(limit: int | None = None) -> list[Chat]:
+    """The history of a session in which nothing was said."""
+    return []
 
 
 async def until(happened: Callable[[], object]) -> None:
@@ -67,7 +73,9 @@ class Noted:
         self.shown.append(partial)
 
     def ports(self) -> TurnPorts:
-        return TurnPorts(append=self.append, say=self.say, show=self.show, usage=self.used.append)
+        return TurnPorts(
+            append=self.append, say=self.say, read=nothing_said, show=self.show, usage=self.used.append
+        )
 
 
 def turn_of(
@@ -80,7 +88,6 @@ def turn_of(
     return TurnContext(
         entry=entry or entry_of(),
         messages=messages or (said(),),
-        history=[],
         clock=clock or FakeClock(),
         ports=(noted or Noted()).ports(),
         **{"seq": 3, "token": 7, **members},
