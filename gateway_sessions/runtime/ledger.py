@@ -223,7 +223,8 @@ class Ledger(WaitingTurns):
         key, found = settlement.held.session_key, list[Settled]()
 
         async def settle() -> Settled:
-            verb = partial(_ending, settlement, self._starter() if go_on else None)
+            known = replace(settlement, known=self._routing.known(key))
+            verb = partial(_ending, known, self._starter() if go_on else None)
             return await self._context.apply(Actor.AGENT, partial(_noting, verb, found))
 
         try:

@@ -14,7 +14,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.delivery import hint
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.runtime.waking import Alarm
+from gateway_sessions.runtime.waking import NEVER, Alarm
 
 TYPING: Final = timedelta(seconds=4)
 """How often people are shown that an answer is being made."""
@@ -41,8 +41,8 @@ class Overseer:
         self._inactivity = inactivity
         self._alarm = Alarm(clock)
         self._watched: dict[int, _Watched] = {}
-        self._looks_at: datetime | None = None
-        """When it looks by itself; None: not before somebody asks."""
+        self._looks_at = NEVER
+        """When it looks by itself."""
 
     def watch(
         self, running: RunningTurn, context: TurnContext, adapter: Adapter | None, target: ReplyTarget
@@ -61,7 +61,9 @@ class Overseer:
         self._watched[id(running)] = watched
         self._show_typing(watched, now)
         next_look = self._next_look(watched)
-        if next_look is not None and (self._looks_at is None or next_look < self._looks_at):
+        if next_look is not None and next_look < self._looks_at:
+            # Kept when the turn has ended: so there is one look for many short turns.
+            self._looks_at = next_look
             self._alarm.ring()
 
     def leave(self, running: RunningTurn) -> None:
@@ -72,17 +74,17 @@ class Overseer:
         """Look whenever something may be due, until cancelled."""
         while True:
             self._alarm.reset()
-            self._looks_at = self.sweep()
-            now = self._clock.now()
-            await self._alarm.wait(None if self._looks_at is None else self._looks_at - now)
+            if self._looks_at <= self._clock.now():
+                self._looks_at = self.sweep()
+            await self._alarm.wait_until(self._looks_at)
 
-    def sweep(self) -> datetime | None:
+    def sweep(self) -> datetime:
         """Look at all turns; when to look again."""
         now = self._clock.now()
         for watched in list(self._watched.values()):
             self._look_at(watched, now)
         looks = [self._next_look(watched) for watched in self._watched.values()]
-        return min((one for one in looks if one is not None), default=None)
+        return min((one for one in looks if one is not None), default=NEVER)
 
     def _look_at(self, watched: _Watched, now: datetime) -> None:
         self._show_typing(watched, now)

@@ -141,6 +141,10 @@ class Routing:
         """Who shares a lane with whom."""
         return self._isolation
 
+    def known(self, session_key: str) -> SessionEntry | None:
+        """The lane's entry as it is remembered; only the database says whether it is current."""
+        return self._cache.get(session_key)
+
     def keep(self, entry: SessionEntry) -> None:
         """Remember this as the lane's entry."""
         self._cache.keep(entry)

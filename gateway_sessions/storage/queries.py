@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -25,11 +25,11 @@ class Query:
 
     sql: str
     changes_index: bool = False
+    reads: bool = field(init=False)
+    """Whether it changes nothing."""
 
-    @property
-    def reads(self) -> bool:
-        """Whether it changes nothing."""
-        return self.sql.startswith("SELECT")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reads", self.sql.startswith("SELECT"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,12 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
     entry = yield from load(turn.session_key, turn.known)
     if entry is None or turn.session_id not in (None, entry.session_id):
         return entry
-    tokens = entry.last_prompt_tokens if turn.last_prompt_tokens is None else turn.last_prompt_tokens
+    return (yield from answered(change, entry, turn.last_prompt_tokens))
+
+
+def answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Verb[SessionEntry]:
+    """The entry, which was read just now, after a turn of its session has ended."""
+    tokens = entry.last_prompt_tokens if last_prompt_tokens is None else last_prompt_tokens
     policy = change.policy_of(entry)
     moment = interaction_at(entry, change)
     boundary = boundary_to_remember(entry, policy, moment)

@@ -127,7 +127,7 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
     yield from _write(_Arrived(admission, arrival.sender, entry.owner), change, lane, seq, plan)
     claimed: Claimed | None = None
     if admission.starter is not None and is_ready(lane, change.now):
-        claimed = yield from begin_turn(admission.starter, lane, change)
+        claimed = yield from begin_turn(admission.starter, lane, change, entry)
     else:
         yield from put_lane(lane)
     receipt = _receipt(seq, entry, lane, plan, dropped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import from_micros, to_micros
@@ -34,7 +34,7 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     recount,
 )
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, load_lane, put_lane
-from gateway_sessions.storage.verbs.lanes import TurnEnd, settle
+from gateway_sessions.storage.verbs.lanes import answered
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change, move_to
 from gateway_sessions.storage.verbs.turn_rows import Held, items_of
@@ -102,6 +102,8 @@ class Settlement:
     replies: Sequence[Owed] = ()
     last_prompt_tokens: int | None = None
     problem: str | None = None
+    known: SessionEntry | None = None
+    """The entry as whoever had the turn knows it; only the database says whether it is current."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +127,13 @@ def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | 
     return (yield from begin_turn(starter, lane, change))
 
 
-def begin_turn(starter: Starter, lane: LaneRow, change: Change) -> Verb[Claimed | None]:
+def begin_turn(
+    starter: Starter, lane: LaneRow, change: Change, current: SessionEntry | None = None
+) -> Verb[Claimed | None]:
     """Lease the lane to the turn at the head of its queue: from then on its attempt counts.
 
-    None if nothing of what waits can be read any more, which becomes dead letters.
+    *current* is its entry, if that was read or written just now. None if nothing of what waits can be read
+    any more, which becomes dead letters.
     """
     head = yield from _readable_head(lane, change)
     if head is None:
@@ -136,7 +141,8 @@ def begin_turn(starter: Starter, lane: LaneRow, change: Change) -> Verb[Claimed 
         yield from put_lane(lane)
         return None
     found, items = head
-    granted = yield from _session_for(starter, lane, items[0].message, found[0].owner, change)
+    entry = current or (yield from load(lane.session_key))
+    granted = yield from _session_for(starter, lane, entry, _Head(items[0].message, found[0].owner), change)
     session_id = granted.entry.session_id
     recorded = found[0].transcript_id is not None
     if recorded and not (yield from turn_rows.stands_in(found, session_id)):
@@ -219,7 +225,7 @@ def end_turn(settlement: Settlement, change: Change, starter: Starter | None = N
     held = settlement.held
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
     ids: list[int] = []
-    entry = yield from load(held.session_key)
+    entry = yield from load(held.session_key, settlement.known)
     if entry is not None:
         session_id = yield from _writes_to(held, entry)
         ids = yield from _settle_rows(settlement, session_id, change)
@@ -232,7 +238,7 @@ def end_turn(settlement: Settlement, change: Change, starter: Starter | None = N
     seq = yield from line_up(lane, change.now)
     following: Claimed | None = None
     if starter is not None and is_ready(lane, change.now):
-        following = yield from begin_turn(starter, lane, change)
+        following = yield from begin_turn(starter, lane, change, entry)
     else:
         yield from put_lane(lane)
         if seq is not None:
@@ -277,20 +283,24 @@ def _item(session_key: str, item: InboxItem) -> Item:
     return Item(seq=item.seq, message=message, admitted_at=from_micros(item.admitted_at))
 
 
+class _Head(NamedTuple):
+    message: InboundMessage
+    owner: str
+
+
 def _session_for(
-    starter: Starter, lane: LaneRow, message: InboundMessage, owner: str, change: Change
+    starter: Starter, lane: LaneRow, entry: SessionEntry | None, head: _Head, change: Change
 ) -> Verb[Granted]:
     """The session the turn belongs to: the lane's, unless that may not go on."""
-    entry = yield from load(lane.session_key)
     reason = _over(entry, change) if entry is not None else None
     if entry is not None and reason is None:
         return Granted(entry)
     request = Request(
-        source=message.source,
+        source=head.message.source,
         key=lane.session_key,
         flags=starter.flags,
         new_session_id=starter.new_session_id,
-        known_owner=owner,
+        known_owner=head.owner,
     )
     lane.attempts, lane.moved_session_id = 0, None
     granted = yield from begin_anew(request, change, entry, reason)
@@ -353,20 +363,13 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb
 
 def _settle_entry(
     settlement: Settlement, entry: SessionEntry, session_id: str, change: Change
-) -> Verb[SessionEntry | None]:
+) -> Verb[SessionEntry]:
     """Move the entry's clocks; nothing waits to be taken up again, so the mark of an interruption goes."""
-    settled: SessionEntry | None = entry
+    if session_id != entry.session_id:
+        return entry
     if settlement.outcome is not Outcome.ROLLED_BACK:
-        turn = TurnEnd(
-            session_key=entry.session_key,
-            session_id=session_id,
-            last_prompt_tokens=settlement.last_prompt_tokens,
-            known=entry,
-        )
-        settled = yield from settle(change, turn)
-    if settled is None or settled.session_id != session_id:
-        return settled
-    return (yield from calmed(change, settled))
+        entry = yield from answered(change, entry, settlement.last_prompt_tokens)
+    return (yield from calmed(change, entry))
 
 
 def calm(session_key: str, change: Change) -> Verb[None]:

@@ -13,7 +13,7 @@ from gateway_sessions.core.usage import usage_of
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
 from gateway_sessions.testing import FakeClock
-from tests.unit.runtime.turns import Noted, entry_of, said, turn_of
+from tests.unit.runtime.turns import Noted, entry_of, nothing_said, said, turn_of
 
 
 @pytest.fixture
@@ -90,6 +90,25 @@ class TestSay:
         assert (noted.said, turn.said) == ([], [])
 
 
+class TestHistory:
+    async def test_it_is_read_when_it_is_asked_for(self, noted):
+        asked: list[int | None] = []
+
+        async def read(limit):
+            asked.append(limit)
+            return [{"role": "user", "content": "hello"}]
+
+        turn = turn_of()
+        turn.ports = TurnPorts(append=noted.append, say=noted.say, read=read)
+        assert await turn.history() == await turn.history(limit=5) == [{"role": "user", "content": "hello"}]
+        assert asked == [None, 5]
+
+    async def test_a_turn_that_is_over_has_none(self, turn):
+        turn.end()
+        with pytest.raises(FencedError):
+            await turn.history()
+
+
 class TestShow:
     async def test_a_reply_grows_piece_by_piece(self, turn, noted):
         stream = turn.stream()
@@ -100,7 +119,7 @@ class TestShow:
 
     async def test_where_nothing_can_be_changed_a_growing_reply_is_remembered_all_the_same(self, noted):
         turn = turn_of()
-        turn.ports = TurnPorts(append=noted.append, say=noted.say)
+        turn.ports = TurnPorts(append=noted.append, say=noted.say, read=nothing_said)
         await turn.show("so far")
         turn.report_usage(model="m")
         assert (turn.shown, noted.shown, noted.used) == ("so far", [], [])
