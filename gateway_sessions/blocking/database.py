@@ -588,7 +588,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def export_all(
         self, *, scope: Scope, source: str | None = None, include_hidden: bool = True
     ) -> Iterator[dict[str, Any]]:
-        """Every session that *scope* may see, the oldest first, each with its messages."""
+        """Every session that *scope* may see, the oldest first, each as it is when it is read.
+
+        `write_export` shows all of them as of one moment.
+        """
         return self._each(
             lambda: self._target.export_all(scope=scope, source=source, include_hidden=include_hidden)
         )

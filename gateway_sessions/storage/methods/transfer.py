@@ -35,7 +35,10 @@ class TransferMethods(VerbRunner):
     async def export_all(
         self, *, scope: Scope, source: str | None = None, include_hidden: bool = True
     ) -> AsyncIterator[dict[str, Any]]:
-        """Every session that *scope* may see, the oldest first, each with its messages."""
+        """Every session that *scope* may see, the oldest first, each as it is when it is read.
+
+        `write_export` shows all of them as of one moment.
+        """
         wanted = Wanted(scope=scope, source=source, include_hidden=include_hidden)
         after = BEGINNING
         while page := await self.read(partial(exporting.ids, wanted, after, PAGE)):

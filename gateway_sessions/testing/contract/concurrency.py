@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -11,7 +12,7 @@ import pytest
 
 from gateway_sessions import Message, SessionDB
 from gateway_sessions.testing.contract.database import DatabaseContract
-from gateway_sessions.testing.contract.talks import EVERYTHING, SUMMARY, contents, everything, talk
+from gateway_sessions.testing.contract.talks import EVERYTHING, SUMMARY, contents, talk
 
 Call = Callable[[SessionDB, str], Awaitable[object]]
 
@@ -106,8 +107,10 @@ async def prepared(db: SessionDB, session_id: str) -> str:
 
 
 async def past(db: SessionDB, session_id: str) -> str:
-    """A session and what came from it, as an export shows it, whatever its id is."""
-    shown = [one for one in await everything(db) if one["id"].startswith(session_id)]
+    """A session and what came from it, as an export shows it at one moment, whatever its id is."""
+    told = io.BytesIO()
+    await db.write_export(told, scope=EVERYTHING)
+    shown = [one for one in map(json.loads, told.getvalue().splitlines()) if one["id"].startswith(session_id)]
     return json.dumps(shown).replace(session_id, "it")
 
 
