@@ -189,12 +189,9 @@ class Delivery:
 
     async def run(self) -> None:
         """Send whatever is owed, until cancelled."""
-        for session_key in await self._found(partial(outbox.lanes_owed, *self._account)):
-            self._lanes.setdefault(session_key, _Lane()).owed = UNKNOWN
         async with anyio.create_task_group() as tasks:
-            self._tasks = tasks
             try:
-                await self._look_after()
+                await self._look_after(tasks)
             finally:
                 self._tasks, self._ended = None, True
                 self.on_idle()
@@ -214,21 +211,29 @@ class Delivery:
         next_due = await self._truth.read(partial(outbox.next_due, *self._account, now))
         self._due_at = NEVER if next_due is None else next_due
 
-    async def _look_after(self) -> None:
+    async def _look_after(self, tasks: TaskGroup) -> None:
         while True:
             self._alarm.reset()
             self._stop_overdue()
             try:
                 if self._to_look or self._due_at <= self._clock.now():
+                    if self._tasks is None:
+                        await self._take_stock()
+                        self._tasks = tasks
                     await self.sweep()
                     self._to_look = self._alarm.rings
-                    self.on_idle()
             except StoreStoppedError:
                 return
             except StorageError:
                 logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
-                self._to_look, self._due_at = True, self._clock.now() + RETRY
+                self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
+            self.on_idle()
             await self._alarm.wait_until(min(self._due_at, self._check_at))
+
+    async def _take_stock(self) -> None:
+        """Learn to which lanes an earlier process owed something: before that nothing may overtake it."""
+        for session_key in await self._truth.read(partial(outbox.lanes_owed, *self._account)):
+            self._lanes.setdefault(session_key, _Lane()).owed = UNKNOWN
 
     def _stop_overdue(self) -> None:
         """Give up the sends that have taken too long: nobody knows whether they happened."""

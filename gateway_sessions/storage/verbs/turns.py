@@ -231,6 +231,8 @@ def end_turn(settlement: Settlement, change: Change, starter: Starter | None = N
         ids = yield from _settle_rows(settlement, session_id, change)
         for one in settlement.usages:
             yield from uses.record(session_id, one, change.now)
+        if settlement.usages:  # an entry counts tokens as well
+            entry = (yield from load(held.session_key, entry)) or entry
         entry = yield from _settle_entry(settlement, entry, session_id, change)
     yield from _settle_items(settlement, lane, change)
     replies = yield from owe(settlement.replies, entry, held.session_key, change)
