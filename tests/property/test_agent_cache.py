@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
@@ -70,7 +70,7 @@ class CacheMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = FakeClock()
-        self.now = self.clock.now()
+        self.now = datetime.min.replace(tzinfo=UTC)
         """As the cache knows it: it looks when it must, and never back."""
         self.runner = asyncio.Runner()
         self.over = asyncio.Event()

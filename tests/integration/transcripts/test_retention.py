@@ -169,6 +169,7 @@ async def test_what_hooks_are_still_owed_stays(tmp_path: Path, fake_clock: FakeC
         await one_that_ended(store)
         later = fake_clock.now() + timedelta(days=100)
         assert (await store.db.prune_sessions(now=later)).session_ids == ()
+        await fake_clock.advance()  # the first try is noted
         execute(tmp_path, "UPDATE hook_calls SET state = 'dead'")
         assert len((await store.db.prune_sessions(now=later)).session_ids) == 1
         assert orphans(store.db) == {}
