@@ -14,17 +14,18 @@ UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
-# The pytest plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
-# A file of tests stays with one worker; what measures time has the machine to itself afterwards, without a tracer.
+# A file of tests stays with one worker; what measures time has the machine to itself afterwards.
 # Dozens of processes start from the same sources: compile them once, whatever the environment says.
+# MEASURED=yes also measures what the tests reach, which takes half as long again; .ci/run does so. The pytest
+# plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
+SUITE := -m pytest --numprocesses auto --maxprocesses $(MOST_WORKERS) --dist loadfile --no-loadscope-reorder
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest \
-		--numprocesses auto --maxprocesses $(MOST_WORKERS) --dist loadfile --no-loadscope-reorder
+	$(if $(MEASURED),$(BIN)/coverage erase)
+	$(BIN)/$(if $(MEASURED),coverage run,python) $(SUITE)
 	$(BIN)/python -m pytest -m alone
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
+	$(if $(MEASURED),$(BIN)/coverage combine --quiet)
+	$(if $(MEASURED),$(BIN)/coverage report)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

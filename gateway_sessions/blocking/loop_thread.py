@@ -10,6 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from anyio import CancelScope
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from gateway_sessions.errors import EventLoopRunningError, StoreStoppedError
@@ -47,13 +48,16 @@ class LoopThread:
     def wait(self, work: Callable[[], Awaitable[T]]) -> T:
         """What the work comes to. It is cancelled if this thread is interrupted while it waits."""
         _refuse_on_a_loop()
-        future = self._begin(work)
+        call = _Call(work)
         try:
-            return future.result()
+            return self._begin(call.run).result()
         except CancelledError as error:
             raise StoreStoppedError(self._what) from error
         finally:
-            future.cancel()  # of no effect, unless this thread was interrupted
+            call.wanted = False
+            if call.under_way:  # this thread was interrupted
+                with suppress(StoreStoppedError):
+                    self._begin(call.give_up)
 
     def _begin(self, work: Callable[[], Awaitable[T]]) -> Future[T]:
         if self._portal is None:
@@ -62,6 +66,37 @@ class LoopThread:
             return self._portal.start_task_soon(work)
         except RuntimeError as error:  # it has stopped
             raise StoreStoppedError(self._what) from error
+
+
+class _Call(Generic[T]):
+    """Work that can be given up, even by a thread that does not know yet that it has begun."""
+
+    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
+        self._work = work
+        self.wanted = True
+        """Whether somebody waits for it; else it is not even begun."""
+        self._scope: CancelScope | None = None
+        self._over = False
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self._scope is not None and not self._over
+
+    async def run(self) -> T:
+        """Do the work."""
+        with CancelScope() as self._scope:
+            try:
+                if self.wanted:
+                    return await self._work()
+            finally:
+                self._over = True
+        raise CancelledError
+
+    async def give_up(self) -> None:
+        """Cancel it."""
+        if self._scope is not None:
+            self._scope.cancel()
 
 
 class BlockingPart(Generic[R]):

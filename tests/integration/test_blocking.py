@@ -13,8 +13,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
+from anyio.from_thread import BlockingPortal
 
 from gateway_sessions import (
     EventLoopRunningError,
@@ -66,10 +68,10 @@ def test_a_conversation_lasts_from_one_opening_to_the_next(tmp_path: Path):
 
 
 def test_a_store_has_its_parts(tmp_path: Path):
-    ended = []
+    ended: SimpleQueue[str] = SimpleQueue()
 
     async def tell(event) -> None:
-        ended.append(event.session_id)
+        ended.put(event.session_id)
 
     with a_store(tmp_path, hooks={"tell": tell}) as store:
         entry = store.get_or_create_session(dm())
@@ -77,7 +79,7 @@ def test_a_store_has_its_parts(tmp_path: Path):
         assert [one.content for one in store.db.get_messages(entry.session_id)] == ["hello"]
         store.reset_session(entry.session_key)
         store.hooks.sweep()
-        assert ended == [entry.session_id]
+        assert ended.get(timeout=5) == entry.session_id  # the store may have been quicker than our sweep
         assert store.hooks.dead_letters() == []
         assert store.watcher.sweep().finalised == 0
 
@@ -268,6 +270,27 @@ def test_a_call_that_is_interrupted_is_cancelled(tmp_path: Path):
             assert store.has_any_sessions() is False
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_call_that_is_interrupted_before_it_is_known_to_have_begun_is_cancelled_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    patience = Patience()
+    begin = BlockingPortal.start_task_soon
+
+    def interrupted(portal: BlockingPortal, *work: object) -> object:
+        begun = begin(portal, *work)  # type: ignore[arg-type]
+        if not patience.given_up.is_set() and patience.asked.wait(0.2):
+            monkeypatch.undo()
+            raise StopWaitingError
+        return begun
+
+    with a_store(tmp_path, aliases=patience) as store:
+        monkeypatch.setattr(BlockingPortal, "start_task_soon", interrupted)
+        with pytest.raises(StopWaitingError):
+            store.get_or_create_session(WHATSAPP)
+        assert patience.given_up.wait(5)
+        assert store.has_any_sessions() is False
 
 
 class Noting:

@@ -224,7 +224,7 @@ class Lane:
         assert turn is not None
         self._free_steered(turn)
         for one in turn.items:
-            one.ready_at = max(one.ready_at, ready_at)
+            one.ready_at = ready_at
         self.turn = None
         self.attempts += counted
 
@@ -232,7 +232,7 @@ class Lane:
         steered = [one for one in turn.items if one.steered]
         self.withdraw(steered)
         for one in steered:
-            one.ready_at = max(one.ready_at, self.model.now)
+            one.ready_at = self.model.now
 
     def _take_back(self, turn: RunningModel) -> None:
         rows = self.model.rows[turn.session]

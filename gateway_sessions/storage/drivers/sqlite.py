@@ -22,6 +22,8 @@ from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_schema import check_library, prepare
 from gateway_sessions.storage.drivers.sqlite_worker import (
     MAX_VERBS,
+    READ,
+    WRITE,
     Errand,
     Queue,
     Request,
@@ -157,7 +159,7 @@ class SqliteDriver:
         return request.future
 
     async def _open(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
-        mode, begin = ("ro", "BEGIN") if read_only else ("rwc", "BEGIN IMMEDIATE")
+        mode, begin = ("ro", READ) if read_only else ("rwc", WRITE)
         limit = 1 if read_only else MAX_VERBS  # a reader leaves what waits behind its verb to the others
         worker = Worker(str(self._path), self._queries, queue, begin=begin, max_verbs=limit)
         uri = f"file:{quote(str(self._path))}?mode={mode}"
