@@ -121,6 +121,7 @@ async def test_a_command_that_the_end_of_a_gateway_cut_off_is_told_of(tmp_path: 
         await platform.says("ann", "/ping")
         assert ping.gate is not None
         await ping.gate.reached()
+        await house.settles()
         assert not await house.gateway.drain(timedelta())
     async with open_house(tmp_path, agent=echo, platform=platform) as house:
         await house.settles()
