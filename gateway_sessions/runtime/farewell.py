@@ -26,7 +26,7 @@ from gateway_sessions.runtime.foreign_code import in_fresh_context
 from gateway_sessions.runtime.hooks import SessionFinalized
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.turn_desk import AgentSettings, validity_of
-from gateway_sessions.storage.verbs import reading, turns
+from gateway_sessions.storage.verbs import beginning, reading
 from gateway_sessions.storage.verbs import usage as usages
 
 HOOK: Final = "gateway.farewell"
@@ -118,7 +118,7 @@ class Farewells:
         if self.source.shared is not None:
             return self.source.shared
         key, session_id = entry.session_key, entry.session_id
-        version = await self.store.db.read(partial(turns.version_of, session_id))
+        version = await self.store.db.read(partial(beginning.version_of, session_id))
         validity = validity_of(entry, version, self.settings)
         warm = self.cache.check_out(key, validity) if self.cache.holds(key, validity) else None
         if warm is not None:

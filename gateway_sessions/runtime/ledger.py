@@ -31,8 +31,9 @@ from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.routing import MAX_TRIES, Message, Routing
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.waiting_turns import WaitingTurns
-from gateway_sessions.storage.verbs import ledger, queue, turns
+from gateway_sessions.storage.verbs import beginning, ledger, queue, turns
 from gateway_sessions.storage.verbs.access import AliasesFirst, Request, lane_of
+from gateway_sessions.storage.verbs.beginning import Claimed, IdTakenError, Starter
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.ledger import (
     NO_TURN,
@@ -43,7 +44,7 @@ from gateway_sessions.storage.verbs.ledger import (
     RunningTurn,
 )
 from gateway_sessions.storage.verbs.succession import Actor, Change
-from gateway_sessions.storage.verbs.turns import Claimed, IdTakenError, Settled, Settlement, Starter
+from gateway_sessions.storage.verbs.turns import Settled, Settlement
 
 T = TypeVar("T")
 
@@ -203,7 +204,7 @@ class Ledger(WaitingTurns):
         found: list[Claimed | None] = []
 
         async def claim() -> Claimed | None:
-            verb = partial(turns.claim, self._starter(), session_key)
+            verb = partial(beginning.claim, self._starter(), session_key)
             return await self._context.apply(Actor.POLICY, partial(_noting, verb, found))
 
         try:

@@ -26,11 +26,12 @@ from gateway_sessions.errors import FencedError, StorageError, TurnEndedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Verb
 from gateway_sessions.storage.verbs import turns as verbs
+from gateway_sessions.storage.verbs.beginning import Claimed, Version
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
 from gateway_sessions.storage.verbs.outbox import Owed
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
-from gateway_sessions.storage.verbs.turns import Claimed, Settled, Settlement, Version
+from gateway_sessions.storage.verbs.turns import Settled, Settlement
 
 T = TypeVar("T")
 

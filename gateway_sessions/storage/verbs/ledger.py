@@ -34,10 +34,16 @@ from gateway_sessions.storage.verbs.access import (
     access,
     lane_of,
 )
-from gateway_sessions.storage.verbs.inbox_rows import forget_tries, is_ready, place_of, reckon_ready
+from gateway_sessions.storage.verbs.beginning import Claimed, Starter, begin_turn, begin_with
+from gateway_sessions.storage.verbs.inbox_rows import (
+    InboxItem,
+    forget_tries,
+    is_ready,
+    place_of,
+    reckon_ready,
+)
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.succession import Change
-from gateway_sessions.storage.verbs.turns import Claimed, Starter, begin_turn
 
 T = TypeVar("T")
 
@@ -124,12 +130,17 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         dropped = tuple(row[0] for row in rows)
         yield from take_out(lane, plan.drop, Outcome.DROPPED, "a later message", change.now)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
-    yield from _write(_Arrived(admission, arrival.sender, entry.owner), change, lane, seq, plan)
+    arrived = _Arrived(admission, arrival.sender, entry.owner)
     claimed: Claimed | None = None
-    if admission.starter is not None and is_ready(lane, change.now):
-        claimed = yield from begin_turn(admission.starter, lane, change, entry)
+    if admission.starter is not None and _is_next(plan, lane, change.now):
+        item = yield from _write(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
+        claimed = yield from begin_with(admission.starter, lane, item, entry, change)
     else:
-        yield from put_lane(lane)
+        yield from _line_up(arrived, change, lane, seq, plan)
+        if admission.starter is not None and is_ready(lane, change.now):
+            claimed = yield from begin_turn(admission.starter, lane, change, entry)
+        else:
+            yield from put_lane(lane)
     receipt = _receipt(seq, entry, lane, plan, dropped)
     return Admitted(receipt, entry, lane, ended=granted.ended is not None, claimed=claimed)
 
@@ -277,19 +288,41 @@ class _Arrived(NamedTuple):
     owner: str
 
 
-def _write(arrived: _Arrived, change: Change, lane: LaneRow, seq: int, plan: Enqueue | Merge) -> Verb[None]:
+def _is_next(plan: Enqueue | Merge, lane: LaneRow, now: datetime) -> bool:
+    """Whether the turn of a message that arrives is the next one, and may begin."""
+    return isinstance(plan, Enqueue) and not lane.running and not lane.waiting and plan.ready_at <= now
+
+
+def _line_up(arrived: _Arrived, change: Change, lane: LaneRow, seq: int, plan: Enqueue | Merge) -> Verb[None]:
+    """Put the message into the queue."""
+    item = yield from _write(arrived, change, lane, seq, plan)
+    if isinstance(plan, Merge):
+        rows = yield Statement("last_waiting", (lane.session_key,))
+        message, ready = arrived.admission.message, to_micros(plan.ready_at)
+        extent = (len(message.text), int(message.has_media), item.admitted_at, ready)
+        yield Statement("extend_item", (*extent, rows[0][-1]))
+    else:
+        lane.waiting += 1
+    if not lane.running:
+        yield from reckon_ready(lane)
+
+
+def _write(
+    arrived: _Arrived,
+    change: Change,
+    lane: LaneRow,
+    seq: int,
+    plan: Enqueue | Merge,
+    token: int | None = None,
+) -> Verb[InboxItem]:
+    """Write the message down; with a *token*, as part of the turn that has it."""
     admission, message = arrived.admission, arrived.admission.message
     now, ready = to_micros(change.now), to_micros(plan.ready_at)
     kind = ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE
     size, media = len(message.text), int(message.has_media)
     into = plan.into if isinstance(plan, Merge) else None
-    what = (next(change.ids), lane.session_key, seq, place_of(seq), message.idempotency_key)
+    item_id, place = next(change.ids), place_of(seq)
+    what = (item_id, lane.session_key, seq, place, message.idempotency_key)
     row = (*what, arrived.owner, arrived.sender, str(kind), int(admission.solo), media, into, 1, size)
-    yield Statement("add_item", (*row, now, now, ready, None, admission.payload, None, None, None))
-    if isinstance(plan, Merge):
-        rows = yield Statement("last_waiting", (lane.session_key,))
-        yield Statement("extend_item", (size, media, now, ready, rows[0][-1]))
-    else:
-        lane.waiting += 1
-    if not lane.running:
-        yield from reckon_ready(lane)
+    yield Statement("add_item", (*row, now, now, ready, token, admission.payload, None, None, None))
+    return InboxItem(item_id, seq, arrived.owner, into, now, None, admission.payload, place)

@@ -1,39 +1,32 @@
-"""Turns: a lane is leased to one at a time, and what it writes counts only as long as it has the lane."""
+"""What a turn writes and how it ends: all of that counts only as long as it has its lane."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.keys import Isolation
-from gateway_sessions.core.lifecycle import Event, allows, is_fresh
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.lifecycle import Event, allows
 from gateway_sessions.core.messages import Message
-from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.queue import Outcome
-from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.replay import Chat
-from gateway_sessions.core.session import SessionEntry, SessionState
+from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import Usage
-from gateway_sessions.errors import FencedError, GatewaySessionsError, StorageCorruptError
+from gateway_sessions.errors import FencedError, StorageCorruptError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import lineage, replaying, turn_rows
 from gateway_sessions.storage.verbs import usage as uses
-from gateway_sessions.storage.verbs.access import Granted, IdTaken, Request, begin_anew
+from gateway_sessions.storage.verbs.beginning import Claimed, Starter, Version, begin_turn, version_of
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import (
-    InboxItem,
-    decode_message,
-    inbox_item,
     is_ready,
     let_others_lead,
     line_up,
     recount,
 )
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, load_lane, put_lane
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import answered
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change, move_to
@@ -41,53 +34,6 @@ from gateway_sessions.storage.verbs.turn_rows import Held, items_of
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
 """What a model is told of a turn that somebody stopped."""
-
-Version: TypeAlias = tuple[int, int, int]
-"""Changes whenever anybody writes to a session's transcript."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
-    """Who begins a turn, and what it takes should the lane's session have to be replaced first."""
-
-    epoch: int
-    new_session_id: str
-    flags: Isolation
-
-
-class IdTakenError(GatewaySessionsError):
-    """The id for a new session exists already: nothing was changed, and another one may be free."""
-
-    def __init__(self, session_key: str, session_id: str) -> None:
-        self.session_key = session_key
-        self.session_id = session_id
-        super().__init__(f"session {session_id} exists already; lane {session_key!r} needs another one")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One of the messages that a turn is about."""
-
-    seq: int
-    message: InboundMessage
-    admitted_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
-    """A turn that has begun."""
-
-    held: Held
-    entry: SessionEntry
-    items: tuple[Item, ...]
-    attempt: int
-    """1 for the first try; more if earlier ones were cut off."""
-    recorded: bool
-    """Whether an earlier try has put the message into the transcript."""
-    version: Version
-    waiting: int
-    ended: bool = False
-    """Whether a session had to make room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,56 +63,6 @@ class Settled:
     waiting: int = 0
     next: Claimed | None = None
     ended: bool = False
-
-
-def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | None]:
-    """Begin the lane's next turn; None if one runs already, or nothing is ready."""
-    lane = yield from load_lane(session_key)
-    if lane.running or not is_ready(lane, change.now):
-        return None
-    return (yield from begin_turn(starter, lane, change))
-
-
-def begin_turn(
-    starter: Starter, lane: LaneRow, change: Change, current: SessionEntry | None = None
-) -> Verb[Claimed | None]:
-    """Lease the lane to the turn at the head of its queue: from then on its attempt counts.
-
-    *current* is its entry, if that was read or written just now. None if nothing of what waits can be read
-    any more, which becomes dead letters.
-    """
-    head = yield from _readable_head(lane, change)
-    if head is None:
-        yield from recount(lane)
-        yield from put_lane(lane)
-        return None
-    found, items = head
-    entry = current or (yield from load(lane.session_key))
-    granted = yield from _session_for(starter, lane, entry, _Head(items[0].message, found[0].owner), change)
-    session_id = granted.entry.session_id
-    recorded = found[0].transcript_id is not None
-    if recorded and not (yield from turn_rows.stands_in(found, session_id)):
-        yield from turn_rows.withdraw(found, change.ids)
-        recorded = False
-    lane.waiting -= 1
-    lane.lease(starter.epoch, to_micros(change.now))
-    yield Statement("take_turn", (lane.lease_token, lane.session_key, found[0].seq, found[0].seq))
-    yield from put_lane(lane)
-    return Claimed(
-        held=Held(
-            session_key=lane.session_key,
-            epoch=starter.epoch,
-            token=lane.lease_token,
-            session_id=session_id,
-        ),
-        entry=granted.entry,
-        items=items,
-        attempt=lane.attempts + 1,
-        recorded=recorded,
-        version=(yield from version_of(session_id)),
-        waiting=lane.waiting,
-        ended=granted.ended is not None,
-    )
 
 
 def append(held: Held, messages: Sequence[Message], change: Change) -> Verb[list[int]]:
@@ -258,73 +154,6 @@ def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted:
     yield from recount(lane)
     yield from put_lane(lane)
     return lane
-
-
-def version_of(session_id: str) -> Verb[Version]:
-    """What changes whenever anybody writes to the session's transcript."""
-    rows = yield Statement("transcript_version", (session_id,))
-    return (rows[0][0], rows[0][1], rows[0][2]) if rows else (0, 0, 0)
-
-
-def _readable_head(lane: LaneRow, change: Change) -> Verb[tuple[list[InboxItem], tuple[Item, ...]] | None]:
-    """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
-    while heads := (yield Statement("next_waiting", (lane.session_key,))):
-        which = (lane.session_key, heads[0][0], heads[0][0])
-        found = list(map(inbox_item, (yield Statement("items_of_next", which))))
-        try:
-            return found, tuple(_item(lane.session_key, one) for one in found)
-        except StorageCorruptError as error:
-            yield Statement("bury_next", (to_micros(change.now), "claim", str(error), *which))
-            lane.waiting -= 1
-            lane.attempts = 0
-    return None
-
-
-def _item(session_key: str, item: InboxItem) -> Item:
-    message = decode_message(session_key, item.payload)
-    return Item(seq=item.seq, message=message, admitted_at=from_micros(item.admitted_at))
-
-
-class _Head(NamedTuple):
-    message: InboundMessage
-    owner: str
-
-
-def _session_for(
-    starter: Starter, lane: LaneRow, entry: SessionEntry | None, head: _Head, change: Change
-) -> Verb[Granted]:
-    """The session the turn belongs to: the lane's, unless that may not go on."""
-    reason = _over(entry, change) if entry is not None else None
-    if entry is not None and reason is None:
-        return Granted(entry)
-    request = Request(
-        source=head.message.source,
-        key=lane.session_key,
-        flags=starter.flags,
-        new_session_id=starter.new_session_id,
-        known_owner=head.owner,
-    )
-    lane.attempts, lane.moved_session_id = 0, None
-    granted = yield from begin_anew(request, change, entry, reason)
-    if isinstance(granted, IdTaken):
-        raise IdTakenError(lane.session_key, starter.new_session_id)
-    return granted
-
-
-def _over(entry: SessionEntry, change: Change) -> EndReason | None:
-    """Why the turn may not go on with the lane's session, if that is so."""
-    match entry.state:
-        case SessionState.SUSPENDED:
-            return EndReason.SUSPENDED
-        case SessionState.EXPIRED:
-            return EndReason(entry.state_reason or EndReason.IDLE)
-        case SessionState.RESUME_PENDING:
-            marked = entry.state_since or entry.updated_at
-            kept = is_fresh(marked, change.now, change.freshness)
-            kept = kept or change.policy_of(entry).policy.mode is ResetMode.NONE
-            return None if kept else EndReason.RESUME_PENDING_EXPIRED
-        case _:
-            return None
 
 
 def _session_of(held: Held) -> Verb[str]:
