@@ -28,7 +28,11 @@ from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.queries import Query
 
 MAX_VERBS: Final = 128
-MAX_SECONDS: Final = 0.005
+LEAST_SECONDS: Final = 0.005
+MOST_SECONDS: Final = 0.05
+"""So long a batch is filled if there is work enough."""
+COMMITS: Final = 3
+"""So many times as long as a commit takes: a slow disk is asked less often."""
 LOOK_AROUND_SECONDS: Final = 1.0
 READ: Final = "BEGIN"
 WRITE: Final = "BEGIN IMMEDIATE"
@@ -92,6 +96,11 @@ class Stop(Enum):
 Queue: TypeAlias = "SimpleQueue[Request[Any] | Stop]"
 
 
+def fill_seconds(commit_seconds: float) -> float:
+    """How long the next batch may be filled, if the last commit has taken so long."""
+    return min(max(COMMITS * commit_seconds, LEAST_SECONDS), MOST_SECONDS)
+
+
 def _nothing(*_: object) -> None:
     """Nobody wants to know."""
 
@@ -111,6 +120,7 @@ class Worker:
         self._raw: BatchConnection | None = None
         self._next: Request[Any] | Stop | None = None
         """Taken from the queue already, but not part of a batch yet."""
+        self._fill_seconds = LEAST_SECONDS
         self.changes = 0
         """How many batches have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = _nothing
@@ -221,7 +231,10 @@ class Worker:
             connection.execute("COMMIT")
             return
         failpoint("before_commit")
+        begun = time.monotonic()
         connection.execute("COMMIT")
+        took = time.monotonic() - begun
+        self._fill_seconds = fill_seconds(took)
         failpoint("after_commit")
 
     def _begin_transaction(self, connection: BatchConnection, batch: list[Request[Any]]) -> None:
@@ -238,7 +251,7 @@ class Worker:
 
         Returns whether this changes what sessions.json shows.
         """
-        until = time.monotonic() + MAX_SECONDS
+        until = time.monotonic() + self._fill_seconds
         changed = self._run(connection, batch[0])
         while len(batch) < self._max_verbs and time.monotonic() < until:
             if (request := self._take()) is None:
