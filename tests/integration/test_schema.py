@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SchemaTooNewError, SessionDB, SessionStore, StorageError
+from gateway_sessions import SchemaTooNewError, SessionDB, SessionStore, StorageCorruptError, StorageError
 from gateway_sessions.storage.drivers.sqlite import SqliteDriver
 from gateway_sessions.storage.queries import Migration, load_migrations
 from gateway_sessions.storage.verbs import meta
@@ -123,3 +123,24 @@ async def test_a_step_that_is_wrong_is_a_typed_error_and_changes_nothing(home: P
     assert "fine" not in tables(home)
     async with SessionStore.open(home, clock=FakeClock()) as store:
         assert await store.peek_session_id(key("a")) is not None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM meta WHERE name = 'schema_version'",
+        "UPDATE meta SET value = 'x' WHERE name = 'readable_from'",
+        "UPDATE meta SET value = 'x' WHERE name = 'epoch'",
+        "UPDATE meta SET value = x'ff' WHERE name = 'generation'",
+    ],
+)
+async def test_a_database_that_does_not_know_itself_any_more_is_refused_and_left_alone(
+    home: Path, damage: str
+):
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        connection.execute("INSERT OR IGNORE INTO meta (name, value) VALUES ('generation', 1)")
+        connection.execute(damage)
+        connection.commit()
+    with pytest.raises(StorageCorruptError, match="repair it"):
+        async with SessionStore.open(home, clock=FakeClock()):
+            pass

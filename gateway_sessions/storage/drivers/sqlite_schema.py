@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from gateway_sessions.errors import ForeignDatabaseError, UnsupportedStorageError
+from gateway_sessions.errors import ForeignDatabaseError, StorageCorruptError, UnsupportedStorageError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.queries import Migration
@@ -64,7 +64,10 @@ def inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
     if application_id == APPLICATION_ID:
         wanted = ("schema_version", "readable_from")
         values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", wanted))
-        return SchemaVersion(*(values[name] for name in wanted))
+        versions = [one for one in map(values.get, wanted) if isinstance(one, int)]
+        if len(versions) < len(wanted):
+            raise StorageCorruptError(str(path), "does not say any more which version it has; repair it")
+        return SchemaVersion(*versions)
     if application_id != 0 or tables:
         raise ForeignDatabaseError(str(path), f"application id {application_id}, {tables} tables and indexes")
     return None

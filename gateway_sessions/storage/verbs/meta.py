@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Statement, Verb
 
 GENERATION: Final = "generation"
@@ -45,7 +46,7 @@ class Opening:
 
 def open_store(secret: bytes) -> Verb[Opening]:
     """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
-    before = int((yield from get("epoch")) or 0)
+    before = yield from _count("epoch")
     yield from remember("epoch", before + 1)
     kept = yield from get("install_secret")
     if kept is None:
@@ -63,7 +64,16 @@ def open_store(secret: bytes) -> Verb[Opening]:
 
 def generation() -> Verb[int]:
     """The generation that was written down last."""
-    return int((yield from get(GENERATION)) or 0)
+    return (yield from _count(GENERATION))
+
+
+def _count(name: str) -> Verb[int]:
+    """A fact that is a number; 0 if nobody has set it."""
+    value = yield from get(name)
+    if value is not None and not isinstance(value, int):
+        problem = f"says {value!r} where it counts ({name}); repair it"
+        raise StorageCorruptError("the database", problem)
+    return value or 0
 
 
 def settle(current: int, epoch: int) -> Verb[None]:
