@@ -71,8 +71,9 @@ def _count(name: str) -> Verb[int]:
     """A fact that is a number; 0 if nobody has set it."""
     value = yield from get(name)
     if value is not None and not isinstance(value, int):
-        problem = f"says {value!r} where it counts ({name}); repair it"
-        raise StorageCorruptError("the database", problem)
+        fact = f"fact {name!r}"
+        problem = f"is {value!r}, which is no number; repair the store"
+        raise StorageCorruptError(fact, problem)
     return value or 0
 
 
