@@ -149,6 +149,11 @@ class AgentCache:
             self._let_go(idle)
         return bool(lent) or idle is not None
 
+    def evict_all(self) -> None:
+        """The same for every lane: nobody may remember any more what was said before."""
+        for key in {one.key for one in self._owned.values()}:
+            self.evict(key)
+
     @property
     def counts(self) -> AgentCounts:
         """What there is now."""

@@ -209,6 +209,7 @@ class Gateway(Resource):
             max_turns_per_owner=config.gateway.max_turns_per_owner,
         )
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
+        self.store.on_erased = self.agents.evict_all
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
         self._notices = Notices(tasks, self._clock, self._adapters)
         await self._start_those_who_ask(tasks, cleanup)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ class PrivacyMethods(Resource):
     _isolation: Isolation
     _cache: EntryCache
     _erasures: Erasures | None = None
+    on_erased: Callable[[], object]
+    """Told when somebody's rows are gone: whatever was made from them must go as well."""
 
     @property
     def db(self) -> SessionDB:
@@ -86,6 +88,7 @@ class PrivacyMethods(Resource):
     async def _rewrite_beside(self) -> Beside:
         """Let no other file of the store name who is not in the database any more, but copies."""
         self._cache.forget_all()
+        self.on_erased()
         await self._parts.ledger.count()
         snapshot = self._parts.snapshot
         if snapshot is not None:

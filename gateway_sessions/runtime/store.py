@@ -72,6 +72,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self._opened: Parts | None = None
         self._control: Control | None = None
         self._cache = EntryCache(config.cache.entries)
+        self.on_erased = _nobody
         self.events = Events(clock)
         """What happens here, and in a gateway on it, for whoever listens."""
         self._isolation = Isolation(
@@ -391,3 +392,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         if entry is not None:
             self._cache.keep(entry)
         return entry
+
+
+def _nobody() -> object:
+    """Nobody has made anything from what is erased."""

@@ -19,7 +19,7 @@ from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.storage.verbs.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, calls_tool, hangs
+from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, ScriptedAgents, calls_tool, hangs
 from tests.integration.gateway.house import QUICK, open_house
 
 T = TypeVar("T")
@@ -155,3 +155,19 @@ async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_befo
         (turn,) = agent.turns
         assert (turn.attempt, agent.histories[0][-1]["role"]) == (1, "tool")
         assert "check first" in (turn.recovered or "")
+
+
+async def test_no_warm_agent_remembers_who_was_erased(tmp_path: Path):
+    agents = ScriptedAgents()
+    async with open_house(tmp_path, agent_factory=agents) as house:
+        for person in ("ann", "bob"):
+            await house.platform.says(person, "my secret")
+            await house.settles()
+        assert len(agents.open) == 2
+        await house.clock.advance(minutes=1)
+        await house.store.erase(house.platform.source("ann"))
+        await house.settles()
+        assert agents.open == [], "also bob's: he may have heard of ann in a room"
+        await house.platform.says("bob", "what did I say?")
+        await house.settles()
+        assert agents.made[-1][1].histories[0][0]["content"] == "my secret"
