@@ -75,6 +75,16 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
+    def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
+        node = super().compose_scalar_node(anchor)
+        node.value = _joined(node.value)
+        return node
+
+
+def _joined(text: str) -> str:
+    """A rare character is two escapes in JSON, which is YAML as well: here it is one character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
 
 class _NodeReader:
     """Turns nodes into values; a node that is used in many places is read once."""

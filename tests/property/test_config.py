@@ -104,6 +104,7 @@ def test_any_values_under_the_right_keys_are_a_configuration_or_a_config_error(v
         assert resolved.policy == found.get_reset_policy("telegram", "dm")
 
 
+@example({"platforms": {"\U00010000": {}}})
 @given(shaped_like(KEYS))
 def test_a_file_says_what_a_mapping_says(values: Any) -> None:
     try:
