@@ -1,5 +1,8 @@
 """Facts about the store as a whole.
 
+Every fact is stored as text, for not every database has a column that holds anything. Files that were made
+earlier hold numbers and bytes as they are: whoever reads a fact takes either.
+
 The generation counts the changes that sessions.json shows. It is counted in memory, so that a change costs
 nothing more, and written down in two moments: before a file of that generation takes its place, and when no
 change will follow. So the stored one is never behind a file that belongs to this database, and after an
@@ -19,14 +22,32 @@ SETTLED_EPOCH: Final = "settled_epoch"
 
 
 def get(name: str) -> Verb[Any]:
-    """One fact, or None."""
+    """One fact as it is stored, or None."""
     rows = yield Statement("get_meta", (name,))
     return rows[0][0] if rows else None
 
 
-def remember(name: str, value: object) -> Verb[None]:
+def number(name: str) -> Verb[int]:
+    """One fact that is a number; 0 if it was never told."""
+    return int((yield from get(name)) or 0)
+
+
+def install_secret() -> Verb[bytes]:
+    """What makes the pseudonyms of this store its own; empty before it was opened for the first time."""
+    return _from_text((yield from get("install_secret")) or b"")
+
+
+def remember(name: str, value: str | int | bytes) -> Verb[None]:
     """Set one fact."""
-    yield Statement("set_meta", (name, value))
+    yield Statement("set_meta", (name, _to_text(value)))
+
+
+def _to_text(value: str | int | bytes) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _from_text(stored: str | bytes) -> bytes:
+    return bytes.fromhex(stored) if isinstance(stored, str) else bytes(stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +66,30 @@ class Opening:
 
 def open_store(secret: bytes) -> Verb[Opening]:
     """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
-    before = int((yield from get("epoch")) or 0)
+    before = yield from number("epoch")
     yield from remember("epoch", before + 1)
-    kept = yield from get("install_secret")
-    if kept is None:
+    kept = yield from install_secret()
+    if not kept:
         kept = secret
         yield from remember("install_secret", secret)
     rows = yield Statement("last_change_id")
     return Opening(
         epoch=before + 1,
         last_change_id=int(rows[0][0] or 0),
-        install_secret=bytes(kept),
+        install_secret=kept,
         generation=(yield from generation()),
-        settled=(yield from get(SETTLED_EPOCH)) == before,
+        settled=(yield from _settled()) == before,
     )
 
 
 def generation() -> Verb[int]:
     """The generation that was written down last."""
-    return int((yield from get(GENERATION)) or 0)
+    return (yield from number(GENERATION))
+
+
+def _settled() -> Verb[int | None]:
+    stored = yield from get(SETTLED_EPOCH)
+    return None if stored is None else int(stored)
 
 
 def settle(current: int, epoch: int) -> Verb[None]:
