@@ -42,7 +42,7 @@ CACHED_STATEMENTS: Final = 512
 """Room for all queries, so that none is planned twice on a connection."""
 WRITE: Final = "READ COMMITTED"
 READ: Final = "REPEATABLE READ READ ONLY"
-"""How transactions see the work of others: writers lock the rows they depend on, readers see one moment."""
+"""How transactions see the work of others: writers all that is committed, readers one moment."""
 _ANY: Final = SystemRandom()
 _NO_ADDRESS: Final = "this is no address of a PostgreSQL database: postgresql://user@host:5432/name"
 _FIRST_PAUSE: Final = 0.01
