@@ -14,6 +14,7 @@ from tests.programs import WarmPython
 
 # Functions that may block the loop although our code calls them, each with its reason. Keep it short.
 MAY_BLOCK = (
+    ("asyncpg/connect_utils.py", "_parse_connect_dsn_and_args"),  # looks for passwords and certificates
     ("zoneinfo/_tzpath.py", "find_tzfile"),  # a zone is looked for and read once, then cached
     ("zoneinfo/_common.py", "load_data"),
     ("zoneinfo/_common.py", "load_tzdata"),

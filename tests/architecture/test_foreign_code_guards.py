@@ -35,6 +35,7 @@ GUARDS: dict[tuple[str, str], str] = {
         "storage/control_server.py",
         "ControlServer._result",
     ): "told to the client and logged; the store goes on",
+    ("storage/drivers/postgresql.py", "PostgresDriver._transaction"): "raised again once all is undone",
     ("storage/drivers/sqlite_worker.py", "Worker._run_batch"): "handed to everybody who waits for the batch",
     ("storage/drivers/sqlite_worker.py", "Worker._run_errand"): "handed to the one who waits for the errand",
     ("storage/drivers/sqlite_worker.py", "Worker._run"): "handed to the one who waits for the verb",

@@ -274,7 +274,7 @@ def _check_files(home: Path, entries: dict[str, Entry], facts: dict[str, Any], s
 
     If nothing is said to have changed since that generation, the file shows all there is.
     """
-    generation, settled = facts.get("generation", 0), facts.get("settled_epoch") == facts.get("epoch")
+    generation, settled = int(facts.get("generation", 0)), facts.get("settled_epoch") == facts.get("epoch")
     for name in ("sessions.json", "sessions.json.bak"):
         path = home / name
         if not path.exists():

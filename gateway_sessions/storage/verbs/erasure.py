@@ -63,7 +63,7 @@ class Begun:
 
 def begin(subject: Subject, erased_at: datetime, *, keep_copies: bool) -> Verb[Begun]:
     """Take their lanes from them and refuse what they sent before; `SessionBusyError` while a turn runs."""
-    secret = bytes((yield from meta.get("install_secret")))
+    secret = yield from meta.install_secret()
     current = yield Statement("lanes_of_owner", (subject.owner,))
     for session_key, session_id, lease in current:
         if lease is not None:

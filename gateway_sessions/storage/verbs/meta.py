@@ -1,5 +1,8 @@
 """Facts about the store as a whole.
 
+Every fact is stored as text, for not every database has a column that holds anything. Files that were made
+earlier hold numbers and bytes as they are: whoever reads a fact takes either.
+
 The generation counts the changes that sessions.json shows. It is counted in memory, so that a change costs
 nothing more, and written down in two moments: before a file of that generation takes its place, and when no
 change will follow. So the stored one is never behind a file that belongs to this database, and after an
@@ -8,11 +11,14 @@ orderly end it is exact. After any other end counting goes on above it, and the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Statement, Verb
+
+T = TypeVar("T")
 
 GENERATION: Final = "generation"
 SETTLED_EPOCH: Final = "settled_epoch"
@@ -20,14 +26,42 @@ SETTLED_EPOCH: Final = "settled_epoch"
 
 
 def get(name: str) -> Verb[Any]:
-    """One fact, or None."""
+    """One fact as it is stored, or None."""
     rows = yield Statement("get_meta", (name,))
     return rows[0][0] if rows else None
 
 
-def remember(name: str, value: object) -> Verb[None]:
+def number(name: str) -> Verb[int]:
+    """One fact that is a number; 0 if it was never told."""
+    return _understood(name, int, (yield from get(name)) or 0)
+
+
+def install_secret() -> Verb[bytes]:
+    """What makes the pseudonyms of this store its own; empty before it was opened for the first time."""
+    name = "install_secret"
+    return _understood(name, _from_text, (yield from get(name)) or b"")
+
+
+def remember(name: str, value: str | int | bytes) -> Verb[None]:
     """Set one fact."""
-    yield Statement("set_meta", (name, value))
+    yield Statement("set_meta", (name, _to_text(value)))
+
+
+def _to_text(value: str | int | bytes) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _from_text(stored: str | bytes) -> bytes:
+    return bytes.fromhex(stored) if isinstance(stored, str) else bytes(stored)
+
+
+def _understood(name: str, read: Callable[[Any], T], stored: object) -> T:
+    try:
+        return read(stored)
+    except (ValueError, TypeError) as error:
+        fact = f"fact {name!r}"
+        problem = "is not what any version of this program writes; repair the store"
+        raise StorageCorruptError(fact, problem) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +80,30 @@ class Opening:
 
 def open_store(secret: bytes) -> Verb[Opening]:
     """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
-    before = yield from _count("epoch")
+    before = yield from number("epoch")
     yield from remember("epoch", before + 1)
-    kept = yield from get("install_secret")
-    if kept is None:
+    kept = yield from install_secret()
+    if not kept:
         kept = secret
         yield from remember("install_secret", secret)
     rows = yield Statement("last_change_id")
     return Opening(
         epoch=before + 1,
         last_change_id=int(rows[0][0] or 0),
-        install_secret=bytes(kept),
+        install_secret=kept,
         generation=(yield from generation()),
-        settled=(yield from get(SETTLED_EPOCH)) == before,
+        settled=(yield from _settled()) == before,
     )
 
 
 def generation() -> Verb[int]:
     """The generation that was written down last."""
-    return (yield from _count(GENERATION))
+    return (yield from number(GENERATION))
 
 
-def _count(name: str) -> Verb[int]:
-    """A fact that is a number; 0 if nobody has set it."""
-    value = yield from get(name)
-    if value is not None and not isinstance(value, int):
-        fact = f"fact {name!r}"
-        problem = f"is {value!r}, which is no number; repair the store"
-        raise StorageCorruptError(fact, problem)
-    return value or 0
+def _settled() -> Verb[int | None]:
+    stored = yield from get(SETTLED_EPOCH)
+    return None if stored is None else _understood(SETTLED_EPOCH, int, stored)
 
 
 def settle(current: int, epoch: int) -> Verb[None]:

@@ -80,7 +80,7 @@ def limits() -> Verb[Limits]:
 
 def identity() -> Verb[str]:
     """What an index of this truth, made by this program, calls itself."""
-    secret = bytes((yield from meta.get("install_secret")) or b"")
+    secret = yield from meta.install_secret()
     store = sha256(b"search index of " + secret).hexdigest()
     return f"{store} {TOKENISER} {unicodedata.unidata_version}"
 
@@ -114,7 +114,7 @@ def samples(watermark: int, size: int) -> Verb[list[IndexedMessage]]:
 def clear_changes(last: int) -> Verb[None]:
     """The index has taken in all changes up to that one."""
     yield Statement("clear_index_changes", (last,))
-    if last > int((yield from meta.get(CLEARED)) or 0):
+    if last > (yield from meta.number(CLEARED)):
         yield from meta.remember(CLEARED, last)
 
 

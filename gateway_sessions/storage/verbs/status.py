@@ -8,7 +8,7 @@ from gateway_sessions.storage.verbs import meta
 
 def schema_version() -> Verb[int]:
     """The version of the schema that the database has."""
-    return int((yield from meta.get("schema_version")))
+    return (yield from meta.number("schema_version"))
 
 
 def count_lanes() -> Verb[int]:

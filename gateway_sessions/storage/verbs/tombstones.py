@@ -23,7 +23,7 @@ ANY_TIME: Final = 1 << 62
 
 def erased_at(owner: str) -> Verb[datetime | None]:
     """When that owner was erased; what they sent until then must not come in."""
-    secret = bytes((yield from meta.get("install_secret")))
+    secret = yield from meta.install_secret()
     rows = yield Statement("get_tombstone", (tombstone_of(secret, owner),))
     return from_micros(rows[0][0]) if rows else None
 
@@ -46,6 +46,6 @@ def refuse_descent(session_id: str, owner: str, began_at: int) -> Verb[None]:
     """`SentBeforeErasureError` if the session is being removed: nothing may carry on what it says."""
     if not (yield Statement("any_tombstone_since", (began_at,))):
         return
-    secret = bytes((yield from meta.get("install_secret")))
+    secret = yield from meta.install_secret()
     if (yield from meta.get(f"{ERASING}{tombstone_of(secret, owner)}")) is not None:
         yield from refuse_earlier(session_id, owner, began_at)

@@ -242,7 +242,7 @@ async def test_reading_writes_nothing(store: SessionStore, home: Path):
             with pytest.raises(StorageError, match="opened for reading"):
                 await attempt
         async with db.view() as view:
-            assert await view.read(lambda: meta.get("epoch")) == 1
+            assert await view.read(lambda: meta.number("epoch")) == 1
 
 
 async def test_a_store_that_is_not_there_is_not_made(tmp_path: Path):

@@ -14,5 +14,5 @@ SELECT max(id) FROM (
     UNION ALL SELECT max(change_id) FROM index_changes
     UNION ALL SELECT max(item_id) FROM inbox
     UNION ALL SELECT max(reply_id) FROM outbox
-    UNION ALL SELECT value FROM meta WHERE name = 'index_changes_cleared'
+    UNION ALL SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'index_changes_cleared'
 ) AS ids

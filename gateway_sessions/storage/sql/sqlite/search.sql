@@ -1,7 +1,7 @@
 -- name: index_limits
 -- The highest id of a message, the highest note of a change, and how far such notes have been cleared away.
 SELECT (SELECT max(message_id) FROM messages), (SELECT max(change_id) FROM index_changes),
-    (SELECT value FROM meta WHERE name = 'index_changes_cleared')
+    (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'index_changes_cleared')
 
 -- name: messages_to_index
 -- What was said after a message, in the order of commits. A very long text is cut.

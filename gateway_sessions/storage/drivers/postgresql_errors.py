@@ -1,0 +1,82 @@
+"""What PostgreSQL says, in our words: never its address, and never a value that it quotes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import asyncpg
+
+from gateway_sessions.errors import (
+    GatewaySessionsError,
+    InvalidInputError,
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StorageUnavailableError,
+)
+
+WHAT: Final = "PostgreSQL"
+"""What errors call the database. An address can hold a password."""
+FOREIGN: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+    UnicodeEncodeError,
+    OverflowError,
+)
+"""All that comes out of the driver; anything else is ours, or a bug."""
+OVERTAKEN: Final = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.UniqueViolationError,
+)
+"""Somebody else was faster: run afresh, a verb sees what they did.
+
+A row that is not there yet cannot be locked, so two verbs that make it at once meet in its unique key."""
+LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
+"""The connection is gone, or cannot be had."""
+
+_FULL: Final = "53100"
+_CORRUPT: Final = frozenset({"XX001", "XX002"})
+_UNUSABLE_VALUE: Final = "22"
+_UNAVAILABLE: Final = ("08", "28", "3D", "40", "53", "55", "57", "58", "25006", "25P02", "25P03", "25P04")
+"""Classes and codes of what may be better later: connections, resources, locks, shutdowns, timeouts."""
+
+
+def is_end(error: BaseException) -> bool:
+    """Whether it is the last that is heard of a connection."""
+    return isinstance(error, LOST) or getattr(error, "severity_en", None) in ("FATAL", "PANIC")
+
+
+def translate(error: Exception) -> GatewaySessionsError:
+    """Our error for one of `FOREIGN`."""
+    if isinstance(error, asyncpg.PostgresError):
+        return _from_server(error)
+    if isinstance(error, LOST):
+        return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
+    if isinstance(error, (UnicodeEncodeError, OverflowError)):
+        return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
+    return StorageError(WHAT, _kind(error))
+
+
+def _from_server(error: asyncpg.PostgresError) -> GatewaySessionsError:
+    code = str(error.sqlstate or "")
+    if code == _FULL:
+        return StorageFullError(WHAT, "no room on the server's disk; nothing acknowledged was lost")
+    if code in _CORRUPT:
+        return StorageCorruptError(WHAT, f"{_kind(error)}; the database was left as it is")
+    if code.startswith(_UNUSABLE_VALUE):
+        return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
+    if code.startswith(_UNAVAILABLE):
+        return StorageUnavailableError(WHAT, _kind(error))
+    return StorageError(WHAT, _kind(error))
+
+
+def _kind(error: Exception) -> str:
+    """What went wrong, without the text of it: the server quotes keys and what people said."""
+    code = getattr(error, "sqlstate", None)
+    reason = getattr(error, "strerror", None)
+    name = type(error).__name__
+    return f"{name} {code}" if code else f"{name}: {reason}" if reason else name

@@ -1,0 +1,69 @@
+-- name: get_lane
+-- Whether a turn runs, how often it was cut off, and which session was resumed elsewhere.
+SELECT lease_epoch, attempts, moved_session_id FROM lanes WHERE session_key = $1
+
+-- name: mark_moved
+-- The lane's session was resumed elsewhere; its next message will be told.
+INSERT INTO lanes (session_key, moved_session_id) VALUES ($1, $2)
+ON CONFLICT (session_key) DO UPDATE SET moved_session_id = excluded.moved_session_id
+
+-- name: forget_moved
+-- The lane has a session again.
+UPDATE lanes SET moved_session_id = NULL WHERE session_key = $1 AND moved_session_id IS NOT NULL
+
+-- name: lanes_leased_before
+-- Turns that an earlier process began and never ended.
+SELECT session_key FROM lanes WHERE lease_epoch < $1 ORDER BY session_key LIMIT $2
+
+-- name: set_attempts
+-- How many times in a row the lane's turn was cut off.
+INSERT INTO lanes (session_key, attempts) VALUES ($1, $2)
+ON CONFLICT (session_key) DO UPDATE SET attempts = excluded.attempts
+
+-- name: clear_attempts
+-- A turn succeeded.
+UPDATE lanes SET attempts = 0 WHERE session_key = $1 AND attempts > 0
+
+-- name: tried_lanes
+-- Lanes whose turn was cut off and has not succeeded since.
+SELECT session_key, attempts FROM lanes WHERE attempts > 0 ORDER BY session_key
+
+-- name: delete_idle_lane
+-- Nothing is left to know of the lane.
+DELETE FROM lanes WHERE session_key = $1 AND lease_epoch IS NULL AND waiting = 0 AND next_seq = 1
+
+-- name: lane_row
+-- All that is known of a lane besides its session.
+SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at
+FROM lanes WHERE session_key = $1
+
+-- name: put_lane_row
+-- Write all of it.
+INSERT INTO lanes (session_key, lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (session_key) DO UPDATE SET
+    lease_epoch = excluded.lease_epoch, lease_token = excluded.lease_token, leased_at = excluded.leased_at,
+    attempts = excluded.attempts, moved_session_id = excluded.moved_session_id, next_seq = excluded.next_seq,
+    waiting = excluded.waiting, ready_at = excluded.ready_at
+
+-- name: lane_is_running
+-- Whether a turn runs.
+SELECT 1 FROM lanes WHERE session_key = $1 AND lease_epoch IS NOT NULL
+
+-- name: lane_is_busy
+-- Whether a turn runs or waits.
+SELECT 1 FROM lanes WHERE session_key = $1 AND (lease_epoch IS NOT NULL OR waiting > 0)
+
+-- name: ready_lanes
+-- Lanes whose next turn may begin, those that have waited longest first.
+SELECT lanes.session_key, owner FROM lanes LEFT JOIN entries ON entries.session_key = lanes.session_key
+WHERE ready_at <= $1 AND (owner IS NULL OR owner NOT IN (SELECT jsonb_array_elements_text($2::jsonb)))
+ORDER BY ready_at, lanes.session_key LIMIT $3
+
+-- name: next_ready
+-- When another one may.
+SELECT min(ready_at) FROM lanes WHERE ready_at > $1
+
+-- name: waiting_lanes
+-- Where turns wait, and how many.
+SELECT session_key, waiting, ready_at FROM lanes WHERE waiting > 0

@@ -1,0 +1,57 @@
+"""A PostgreSQL server for tests: databases of their own, which are gone afterwards."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from gateway_sessions.storage.queries import load_migrations
+
+SERVER = os.environ.get("GATEWAY_SESSIONS_POSTGRESQL", "postgresql://postgres@127.0.0.1:5432/postgres")
+"""Whoever this names may create databases."""
+MIGRATIONS = load_migrations("postgresql")
+HOW_TO_START = "pg_ctlcluster --skip-systemctl-redirect $(ls /etc/postgresql) main start"
+
+
+@asynccontextmanager
+async def empty_database() -> AsyncIterator[str]:
+    """The DSN of a database with nothing in it."""
+    name = f"gateway_sessions_{os.getpid()}_{secrets.token_hex(4)}"
+    admin = await _admin()
+    try:
+        # In a cluster of any locale: what our columns do must not depend on it.
+        await admin.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+        try:
+            yield urlsplit(SERVER)._replace(path=f"/{name}").geturl()
+        finally:
+            await admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    finally:
+        await admin.close()
+
+
+@asynccontextmanager
+async def migrated_database() -> AsyncIterator[asyncpg.Connection]:
+    """A connection to a database with our tables."""
+    async with empty_database() as dsn:
+        connection = await asyncpg.connect(dsn)
+        try:
+            for step in MIGRATIONS:
+                await connection.execute(step.script)
+            yield connection
+        finally:
+            await connection.close()
+
+
+async def _admin() -> asyncpg.Connection:
+    """Without a server the test is skipped, unless this is the place where everything has to be tested."""
+    try:
+        return await asyncpg.connect(SERVER, timeout=5)
+    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+        missing = f"no PostgreSQL server answers ({error!r}); start one: {HOW_TO_START}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
