@@ -15,7 +15,7 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.ledger import Ledger
 from gateway_sessions.runtime.running import RunningTurn, StopReason
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 RETRY: Final = timedelta(seconds=1)
 """After the database failed."""
+DAMAGED: Final = timedelta(minutes=5)
+"""Until a lane that could not be read is looked at again: somebody may have repaired it."""
 
 
 class Lanes:
@@ -139,11 +141,21 @@ class Lanes:
             running = self.running.get(session_key)
             if not free or (running is not None and running.stop_reason is not StopReason.OVERTAKEN):
                 return False
-            turn = await self._ledger.claim(session_key)
+            try:
+                turn = await self._ledger.claim(session_key)
+            except StorageCorruptError:
+                await self._leave_aside(session_key)
+                return True
             if turn is None:
                 return False
             self.start(turn)
         return True
+
+    async def _leave_aside(self, session_key: str) -> None:
+        """A lane that cannot be read keeps what waits there, and nobody else waiting."""
+        facts = {"action": "lane_damaged", "session_key": session_key}
+        logger.exception("a turn could not be begun, because its lane is damaged", extra=facts)
+        await self._ledger.put_off(session_key, DAMAGED)
 
     def _full_owners(self) -> list[str]:
         return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.inbound import InboundMessage, MessageKind, stored_form
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue import ItemKind
 from gateway_sessions.core.receipts import Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.source import SessionSource
@@ -26,7 +27,7 @@ from gateway_sessions.errors import (
     UnidentifiedSourceError,
 )
 from gateway_sessions.failpoints import failpoint
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.routing import MAX_TRIES, Message, Routing
 from gateway_sessions.runtime.turn import Turn
@@ -218,6 +219,11 @@ class Ledger(WaitingTurns):
         turn = self._begun(claimed)
         await self._show(turn)
         return turn
+
+    async def put_off(self, session_key: str, pause: timedelta) -> None:
+        """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
+        ready_at = to_micros(self._context.clock.now() + pause)
+        await self._context.db.change(Statement("put_off_lane", (ready_at, session_key)))
 
     async def settle(self, settlement: Settlement, *, go_on: bool) -> tuple[Settled, Turn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit."""

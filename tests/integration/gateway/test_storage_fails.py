@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions import TurnContext
+from gateway_sessions import SessionStore, TurnContext
+from gateway_sessions.config.gateway_sections import GatewayConfig
 from gateway_sessions.core.gateway_notices import FAILED
+from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.errors import StorageFullError, StorageUnavailableError
 from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.testing import FakeClock, FakePlatform
 from tests.integration.gateway.house import QUICK, House, open_house
 
 Trouble = Callable[[], Exception]
@@ -23,6 +29,10 @@ def unavailable() -> Exception:
 
 def full() -> Exception:
     return StorageFullError("sessions.db", "no space is left")
+
+
+async def echo(turn: TurnContext) -> str:
+    return turn.text
 
 
 class Careful:
@@ -130,3 +140,26 @@ async def test_a_gateway_that_ends_meanwhile_leaves_the_turn_to_the_next_start(
     async with open_house(tmp_path, agent=Careful(), clock=house.clock, platform=house.platform) as house:
         await passes(house, seconds=5)
         assert house.platform.shown("ann") == ["you said: hello"]
+
+
+async def test_a_damaged_lane_keeps_no_other_lane_waiting(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock)
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
+        for person in ("ann", "bob"):
+            message = InboundMessage(source=platform.source(person), text=f"from {person}", message_id=person)
+            await store.enqueue(message)
+            clock.step(seconds=1)
+    with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
+        database.execute("UPDATE entries SET record = '{' WHERE session_key LIKE '%ann'")
+        database.commit()
+    one_at_a_time = replace(QUICK, gateway=GatewayConfig(max_turns=1))
+    async with open_house(tmp_path, one_at_a_time, clock=clock, platform=platform, agent=echo) as house:
+        await house.settles()
+        assert platform.shown() == ["from bob"]
+        assert await house.outcomes("ann") == {"open": 1}
+        assert await house.store.queue_depth(house.key("ann")) == 1
+        assert [getattr(one, "action", None) for one in caplog.records].count("lane_damaged") == 1
+        await house.clock.advance(minutes=6)
+        await house.settles()
+        assert [getattr(one, "action", None) for one in caplog.records].count("lane_damaged") == 2

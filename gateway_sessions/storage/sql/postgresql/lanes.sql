@@ -64,6 +64,10 @@ ORDER BY ready_at, lanes.session_key LIMIT $3
 -- When another one may.
 SELECT min(ready_at) FROM lanes WHERE ready_at > $1
 
+-- name: put_off_lane
+-- Its next turn cannot begin now.
+UPDATE lanes SET ready_at = $1 WHERE session_key = $2 AND ready_at IS NOT NULL
+
 -- name: waiting_lanes
 -- Where turns wait, and how many.
 SELECT session_key, waiting, ready_at FROM lanes WHERE waiting > 0
