@@ -25,10 +25,13 @@
     │   ├── StoreBusyError              another process owns the store
     │   ├── StoreStoppedError           the store is closed, or crashed
     │   ├── StorageUnavailableError     the database cannot be reached or is locked
+    │   │   ├── NodeSilentError         the other nodes may take this one for dead
+    │   │   └── NoStoreError            nobody has made a store there yet
     │   ├── StorageFullError
     │   ├── StorageCorruptError
     │   ├── ForeignDatabaseError        the file is somebody else's
     │   ├── SchemaTooNewError           written by a newer version
+    │   ├── MigrationError              a store cannot be moved there, or has not arrived as it was
     │   ├── UnsupportedStorageError     this place cannot hold a store safely
     │   └── ControlError                the owner of the store could not be asked, or did not answer
     ├── EventLoopRunningError           a blocking call was made where an event loop runs
@@ -44,8 +47,9 @@ Constructors take facts, keep them as attributes and build the message from them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from gateway_sessions.error_details import ConfigProblem, SessionCandidate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,18 +114,6 @@ class TitleTakenError(InvalidInputError):
         super().__init__(f"the title {title!r} is taken by {by}; choose another")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCandidate:
-    """A session that somebody may have meant."""
-
-    session_id: str
-    title: str | None
-    source: str
-
-    def __str__(self) -> str:
-        return f"{self.session_id} ({self.source}, {self.title or 'no title'})"
-
-
 class AmbiguousSessionError(InvalidInputError):
     """Several sessions could be meant; the `candidates` tell which."""
 
@@ -140,21 +132,6 @@ class InvalidPolicyError(InvalidInputError):
         self.value = value
         self.problem = problem
         super().__init__(f"reset policy: {field} = {value!r} {problem}")
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
-    """One thing that is wrong in a configuration: where, what, and what may have been meant."""
-
-    path: str
-    message: str
-    line: int | None = None
-    suggestion: str | None = None
-
-    def __str__(self) -> str:
-        place = f"line {self.line}: " if self.line is not None else ""
-        hint = f" (did you mean {self.suggestion!r}?)" if self.suggestion else ""
-        return f"{place}{self.path}: {self.message}{hint}"
 
 
 class ConfigError(InvalidInputError):
@@ -300,6 +277,17 @@ class StorageUnavailableError(StorageError):
     """The database cannot be reached, is locked or cannot be written now; trying later may help."""
 
 
+class NodeSilentError(StorageUnavailableError):
+    """Nobody heard of this node for too long: until it has joined the others anew, it changes nothing."""
+
+
+class NoStoreError(StorageUnavailableError):
+    """Nobody has made a store there yet."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "there is no store here yet; its owner makes it")
+
+
 class StorageFullError(StorageError):
     """There is no room on the disk; free some, nothing acknowledged was lost."""
 
@@ -329,6 +317,10 @@ class SchemaTooNewError(StorageError):
             f"needs at least schema version {readable_from}, this program knows {ours}: "
             "install a newer gateway_sessions",
         )
+
+
+class MigrationError(StorageError):
+    """A store cannot be moved there, or has not arrived as it was; at its source nothing was changed."""
 
 
 class UnsupportedStorageError(StorageError):

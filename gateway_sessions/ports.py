@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gateway_sessions.core.news import News
+from gateway_sessions.core.search_lexemes import Searchable
 
 T = TypeVar("T")
 
@@ -28,6 +29,14 @@ class Statement(NamedTuple):
     """The only writing statement of its verb, so that nothing has to be undone if it fails."""
     news: News | None = None
     """What it means if it changes anything: passed on to whoever listens, once it is committed."""
+    lock: str | None = None
+    """What this statement and those behind it decide on, where many write at once.
+
+    A verb whose first statement names a lock runs beside others; each lock that it comes to is its own until
+    it has ended. A verb whose first statement names none runs while no other one does.
+    """
+    said: Callable[[], Sequence[Searchable]] | None = None
+    """What each row says, if rows are messages: a database that keeps the search index makes it of that."""
 
 
 Verb: TypeAlias = Generator[Statement, Rows, T]
@@ -51,8 +60,8 @@ class Reader(Protocol):
 class Driver(Reader, Protocol):
     """A database: runs verbs in transactions and speaks our errors."""
 
-    async def write(self, verb: VerbFactory[T]) -> T:
-        """Run a verb in a transaction; when this returns, the outcome is durable."""
+    def write(self, verb: VerbFactory[T]) -> Awaitable[T]:
+        """Run a verb in a transaction; when this is awaited, the outcome is durable."""
         ...
 
     def change(self, statement: Statement) -> Awaitable[int]:

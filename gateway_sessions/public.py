@@ -76,13 +76,13 @@ from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, Usage, UsageSum
+from gateway_sessions.error_details import ConfigProblem, SessionCandidate
 from gateway_sessions.errors import (
     AdapterError,
     AdapterUnavailableError,
     AmbiguousSessionError,
     CancelledItselfError,
     ConfigError,
-    ConfigProblem,
     ControlError,
     DeliveryRefusedError,
     EventLoopRunningError,
@@ -96,13 +96,14 @@ from gateway_sessions.errors import (
     InvalidSourceError,
     InvalidTitleError,
     InvalidTransitionError,
+    MigrationError,
+    NoStoreError,
     NothingToUndoError,
     NoTurnError,
     RateLimitedError,
     SchemaTooNewError,
     SentBeforeErasureError,
     SessionBusyError,
-    SessionCandidate,
     SessionEndedError,
     SessionNotFoundError,
     SessionOnLaneError,
@@ -138,8 +139,9 @@ from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
-from gateway_sessions.storage.index import IndexReport, IndexState
+from gateway_sessions.storage.engine import VacuumReport
+from gateway_sessions.storage.index_port import IndexReport, IndexState
+from gateway_sessions.storage.moving import MigrationProgress, MigrationReport, migrate_store
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
 from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
 from gateway_sessions.storage.verbs.queue import Overtaken
@@ -225,7 +227,11 @@ __all__ = [
     "MessageKind",
     "MessageVersion",
     "MessageWindow",
+    "MigrationError",
+    "MigrationProgress",
+    "MigrationReport",
     "ModelUsage",
+    "NoStoreError",
     "NoTurnError",
     "NothingToUndoError",
     "ObservedTurn",
@@ -319,6 +325,7 @@ __all__ = [
     "current_turn",
     "is_shared_multi_user_session",
     "load_config",
+    "migrate_store",
     "next_reset",
     "parse_config",
     "plain_titler",

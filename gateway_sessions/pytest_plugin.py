@@ -1,7 +1,8 @@
 """Fixtures for those who test against sessions: `fake_clock` and `session_store`.
 
 The plugin is loaded in every test run of an environment that has this package. It asks for nothing but pytest
-itself, so that it cannot stop the tests of somebody who does not use the fixtures.
+itself, so that it cannot stop the tests of somebody who does not use the fixtures, and it loads nothing else
+before somebody does.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway_sessions import SessionStore
-
 if TYPE_CHECKING:
+    from gateway_sessions import SessionStore
     from gateway_sessions.testing import FakeClock
 
 pytest.register_assert_rewrite("gateway_sessions.testing")
@@ -29,9 +29,19 @@ def fake_clock() -> FakeClock:
     return FakeClock()
 
 
-async def open_session_store(tmp_path: Path, fake_clock: FakeClock) -> AsyncGenerator[SessionStore]:
+@pytest.fixture
+def _session_store_class() -> type[SessionStore]:  # pyright: ignore[reportUnusedFunction]  # pytest uses it
+    """Loaded here, because it takes too long for an event loop."""
+    from gateway_sessions import SessionStore  # noqa: PLC0415 -- only for those who use it
+
+    return SessionStore
+
+
+async def open_session_store(
+    tmp_path: Path, fake_clock: FakeClock, _session_store_class: type[SessionStore]
+) -> AsyncGenerator[SessionStore]:
     """An open store in a directory of its own, living by `fake_clock`."""
-    async with SessionStore.open(tmp_path / "sessions", clock=fake_clock) as store:
+    async with _session_store_class.open(tmp_path / "sessions", clock=fake_clock) as store:
         yield store
 
 

@@ -27,6 +27,10 @@ from typing import IO, Self
 
 PATIENCE = 60
 """Seconds, on a machine that is busy elsewhere."""
+STRANGERS = [f"-pno:{name}" for name in ("hypothesispytest", "xdist", "xdist.looponfail", "time_machine")]
+"""Plugins that take long to load."""
+QUIETLY = ["-q", "-pno:cacheprovider", "-Wignore:Module already imported:pytest.PytestAssertRewriteWarning"]
+PYTEST = "import sys, pytest; raise SystemExit(pytest.main(sys.argv[1:]))"
 PASSED_ON = 4
 """File descriptors: standard input, output and error, and where the nanny of a program tells of it."""
 
@@ -143,6 +147,10 @@ class WarmPython:
             ended = program.wait(timeout)
             errors.seek(0)
             return subprocess.CompletedProcess(program.pid, ended, said, errors.read().decode())
+
+    def run_pytest(self, *arguments: str, **how: object) -> subprocess.CompletedProcess[str]:
+        """Run pytest on tests that are none of ours, with as few other plugins as possible."""
+        return self.run(PYTEST, *QUIETLY, *STRANGERS, *arguments, **how)
 
     def close(self) -> None:
         self._orders.close()

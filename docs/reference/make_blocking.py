@@ -56,8 +56,11 @@ MODULES = {
         Made(
             SessionDB,
             "`SessionDB` for callers without a loop. Open it with `with BlockingSessionDB.open(path)`.",
-            attributes={"path": "Path"},
-            left_out=frozenset({"read", "write", "change", "view", "outdo", "rewrite_beside"}),
+            attributes={"path": "Path", "place": "str"},
+            left_out=frozenset(
+                {"read", "write", "begin_write", "change", "view", "outdo", "changed_elsewhere"}
+                | {"rewrite_beside", "shared", "census"}
+            ),
         ),
     ),
     "store": (

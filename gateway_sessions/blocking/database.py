@@ -12,6 +12,7 @@ from typing import Any, Literal, Unpack
 
 from gateway_sessions.blocking.loop_thread import BlockingResource
 from gateway_sessions.core.budgets import Spent
+from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.export.reports import ExportReport, ImportReport, Progress
 from gateway_sessions.core.insights import Insights
@@ -35,9 +36,9 @@ from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.usage import SessionUsage, UsageFacts
 from gateway_sessions.ports import Clock
-from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
-from gateway_sessions.storage.index import IndexReport
+from gateway_sessions.storage.database import ALONE, SessionDB
+from gateway_sessions.storage.engine import VacuumReport
+from gateway_sessions.storage.index_port import IndexReport
 from gateway_sessions.storage.methods.searching import SearchOptions
 from gateway_sessions.storage.transfer.files import Lines, Target
 
@@ -50,6 +51,11 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """The same as that of the SessionDB."""
         return self._target.path
 
+    @property
+    def place(self) -> str:
+        """The same as that of the SessionDB."""
+        return self._target.place
+
     @classmethod
     def open(
         cls,
@@ -59,8 +65,16 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         wait: float = 0.0,
         survives_power_cut: bool = True,
         allow_network: bool = False,
+        home: str | Path | None = None,
+        cluster: ClusterRules = ALONE,
     ) -> BlockingSessionDB:
-        """A database at a path or `sqlite:///path`. Another owner is waited for up to *wait* seconds."""
+        """A database at a path, `sqlite:///path`, `postgresql://…` or `mysql://…`.
+
+        Another owner is waited for up to *wait* seconds. Beside a database on a server, files
+        are kept in *home*; without it, in a directory for that database among what this user's programs keep.
+        Many processes may have that database open, each with a *home* of its own; *cluster* says how they
+        get along.
+        """
         return cls(
             SessionDB.open(
                 url_or_path,
@@ -68,13 +82,17 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 wait=wait,
                 survives_power_cut=survives_power_cut,
                 allow_network=allow_network,
+                home=home,
+                cluster=cluster,
             )
         )
 
     @classmethod
-    def open_reader(cls, url_or_path: str | Path, *, clock: Clock | None = None) -> BlockingSessionDB:
+    def open_reader(
+        cls, url_or_path: str | Path, *, clock: Clock | None = None, home: str | Path | None = None
+    ) -> BlockingSessionDB:
         """The same database, which another process may own, for reading only: whatever writes is refused."""
-        return cls(SessionDB.open_reader(url_or_path, clock=clock))
+        return cls(SessionDB.open_reader(url_or_path, clock=clock, home=home))
 
     def vacuum(self) -> VacuumReport:
         """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
@@ -91,6 +109,16 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def overwrite_deleted(self, *, overwrite: bool) -> None:
         """Whether the room of deleted rows is overwritten with zeros from now on."""
         self._wait(lambda: self._target.overwrite_deleted(overwrite=overwrite))
+
+    @property
+    def epoch(self) -> int:
+        """Which opening of the store this is."""
+        return self._ask(lambda: self._target.epoch)
+
+    @property
+    def has_upkeep(self) -> bool:
+        """Whether it is this program that makes the database small and tidy again, and takes copies of it."""
+        return self._ask(lambda: self._target.has_upkeep)
 
     def newest_backup(self) -> datetime | None:
         """When the newest copy was taken. Looks at the disk: call it from a thread."""
@@ -660,7 +688,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         max_count: int | None = None,
         max_bytes: int | None = None,
         source: str | None = None,
-        relation: Relation | str | None = None,
+        relation: str | None = None,
         only_empty: bool = False,
         include_archived: bool = False,
         dry_run: bool = False,

@@ -5,7 +5,7 @@ Made by docs/reference/make_blocking.py from the asynchronous classes: run that,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from gateway_sessions.core.export.reports import ImportReport, Progress
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.messages import Message, Rewind
+from gateway_sessions.core.news import News
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.core.receipts import Receipt
@@ -61,6 +62,10 @@ class BlockingHooks(BlockingPart[Hooks]):
     def names(self) -> tuple[str, ...]:
         """The registered hooks."""
         return self._ask(lambda: self._target.names)
+
+    def hear(self, news: Sequence[News]) -> None:
+        """Be told what a commit has brought about: the end of a session owes calls."""
+        self._ask(lambda: self._target.hear(news))
 
     def dead_letters(self, limit: int = 100) -> list[HookCall]:
         """Calls that were given up, the newest first."""
@@ -111,7 +116,8 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     ) -> BlockingSessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
-        It is told so: its `drain_requested` is set, and it decides itself when it ends.
+        It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
+        an address on a PostgreSQL or MySQL server; the directory is then one among what programs keep.
         *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
         """
         return cls(
@@ -336,6 +342,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     ) -> Receipt:
         """Take a message in: after `Accepted` it is durable, and will be turned or kept as a dead letter.
 
+        An edit or a deletion is carried out at once, wherever the message is by now that it changes.
         *solo* gives it a turn of its own, whatever comes after it. *running* says what only the caller knows
         of the turn that runs on the lane.
         """

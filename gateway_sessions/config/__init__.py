@@ -9,6 +9,7 @@ from gateway_sessions.config.gateway_sections import (
     Ambiguous,
     DeliveryConfig,
     GatewayConfig,
+    ServeConfig,
 )
 from gateway_sessions.config.loading import load_config, parse_config
 from gateway_sessions.config.model import Config
@@ -45,6 +46,7 @@ __all__ = [
     "PlatformConfig",
     "PrivacyConfig",
     "Provider",
+    "ServeConfig",
     "SessionDBConfig",
     "SessionsJsonConfig",
     "SnapshotMode",

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from gateway_sessions.config.document import read_yaml, scalar
 from gateway_sessions.config.draft import Draft, dotted
 from gateway_sessions.config.key_tree import KeyTree, child
-from gateway_sessions.errors import ConfigProblem
+from gateway_sessions.error_details import ConfigProblem
 
 PREFIX: Final = "GATEWAY_SESSIONS__"
 HERMES_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

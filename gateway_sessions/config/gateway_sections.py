@@ -1,17 +1,19 @@
-"""The parts of a configuration that only a gateway reads: turns, replies and warm agents."""
+"""The parts of a configuration that only a gateway reads: turns, replies, warm agents, adapters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
 from gateway_sessions.core.delivery import DeliveryRules
-from gateway_sessions.core.limits import check_section, count, off_or_time, time
+from gateway_sessions.core.limits import Finding, check_section, count, off_or_time, time
 from gateway_sessions.core.storable import MAX_TEXT_BYTES
 
 MIB: Final = 1 << 20
+LAST_PORT: Final = 65_535
+LEAST_SECRET_BYTES: Final = 16
 
 
 class Ambiguous(StrEnum):
@@ -30,6 +32,7 @@ class GatewayConfig:
     max_turns_per_owner: int = 8
     max_waiting: int = 10_000
     """How many messages wait on all lanes together."""
+    max_waiting_per_owner: int = 1_000
     max_message_bytes: int = MIB
     drain_timeout: timedelta = timedelta(seconds=30)
     """How long running turns may go on when the gateway ends."""
@@ -47,6 +50,7 @@ class GatewayConfig:
             count("max_turns", self.max_turns),
             count("max_turns_per_owner", self.max_turns_per_owner),
             count("max_waiting", self.max_waiting),
+            count("max_waiting_per_owner", self.max_waiting_per_owner),
             count("max_message_bytes", self.max_message_bytes, most=MAX_TEXT_BYTES),
             time("drain_timeout_seconds", self.drain_timeout, zero=True),
             off_or_time("inactivity_timeout_seconds", self.inactivity_timeout),
@@ -102,3 +106,56 @@ class AgentCacheConfig:
             time("idle_seconds", self.idle),
             time("close_timeout_seconds", self.close_timeout),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeConfig:
+    """What the gateway of the command line connects to, and where it listens."""
+
+    console: bool = False
+    host: str = "127.0.0.1"
+    health_port: int | None = None
+    """Where it says how it is; None: nowhere. Of all ports 0 is any that is free."""
+    webhook_port: int | None = None
+    """Where signed messages come in; None: there is no webhook."""
+    webhook_path: str = "/messages"
+    webhook_callback_url: str | None = None
+    webhook_secrets: tuple[str, ...] = field(default=(), repr=False)
+    """The first one signs replies; each of them is accepted."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "webhook_secrets", tuple(self.webhook_secrets))
+        check_section(
+            "serve",
+            _port("health_port", self.health_port),
+            _port("webhook_port", self.webhook_port),
+            None if self.webhook_path.startswith("/") else ("webhook_path", "must begin with a slash"),
+            self._callback(),
+            self._secrets(),
+        )
+
+    def _callback(self) -> Finding:
+        url = self.webhook_callback_url
+        if url is None:
+            return ("webhook_callback_url", "must be set with a webhook") if self.has_webhook else None
+        if url.startswith(("http://", "https://")):
+            return None
+        return "webhook_callback_url", "must begin with http:// or https://"
+
+    def _secrets(self) -> Finding:
+        if self.has_webhook and not self.webhook_secrets:
+            return "webhook_secrets", "must hold one with a webhook"
+        if any(len(one.encode()) < LEAST_SECRET_BYTES for one in self.webhook_secrets):
+            return "webhook_secrets", f"must have at least {LEAST_SECRET_BYTES} bytes each"
+        return None
+
+    @property
+    def has_webhook(self) -> bool:
+        """Whether messages come in by HTTP."""
+        return self.webhook_port is not None
+
+
+def _port(key: str, port: int | None) -> Finding:
+    return (
+        None if port is None or 0 <= port <= LAST_PORT else (key, f"must be from 0 to {LAST_PORT}, or null")
+    )

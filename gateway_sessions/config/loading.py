@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.config.model import Config
-from gateway_sessions.errors import ConfigError, ConfigProblem
+from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.errors import ConfigError
 
 MAX_BYTES: Final = 256 * 1024
 
@@ -21,7 +22,7 @@ def load_config(
     known = os.environ if environ is None else environ
     if path is None:
         return parse_config("", origin="environment", environ=known)
-    return parse_config(_text_of(Path(path)), origin=str(path), environ=known)
+    return parse_config(text_of(Path(path)), origin=str(path), environ=known)
 
 
 def parse_config(
@@ -34,7 +35,8 @@ def parse_config(
     return read_text(Config, text, origin=origin, environ=environ)
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What stands in the file; `ConfigError` if it cannot be read."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -8,7 +8,12 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Self
 
-from gateway_sessions.config.gateway_sections import AgentCacheConfig, DeliveryConfig, GatewayConfig
+from gateway_sessions.config.gateway_sections import (
+    AgentCacheConfig,
+    DeliveryConfig,
+    GatewayConfig,
+    ServeConfig,
+)
 from gateway_sessions.config.sections import (
     AgentConfig,
     BackupsConfig,
@@ -19,16 +24,19 @@ from gateway_sessions.config.sections import (
     PrivacyConfig,
     SessionDBConfig,
     SessionsJsonConfig,
+    SnapshotMode,
 )
 from gateway_sessions.config.zones import similar_zone, system_zone_name
 from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.core.budgets import Budgets
 from gateway_sessions.core.busy import BusyMode, BusyRules
 from gateway_sessions.core.busy_book import BusyBook
+from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.limits import off_or_time
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.policy_book import PolicyBook
-from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
+from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +58,11 @@ class Config:
     budgets: Budgets = field(default_factory=Budgets)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
+    serve: ServeConfig = field(default_factory=ServeConfig)
+    """Read by `gateway-sessions serve` only."""
     sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
+    cluster: ClusterRules = field(default_factory=ClusterRules)
+    """How the processes get along that have one database on a server open."""
     sessions_json: SessionsJsonConfig = field(default_factory=SessionsJsonConfig)
     expiry_watcher: ExpiryWatcherConfig = field(default_factory=ExpiryWatcherConfig)
     hooks: HooksConfig = field(default_factory=HooksConfig)
@@ -76,6 +88,13 @@ class Config:
         from gateway_sessions.config.reading import read_mapping  # noqa: PLC0415
 
         return read_mapping(cls, values)
+
+    @property
+    def snapshot_mode(self) -> SnapshotMode:
+        """When sessions.json is written: with a server never, unless somebody wants that."""
+        if self.sessions_json.mode is not None:
+            return self.sessions_json.mode
+        return SnapshotMode.OFF if self.sessiondb.is_server else SnapshotMode.COALESCED
 
     def policy_book(self, system_zone: str | None = None) -> PolicyBook:
         """Return all reset policies; *system_zone*, else the machine's, counts where none is named."""

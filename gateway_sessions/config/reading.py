@@ -13,7 +13,12 @@ from pydantic import ValidationError
 from gateway_sessions.config.document import read_yaml
 from gateway_sessions.config.draft import MAX_PROBLEMS, Draft, KeyPath, make_plain
 from gateway_sessions.config.environment import merge, overrides
-from gateway_sessions.config.gateway_sections import AgentCacheConfig, DeliveryConfig, GatewayConfig
+from gateway_sessions.config.gateway_sections import (
+    AgentCacheConfig,
+    DeliveryConfig,
+    GatewayConfig,
+    ServeConfig,
+)
 from gateway_sessions.config.schema import (
     KEYS,
     Block,
@@ -39,13 +44,14 @@ from gateway_sessions.config.wording import worded
 from gateway_sessions.config.zones import similar_zone
 from gateway_sessions.core.budgets import BudgetLimit, Budgets
 from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
 T = TypeVar("T")
 
-_UNIT = re.compile("_(?:seconds|hours|days)$")
+_UNIT = re.compile("_(?:ms|seconds|hours|days)$")
 
 _SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
@@ -53,7 +59,9 @@ _SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "agent_cache": AgentCacheConfig,
         "gateway": GatewayConfig,
         "delivery": DeliveryConfig,
+        "serve": ServeConfig,
         "sessiondb": SessionDBConfig,
+        "cluster": ClusterRules,
         "sessions_json": SessionsJsonConfig,
         "expiry_watcher": ExpiryWatcherConfig,
         "hooks": HooksConfig,

@@ -95,6 +95,7 @@ Text: TypeAlias = Annotated[str, AfterValidator(_not_empty)]
 Identifier: TypeAlias = Annotated[Text, BeforeValidator(_identifier)]
 Seconds: TypeAlias = Annotated[timedelta, PlainValidator(_duration("seconds"))]
 SecondsOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_duration("seconds", off=True))]
+Milliseconds: TypeAlias = Annotated[timedelta, PlainValidator(_duration("milliseconds"))]
 Hours: TypeAlias = Annotated[timedelta, PlainValidator(_duration("hours"))]
 Days: TypeAlias = Annotated[timedelta, PlainValidator(_whole_days())]
 DaysOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_whole_days(off=True))]
@@ -180,6 +181,7 @@ class GatewayKeys(Block):
     max_turns: int = ABSENT
     max_turns_per_owner: int = ABSENT
     max_waiting: int = ABSENT
+    max_waiting_per_owner: int = ABSENT
     max_message_bytes: int = ABSENT
     drain_timeout_seconds: Seconds = ABSENT
     inactivity_timeout_seconds: SecondsOrOff = ABSENT
@@ -198,6 +200,18 @@ class DeliveryKeys(Block):
     ambiguous: Ambiguous = CHOICE
 
 
+class ServeKeys(Block):
+    """`serve`."""
+
+    console: bool = ABSENT
+    host: Text = ABSENT
+    health_port: int | None = ABSENT
+    webhook_port: int | None = ABSENT
+    webhook_path: Text = ABSENT
+    webhook_callback_url: Text | None = ABSENT
+    webhook_secrets: list[Text] = ABSENT
+
+
 class SessionDBKeys(Block):
     """`sessiondb`."""
 
@@ -207,10 +221,21 @@ class SessionDBKeys(Block):
     allow_network_filesystem: bool = ABSENT
 
 
+class ClusterKeys(Block):
+    """`cluster`."""
+
+    name: Text | None = ABSENT
+    heartbeat_seconds: Seconds = ABSENT
+    ttl_seconds: Seconds = ABSENT
+    sticky_ms: Milliseconds = ABSENT
+    poll_ms: Milliseconds = ABSENT
+    poll_only: bool = ABSENT
+
+
 class SessionsJsonKeys(Block):
     """`sessions_json`."""
 
-    mode: SnapshotMode = CHOICE
+    mode: SnapshotMode | None = CHOICE
     format: Dialect = CHOICE
     interval_seconds: Seconds = ABSENT
 
@@ -291,7 +316,9 @@ class ConfigKeys(Block):
     budgets: Annotated[BudgetsKeys, EMPTY] = ABSENT
     gateway: Annotated[GatewayKeys, EMPTY] = ABSENT
     delivery: Annotated[DeliveryKeys, EMPTY] = ABSENT
+    serve: Annotated[ServeKeys, EMPTY] = ABSENT
     sessiondb: Annotated[SessionDBKeys, EMPTY] = ABSENT
+    cluster: Annotated[ClusterKeys, EMPTY] = ABSENT
     sessions_json: Annotated[SessionsJsonKeys, EMPTY] = ABSENT
     expiry_watcher: Annotated[ExpiryWatcherKeys, EMPTY] = ABSENT
     hooks: Annotated[HooksKeys, EMPTY] = ABSENT

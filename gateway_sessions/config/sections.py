@@ -28,7 +28,17 @@ _PASSWORD_IN_OPTION = re.compile(r"((?:pass\w*|pwd|secret|token)\s*=\s*)[^&\s]+"
 class Provider(StrEnum):
     """The kind of database that holds the truth."""
 
-    SQLITE = "sqlite"
+    SQLITE = "sqlite"  # a file of this machine
+    POSTGRESQL = "postgresql"  # on a server
+    MYSQL = "mysql"  # on a server of MySQL or MariaDB
+
+
+_SERVER_URLS: Final = MappingProxyType(
+    {
+        Provider.POSTGRESQL: ("postgresql://", "postgres://"),
+        Provider.MYSQL: ("mysql://", "mariadb://"),
+    }
+)
 
 
 class Durability(StrEnum):
@@ -75,21 +85,35 @@ class SessionDBConfig:
 
     provider: Provider = Provider.SQLITE
     url: str | None = None
-    """A path or `sqlite:///…`; None: `sessions.db` in the store's directory."""
+    """A path or `sqlite:///…`; of a server its address. None: `sessions.db` in the store's directory."""
     durability: Durability = Durability.FULL
     allow_network_filesystem: bool = False
 
     def __post_init__(self) -> None:
-        usable = self.url is None or (
-            self.url and ("://" not in self.url or self.url.startswith(_SQLITE_URL))
-        )
-        check_section("sessiondb", None if usable else ("url", f"must be a path or {_SQLITE_URL}<path>"))
+        urls = _SERVER_URLS.get(self.provider)
+        if urls is not None:
+            usable = self.url is not None and self.url.startswith(urls)
+            problem = f"must be {urls[0]}user@host:port/name"
+        else:
+            usable = self.url is None or (
+                bool(self.url) and ("://" not in self.url or self.url.startswith(_SQLITE_URL))
+            )
+            others = " or ".join(f"with provider: {one} {urls[0]}…" for one, urls in _SERVER_URLS.items())
+            problem = f"must be a path or {_SQLITE_URL}<path>; {others}"
+        check_section("sessiondb", None if usable else ("url", problem))
+
+    @property
+    def is_server(self) -> bool:
+        """Whether the database is on a server, where others may reach it as well."""
+        return self.provider is not Provider.SQLITE
 
     @property
     def shown_url(self) -> str | None:
-        """The url for people and logs: without its password."""
+        """The url for people and logs: without its password, and of a server nothing at all."""
         if self.url is None:
             return None
+        if self.is_server:
+            return f"{self.provider}://…"
         return _PASSWORD_IN_OPTION.sub(r"\1***", _PASSWORD_IN_AUTHORITY.sub(r"\1:***@", self.url))
 
     def __repr__(self) -> str:
@@ -103,7 +127,8 @@ class SessionDBConfig:
 class SessionsJsonConfig:
     """How the snapshot of the index is written."""
 
-    mode: SnapshotMode = SnapshotMode.COALESCED
+    mode: SnapshotMode | None = None
+    """None: `coalesced`, or `off` with a database on a server."""
     format: Dialect = Dialect.NATIVE
     interval: timedelta = timedelta(seconds=1)
     """How long a change waits for others in mode `coalesced`."""

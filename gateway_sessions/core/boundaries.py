@@ -11,13 +11,17 @@ Whatever lies beyond the calendar of `datetime` raises `OverflowError`.
 from __future__ import annotations
 
 import re
+from copy import copy
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gateway_sessions.core.instants import EPOCH, RESOLUTION
 from gateway_sessions.errors import InvalidPolicyError
+
+if TYPE_CHECKING:
+    from croniter import croniter
 
 _WALL_EPOCH: Final = EPOCH.replace(tzinfo=None)
 _LAST_DAY: Final = date.max.toordinal()
@@ -132,16 +136,23 @@ def _daily_boundary(day: int, at_hour: int, zone: tzinfo) -> datetime | None:
 @lru_cache(maxsize=4096)
 def _next_slot(after: datetime, expression: str, zone: tzinfo) -> datetime:
     """The first instant of the next wall time that the expression names; in an overlap it may be past."""
-    # Slow to import, and few policies need it: `check_cron` has done it when the first of them was made.
-    from croniter import croniter  # noqa: PLC0415
-
     # Naive on purpose: with a zone, croniter fires twice in an overlap.
     wall = (_wall(after, zone) - _WALL_EPOCH).total_seconds()
     try:
-        slot = croniter(expression, wall).get_next(float)
+        # A copy, because it notes where it is, and other threads ask as well.
+        slot = copy(_schedule(expression)).get_next(float, start_time=wall)
     except ValueError as error:
         raise OverflowError(_BEYOND) from error
     return first_instant(_WALL_EPOCH + timedelta(seconds=slot), zone)
+
+
+@lru_cache(maxsize=256)
+def _schedule(expression: str) -> croniter:
+    """What the expression means: to read it takes longer than to find the next time that it names."""
+    # Slow to import, and few policies need it: `check_cron` has done it when the first of them was made.
+    from croniter import croniter  # noqa: PLC0415
+
+    return croniter(expression, 0.0)
 
 
 def _check_matches(expression: str) -> None:

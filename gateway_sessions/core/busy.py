@@ -14,6 +14,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+import msgspec
+
 from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
 from gateway_sessions.core.limits import check_section, choice, count, time
 from gateway_sessions.core.receipts import Disposition, RejectReason
@@ -108,8 +110,7 @@ class Waiting:
     last_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneLoad:
+class LaneLoad(msgspec.Struct, frozen=True, kw_only=True):
     """What a message finds on its lane."""
 
     running: bool = False
@@ -131,8 +132,7 @@ class LaneLoad:
     """The oldest of them that may be dropped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """What of a message decides on its way."""
 
     sender: str
@@ -149,11 +149,13 @@ class Arrival:
     """Whether the program said it: it joins nothing and disturbs nothing."""
 
     @classmethod
-    def of(cls, message: InboundMessage, *, at: datetime, solo: bool = False) -> Arrival:
+    def of(
+        cls, message: InboundMessage, *, at: datetime, sender: str | None = None, solo: bool = False
+    ) -> Arrival:
         """What decides on the way of this message."""
         kinds = {attachment.kind for attachment in message.attachments}
         return cls(
-            sender=message.sender,
+            sender=message.sender if sender is None else sender,
             at=at,
             solo=solo,
             has_media=not kinds <= {AttachmentKind.VOICE},
@@ -163,8 +165,7 @@ class Arrival:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enqueue:
+class Enqueue(msgspec.Struct, frozen=True, kw_only=True):
     """It gets a turn of its own, behind all that wait; or the running turn gets it, if *then* is STEERS."""
 
     ready_at: datetime

@@ -16,7 +16,7 @@ import msgspec
 
 from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
 from gateway_sessions.core.source import SessionSource, check_identifier
-from gateway_sessions.core.storable import record_text
+from gateway_sessions.core.storable import REPLACEMENT, record_text
 from gateway_sessions.core.untrusted import attributed, inline_name, shortened
 from gateway_sessions.errors import InvalidInputError
 
@@ -221,3 +221,12 @@ def _quoted(answered: ReplyTo) -> str:
 def stored_form(message: InboundMessage) -> str:
     """The message as text that every database can hold; `InvalidInputError` for what none can."""
     return record_text("message", message, message.metadata)
+
+
+def as_stored(message: InboundMessage, stored: str) -> InboundMessage:
+    """The message as it is read again from what was stored of it."""
+    free_form = message.metadata or message.source.extra
+    return _READ.decode(stored) if free_form or REPLACEMENT in stored else message
+
+
+_READ: Final = msgspec.json.Decoder(InboundMessage)

@@ -13,6 +13,8 @@ LONGEST: Final = timedelta(days=36_525)
 """A century: longer is a mistake, and would leave the calendar when added to a date."""
 LARGEST_SECONDS: Final = 10_000_000_000
 """The year 2286: a number of seconds above it is one of milliseconds."""
+ID_BITS: Final = 11
+"""Below the microseconds in ids that rise with time: room for two thousand in each of them."""
 
 
 def to_micros(instant: datetime) -> int:
@@ -48,7 +50,7 @@ def first_change_id(now: datetime, last: int) -> int:
 
     63 bits hold microseconds with room for two thousand ids in each of them.
     """
-    return max(last + 1, to_micros(now) << 11)
+    return max(last + 1, to_micros(now) << ID_BITS)
 
 
 def instant_of(name: str, given: object) -> datetime | None:

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from gateway_sessions.core.instants import LONGEST
-from gateway_sessions.errors import ConfigError, ConfigProblem
+from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.errors import ConfigError
 
 MOST: Final = 1_000_000
 """More of anything is a mistake."""

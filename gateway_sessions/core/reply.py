@@ -16,6 +16,7 @@ from gateway_sessions.errors import InvalidInputError
 NOTHING: Final = "[Nothing was said.]"
 """What a model is told it answered, where it kept silent: not that the turn was cut off."""
 
+_ASSISTANT: Final = str(Role.ASSISTANT)
 _OWN: Final = frozenset({"role", "content", "finish_reason", "reasoning"})
 
 
@@ -62,6 +63,10 @@ class Reply:
         """The row of the transcript that says it; None if the agent has appended that itself."""
         if self.recorded:
             return None
+        if not self.extra and not self.is_empty:
+            return Message(
+                _ASSISTANT, self._content(), finish_reason=self.finish_reason, reasoning=self.reasoning
+            )
         return message_of(
             {
                 **({"api_content": NOTHING} if self.is_empty else {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2s
+from hashlib import sha256
 from itertools import chain
 from typing import Final, NamedTuple, cast
 
@@ -18,6 +18,8 @@ LONGEST_INDEXED: Final = 1 << 20
 """Characters. The rest of a longer message is not found."""
 LONGEST_LISTED: Final = 1 << 10
 """Letters. A longer word, which is a file rather than a word, is not listed for those who look for parts."""
+DIGITS: Final = 16
+"""Of a label: enough that hardly any two values share one."""
 UNLISTED: Final = "unlisted"
 """A label of messages with such a word: who looks for a part of a word has to look at them."""
 
@@ -133,8 +135,11 @@ def labels_of(message: IndexedMessage) -> str:
 
 @lru_cache(maxsize=4096)
 def label(kind: str, value: str) -> str:
-    """A token that stands for one value of a kind. Values that share one are told apart in the truth."""
-    return kind[:2] + blake2s(value.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    """A token that stands for one value of a kind. Values that share one are told apart in the truth.
+
+    Servers make such labels as well, of what they know of a session: they have this digest.
+    """
+    return kind[:2] + sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
 def month_label(year: int, month: int) -> str:

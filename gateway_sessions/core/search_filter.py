@@ -11,6 +11,9 @@ from gateway_sessions.core.messages import Hidden
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.errors import InvalidInputError
 
+EARLIEST, LATEST = -(1 << 63), (1 << 63) - 1
+"""No message was sent before, and none at the latest instant or after it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
@@ -35,6 +38,12 @@ class SearchFilter:
         scope = self.scope
         nobody = not (scope.sees_everything or scope.owners or scope.session_key is not None)
         return nobody or self.sources == frozenset() or self.roles == frozenset()
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Microseconds: messages are shown from the first on, and before the second."""
+        since = EARLIEST if self.since is None else to_micros(self.since)
+        return since, LATEST if self.until is None else to_micros(self.until)
 
     def shows(self, *, owner: str, session_key: str | None, session_id: str, source: str) -> bool:
         """Whether messages of such a session may be shown."""

@@ -6,9 +6,12 @@ beginning of a message only: an order is wanted, not a census.
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+import msgspec
 
 from gateway_sessions.core.search_query import Query
 from gateway_sessions.core.search_text import fold
@@ -19,7 +22,7 @@ SATURATION: Final = 1.2
 LENGTH_WEIGHT: Final = 0.75
 
 
-class Features(NamedTuple):
+class Features(msgspec.Struct, frozen=True, gc=False):
     """What the order is made from."""
 
     counts: tuple[int, ...]
@@ -27,16 +30,17 @@ class Features(NamedTuple):
     length: int
 
 
-Counter: TypeAlias = Callable[[str], Features]
+Counter: TypeAlias = Callable[[Sequence[str]], list[Features]]
 
 
 def counter_of(query: Query) -> Counter:
-    """Counts the phrases of a query in a text."""
+    """Counts the phrases of a query in texts. Column by column: each step goes through thousands of texts."""
     wanted = [phrase.tokens for phrase in query.phrases]
 
-    def count(text: str) -> Features:
-        folded = fold(text[:READ_CHARACTERS])
-        return Features(tuple(min(map(folded.count, tokens)) for tokens in wanted), len(folded))
+    def count(texts: Sequence[str]) -> list[Features]:
+        folded = [fold(text[:READ_CHARACTERS]) for text in texts]
+        columns = (_least_counts(tokens, folded) for tokens in wanted)
+        return list(map(Features, zip(*columns, strict=True), map(len, folded)))
 
     return count
 
@@ -45,20 +49,27 @@ def scores(found: Sequence[Features]) -> list[float]:
     """A number for each message; the higher, the better it fits."""
     if not found:
         return []
+    kinds = collections.Counter(found)  # many messages are alike: what follows is done once for each kind
     total = len(found)
-    mean = sum(one.length for one in found) / total or 1.0
+    mean = sum(one.length * times for one, times in kinds.items()) / total or 1.0
     containing = [
-        sum(count > 0 for count in column) for column in zip(*(one.counts for one in found), strict=True)
+        sum(times for one, times in kinds.items() if one.counts[at]) for at in range(len(found[0].counts))
     ]
     weights = [math.log(1 + (total - df + 0.5) / (df + 0.5)) for df in containing]
-    result: list[float] = []
-    for counts, length in found:
-        norm = SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / mean)
-        result.append(
-            sum(
-                weight * count * (SATURATION + 1) / (count + norm)
-                for weight, count in zip(weights, counts, strict=True)
-                if count
-            )
-        )
-    return result
+    known = {one: _score(one, weights, mean) for one in kinds}
+    return [known[one] for one in found]
+
+
+def _least_counts(tokens: Sequence[str], texts: Sequence[str]) -> list[int]:
+    """How often the rarest of the tokens occurs in each of the texts."""
+    first, *others = ([text.count(token) for text in texts] for token in tokens)
+    return list(map(min, first, *others)) if others else first
+
+
+def _score(one: Features, weights: Sequence[float], mean: float) -> float:
+    norm = SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * one.length / mean)
+    return sum(
+        weight * count * (SATURATION + 1) / (count + norm)
+        for weight, count in zip(weights, one.counts, strict=True)
+        if count
+    )

@@ -157,12 +157,18 @@ def fold(text: str) -> str:
     """Text as it is compared: in one case, in one Unicode form, without what cannot be seen."""
     if text.isascii():
         return text.lower()
-    spelled = _WIDE.sub(_narrowed, text) if _PLAIN.fullmatch(text) else text.translate(_spelling)
-    return _composed(_composed(spelled).casefold())
+    spelled = _composed(_narrowed(text) if _PLAIN.fullmatch(text) else text.translate(_spelling))
+    folded = spelled.casefold()
+    return spelled if folded == spelled else _composed(folded)
 
 
-def _narrowed(found: re.Match[str]) -> str:
-    return " " if found[0] == "\u3000" else chr(ord(found[0]) - _WIDER)
+def _narrowed(text: str) -> str:
+    """The text without wide forms of ASCII characters, each of them replaced wherever it stands."""
+    end = 0
+    while found := _WIDE.search(text, end):
+        wide, end = found[0], found.end()
+        text = text.replace(wide, " " if wide == "\u3000" else chr(ord(wide) - _WIDER))
+    return text
 
 
 def _composed(text: str) -> str:
@@ -204,8 +210,9 @@ def _located_word(run: re.Match[str]) -> list[Token]:
 def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
     """The folded text, and for each of its characters where it comes from."""
     folded = fold(text)
-    if text.isascii():
-        return folded, [(at, at + 1) for at in range(len(text))]
+    if len(folded) == len(text) and _PLAIN.fullmatch(text):
+        # None of these characters becomes nothing, or one with another: so each of them has become one.
+        return folded, list(itertools.pairwise(range(len(text) + 1)))
     parts: list[str] = []
     places: list[tuple[int, int]] = []
     for start, end in _clusters(text):

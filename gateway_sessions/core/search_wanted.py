@@ -50,10 +50,10 @@ class Literal:
         wanted = self.folded
         return any(wanted in fold(field) for field in fields)
 
-    def features(self, text: str) -> Features:
+    def features(self, texts: Sequence[str]) -> list[Features]:
         """Counts what the order is made from."""
-        folded = fold(text[:READ_CHARACTERS])
-        return Features((folded.count(self.folded),), len(folded))
+        folded = [fold(text[:READ_CHARACTERS]) for text in texts]
+        return [Features((text.count(self.folded),), len(text)) for text in folded]
 
     @property
     def finder(self) -> Finder:

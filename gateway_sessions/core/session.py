@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -147,7 +148,13 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
 
 def session_id_at(now: datetime, suffix: str) -> str:
     """The id of a session created at *now* (UTC), made unique by a random *suffix*."""
-    return f"{now:%Y%m%d_%H%M%S}_{suffix}"
+    return f"{_second(now.replace(microsecond=0))}_{suffix}"
+
+
+@lru_cache(maxsize=16)
+def _second(moment: datetime) -> str:
+    """The second as ids begin with it; many are made in one, and a format takes its time."""
+    return f"{moment:%Y%m%d_%H%M%S}"
 
 
 def check_session_id(session_id: object) -> str:

@@ -23,7 +23,7 @@ MAX_WORD: Final = 256
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_REPLACEMENT: Final = "\ufffd"
+REPLACEMENT: Final = "\ufffd"
 
 
 class Intake:
@@ -69,7 +69,7 @@ class Intake:
 
     def _replace(self, text: str) -> str:
         self.replaced = True
-        return _UNSTORABLE.sub(_REPLACEMENT, text)
+        return _UNSTORABLE.sub(REPLACEMENT, text)
 
     def _counted(self, name: str, text: str, size: int) -> str:
         if size > MAX_TEXT_BYTES:
@@ -98,7 +98,7 @@ def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> 
 
 def brief_text(text: str, limit: int) -> str:
     """The beginning of a text that a program made up, as every database can hold it."""
-    return _UNSTORABLE.sub(_REPLACEMENT, text[:limit])
+    return _UNSTORABLE.sub(REPLACEMENT, text[:limit])
 
 
 def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
@@ -128,7 +128,7 @@ def _dumped(name: str, value: object) -> str:
 def _without_nul(value: Any) -> Any:
     match value:
         case str():
-            return value.replace("\x00", _REPLACEMENT)
+            return value.replace("\x00", REPLACEMENT)
         case dict():
             return {_without_nul(key): _without_nul(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]  # whatever a caller gave
         case list() | tuple():

@@ -30,7 +30,7 @@ class Backups:
     async def run(self) -> None:
         """Take a copy whenever the newest is old enough. One that fails is tried again an hour later."""
         interval = self._settings.interval
-        if interval is None:
+        if interval is None or not self._db.has_upkeep:
             return
         pause = FIRST_PASS
         while True:

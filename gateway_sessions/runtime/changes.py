@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
@@ -11,8 +11,9 @@ from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.inbound import InboundMessage, MessageKind, turn_content
 from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
-from gateway_sessions.runtime.running import RunningTurn
-from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.ledger import Ledger
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.verbs import entries
 from gateway_sessions.storage.verbs import ledger as verbs
 from gateway_sessions.storage.verbs.ledger import Noted
 
@@ -22,59 +23,62 @@ class Changes:
 
     def __init__(
         self,
-        store: SessionStore,
-        running_turn: Callable[[str], RunningTurn | None],
-        forget_agent: Callable[[str], object],
+        ledger: Ledger,
+        db: SessionDB,
+        *,
+        tell_running: Callable[[str, InboundMessage], Awaitable[object]],
+        on_rewritten: Callable[[str], object],
     ) -> None:
-        self._store = store
-        self._running_turn = running_turn
-        self._forget_agent = forget_agent
+        self._ledger = ledger
+        self._db = db
+        self._tell_running = tell_running
+        """Given the lane and the edit of what its running turn is about."""
+        self._on_rewritten = on_rewritten
+        """Given a lane whose transcript says something else now."""
 
     async def apply(self, message: InboundMessage) -> Receipt:
         """Carry a change out once; one of a message that nobody knows is refused."""
-        noted = await self._store.ledger.note(message, ItemKind.CHANGE)
+        noted = await self._ledger.note(message, ItemKind.CHANGE)
         if not isinstance(noted, Noted):
             return noted
         known = await self._carry_out(message, noted.session_key)
         outcome = Outcome.APPLIED if known else Outcome.CANCELLED
         settle = partial(verbs.carried_out, noted, outcome, "person")
-        await self._store.ledger.change(lambda change: settle(change.now))
+        await self._ledger.change(lambda change: settle(change.now))
         if not known:
             reason = RejectReason.UNKNOWN
             return Rejected(reason=reason, text=refusal(reason), session_key=noted.session_key)
         return Accepted(
             seq=noted.seq,
             session_key=noted.session_key,
-            session_id=await self._store.peek_session_id(noted.session_key),
+            session_id=await self._session_of(noted.session_key),
             disposition=Disposition.APPLIED,
         )
 
     async def _carry_out(self, message: InboundMessage, session_key: str) -> bool:
-        found = await self._store.ledger.reword(_original(message), _said(message))
+        found = await self._ledger.reword(_original(message), _said(message))
         if found is not None and not found.running:
             return True
-        if found is not None:
-            await self._tell_the_agent(message, found.session_key)
+        if found is not None and message.kind is MessageKind.EDIT:
+            await self._tell_running(found.session_key, message)
         return await self._rewrite(message, session_key) or found is not None
 
-    async def _tell_the_agent(self, message: InboundMessage, session_key: str) -> None:
-        """The running turn is about it: its agent hears of an edit, if it listens."""
-        running = self._running_turn(session_key)
-        if running is not None and message.kind is MessageKind.EDIT:
-            await running.steer(message)
-
     async def _rewrite(self, message: InboundMessage, session_key: str) -> bool:
-        session_id = await self._store.peek_session_id(session_key)
+        session_id = await self._session_of(session_key)
         if session_id is None or message.message_id is None:
             return False
         if message.kind is MessageKind.EDIT:
             content = turn_content([message])
-            changed = await self._store.db.edit_message(session_id, message.message_id, content)
+            changed = await self._db.edit_message(session_id, message.message_id, content)
         else:
-            changed = await self._store.db.retract_message(session_id, message.message_id)
+            changed = await self._db.retract_message(session_id, message.message_id)
         if changed:
-            self._forget_agent(session_key)
+            self._on_rewritten(session_key)
         return changed
+
+    async def _session_of(self, session_key: str) -> str | None:
+        entry = await self._db.read(partial(entries.load, session_key))
+        return entry.session_id if entry is not None else None
 
 
 def _original(message: InboundMessage) -> str:

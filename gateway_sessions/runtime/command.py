@@ -17,10 +17,12 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Final, Protocol, TypeAlias
 
+import msgspec
+
 from gateway_sessions.config import Config
 from gateway_sessions.core.command_answers import CommandHelp
 from gateway_sessions.core.commands import check_command_name
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Receipt
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
@@ -179,6 +181,15 @@ class CommandSet:
     def knows(self, message: InboundMessage) -> bool:
         """Whether a message is a command. What the program says is none, whatever it begins with."""
         return not message.internal and message.command in self._by_name
+
+    def as_meant(self, change: InboundMessage) -> InboundMessage:
+        """An edit of what a command brought for the agent, without the command."""
+        if change.kind is not MessageKind.EDIT or change.internal:
+            return change
+        message = msgspec.structs.replace(change, kind=MessageKind.NEW, revision=0)
+        command = self._by_name.get(message.command or "")
+        brought = command.queued(message) if command is not None and command.queued is not None else None
+        return change if brought is None else change.saying(brought.text, brought.attachments)
 
     @property
     def helps(self) -> Sequence[CommandHelp]:

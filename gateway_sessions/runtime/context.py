@@ -39,9 +39,6 @@ class StoreContext:
     crash_loop: CrashLoopLimits = field(default_factory=CrashLoopLimits)
     hook_names: Callable[[], tuple[str, ...]]
     has_active_processes: HasActiveProcesses | None = None
-    on_ended: Callable[[], None] = field(default=lambda: None)
-    """Called after a change that may have ended a session."""
-
     entropy: Entropy = field(default_factory=Entropy)
 
     def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
@@ -61,6 +58,8 @@ class StoreContext:
             actor=actor,
             policies=self.policies,
             freshness=self.freshness,
+            epoch=self.db.epoch,
+            id_above=None if self.db.shared is None else self.db.shared.id_above,
             hooks=self.hook_names(),
         )
 
@@ -69,7 +68,6 @@ class StoreContext:
         change = self.change(actor)
         outcome = await self.db.write(lambda: verb(change))
         failpoint("change_committed")
-        self.on_ended()
         return outcome
 
     async def active_work(self, session_key: str) -> bool:

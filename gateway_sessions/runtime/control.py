@@ -71,7 +71,7 @@ class Control:
             pid=os.getpid(),
             program=await in_thread(_program_version),
             schema=await self._db.read(status.schema_version),
-            database=str(self._db.path),
+            database=self._db.place,
             epoch=self._db.opening.epoch,
             generation=self._db.generation,
             lanes=await self._db.read(status.count_lanes),
@@ -93,7 +93,7 @@ class Control:
             program=await in_thread(_program_version),
             schema=await self._db.read(status.schema_version),
             pid=os.getpid(),
-            database=str(self._db.path),
+            database=self._db.place,
         )
         server = ControlServer(self._home, greeting, self._carry_out)
         try:

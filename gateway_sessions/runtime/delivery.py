@@ -6,15 +6,16 @@ being sent; so after a crash everything that may have been sent is known to be d
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 import anyio
-from anyio.abc import TaskGroup
+from msgspec import structs
 
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.core.delivery import (
@@ -32,13 +33,12 @@ from gateway_sessions.core.delivery import SendFailure as Failure
 from gateway_sessions.core.outbound import OutboundMessage
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
-from gateway_sessions.ports import Clock, Verb
-from gateway_sessions.runtime.foreign_code import problem_within
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.insistence import Insistence, Truth
+from gateway_sessions.runtime.sent_replies import SentReplies
 from gateway_sessions.runtime.waking import NEVER, Alarm
 from gateway_sessions.storage.verbs import outbox
-from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
-
-T = TypeVar("T")
+from gateway_sessions.storage.verbs.outbox import Owed, OwedReply, SentReply
 
 logger = logging.getLogger(__name__)
 
@@ -46,22 +46,6 @@ AT_ONCE: Final = 64
 """Replies sent at the same time on one account, each for another lane."""
 RETRY: Final = timedelta(seconds=1)
 """After the database failed."""
-UNKNOWN: Final = 1 << 30
-"""So much is owed to a lane of which nobody has counted it yet."""
-HINT: Final = timedelta(seconds=5)
-"""How long a platform may take for what nothing depends on."""
-
-
-class Truth(Protocol):
-    """Where replies are kept."""
-
-    async def read(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb that changes nothing."""
-        ...
-
-    async def write(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb, durably."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +62,14 @@ class _Lane:
 
     expected: int = 0
     """Commits under way that may owe it more."""
-    owed: int = 0
-    """Replies that are committed and not settled; what an earlier process owed counts as very many."""
+    owed: set[int] = field(default_factory=set[int])
+    """Replies that this process committed and that are not settled."""
+    more: bool = False
+    """Whether an earlier process may have owed it others: nobody has counted those."""
+
+    @property
+    def calm(self) -> bool:
+        return not (self.expected or self.owed or self.more)
 
 
 @dataclass(slots=True)
@@ -104,6 +94,7 @@ class Delivery:
     ) -> None:
         self.adapter = adapter
         self._truth = truth
+        self._outbox = Insistence(truth, clock, RETRY)
         self._clock = clock
         self._patience = patience
         self._tell = tell
@@ -114,7 +105,7 @@ class Delivery:
         self._sends: dict[int, _Send] = {}
         self._crowded = False
         """Whether more is due than could be begun."""
-        self._tasks: TaskGroup | None = None
+        self._tasks: asyncio.TaskGroup | None = None
         self._ended = False
         self._to_look = True
         """Whether something may be due that nobody has looked for yet."""
@@ -122,6 +113,9 @@ class Delivery:
         """When it looks by itself, because more is due then."""
         self._check_at = NEVER
         """When it sees whether a send has taken too long."""
+        self.alone = True
+        """Whether no other node may owe the same lanes something."""
+        self._sent = SentReplies(truth, self._outbox, self._noted)
         self.on_idle: Callable[[], object] = _nobody
         """Told when there may be nothing to wait for any more."""
 
@@ -141,7 +135,7 @@ class Delivery:
         free = session_key not in self._lanes
         self._lanes.setdefault(session_key, _Lane()).expected += 1
         self._commits += 1
-        return self._tasks is not None and room and free
+        return self._tasks is not None and room and free and self.alone
 
     def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
         """What to owe for a message that may be too long for the platform."""
@@ -158,7 +152,7 @@ class Delivery:
         lane = self._lanes[session_key]
         lane.expected -= 1
         self._commits -= 1
-        lane.owed += len(owed)
+        lane.owed.update(ids)
         self._forget_if_calm(session_key)
         now = self._clock.now()
         for one, reply_id in zip(owed, ids, strict=True):
@@ -187,14 +181,26 @@ class Delivery:
         self._to_look = True
         self._alarm.ring()
 
+    def glance(self) -> None:
+        """Others may have left something: nobody has to wait for that look."""
+        self._due_at = self._clock.now()
+        self._alarm.ring()
+
     async def run(self) -> None:
         """Send whatever is owed, until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            try:
-                await self._look_after(tasks)
-            finally:
-                self._tasks, self._ended = None, True
-                self.on_idle()
+        async with anyio.create_task_group() as noting:
+            noting.start_soon(self._sent.run)
+            async with asyncio.TaskGroup() as tasks:
+                try:
+                    await self._look_after(tasks)
+                except asyncio.CancelledError:
+                    for send in self._sends.values():
+                        send.scope.cancel()  # also of an adapter that goes on after it was told once
+                    raise
+                finally:
+                    self._tasks, self._ended = None, True
+                    self.on_idle()
+            noting.cancel_scope.cancel()
 
     async def sweep(self) -> None:
         """Begin to send all whose time has come."""
@@ -203,7 +209,7 @@ class Delivery:
         self._crowded = room <= 0
         if room > 0:
             due = await self._truth.read(partial(outbox.due, *self._account, now, 2 * AT_ONCE))
-            waiting = [one for one in due if one.reply_id not in self._sends]
+            waiting = [one for one in due if self._nobody_sends(one)]
             self._crowded = len(waiting) > room
             for reply in waiting[:room]:
                 if await self._taken_up(reply, now):
@@ -211,7 +217,7 @@ class Delivery:
         next_due = await self._truth.read(partial(outbox.next_due, *self._account, now))
         self._due_at = NEVER if next_due is None else next_due
 
-    async def _look_after(self, tasks: TaskGroup) -> None:
+    async def _look_after(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             self._alarm.reset()
             self._stop_overdue()
@@ -233,7 +239,7 @@ class Delivery:
     async def _take_stock(self) -> None:
         """Learn to which lanes an earlier process owed something: before that nothing may overtake it."""
         for session_key in await self._truth.read(partial(outbox.lanes_owed, *self._account)):
-            self._lanes.setdefault(session_key, _Lane()).owed = UNKNOWN
+            self._lanes.setdefault(session_key, _Lane()).more = True
 
     def _stop_overdue(self) -> None:
         """Give up the sends that have taken too long: nobody knows whether they happened."""
@@ -246,6 +252,13 @@ class Delivery:
             send.scope.cancel()
         self._check_at = min((one.overdue_at for one in self._sends.values()), default=NEVER)
 
+    def _nobody_sends(self, reply: OwedReply) -> bool:
+        """Whether a reply is under way neither here nor on another node, nor will be after a commit."""
+        if reply.reply_id in self._sends or reply.sent_by is None:
+            return reply.reply_id not in self._sends
+        lane = self._lanes.get(reply.session_key)
+        return reply.sent_by == self._truth.epoch and (lane is None or not lane.expected)
+
     async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
         """Note that a reply is about to be sent; one that nobody waits for any more is given up instead.
 
@@ -254,32 +267,46 @@ class Delivery:
         if is_too_old(reply.created_at, now, self._patience.rules):
             await self._give_up(reply, "nobody waits for it any more", reply.unclear)
             return False
-        return await self._truth.write(partial(outbox.mark_sending, reply))
+        return await self._truth.write(partial(outbox.mark_sending, reply, self._truth.epoch))
 
     def _begin(self, reply: OwedReply) -> None:
         if self._tasks is not None and reply.reply_id not in self._sends:
             send = self._sends[reply.reply_id] = _Send()
-            self._tasks.start_soon(self._deliver, reply, send)
+            self._tasks.create_task(self._deliver(reply, send))
 
     async def _deliver(self, reply: OwedReply, send: _Send) -> None:
         """Send once, and note what came of it."""
+        is_sent = False
         try:
             failpoint("before_deliver")
-            sent, problem = await self._send(reply, send)
+            sent_id, problem = await self._send(reply, send)
             failpoint("after_deliver")
             if problem is None:
-                await self._note(partial(outbox.sent, reply, sent, self._clock.now()))
-                await self._settled(reply)
+                self._sent.add(SentReply(reply, sent_id, self._clock.now()))
+                is_sent = True
             else:
                 await self._failed(reply, problem)
         except StoreStoppedError:
-            # What was sent is not noted: at the next opening of the store it is doubtful, as it should be.
             return
         finally:
-            del self._sends[reply.reply_id]
-            if self._crowded or reply.session_key in self._lanes:
-                self.wake()
-            self.on_idle()
+            if not is_sent:
+                self._over(reply)
+
+    async def _noted(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
+        try:
+            if is_noted:
+                await self._settled(reply)
+        except StoreStoppedError:
+            return
+        finally:
+            self._over(reply)
+
+    def _over(self, reply: OwedReply) -> None:
+        """A reply is not under way any more."""
+        del self._sends[reply.reply_id]
+        if self._crowded or reply.session_key in self._lanes:
+            self.wake()
+        self.on_idle()
 
     async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, BaseException | None]:
         """Hand the reply to the adapter; the id it got, or what went wrong."""
@@ -317,7 +344,7 @@ class Delivery:
         if failed.how is Failure.REFUSED and reply.message.replaces is not None:
             # What was streamed is gone from the platform: say it anew.
             message = reply.message.instead_of(None)
-            await self._note(partial(outbox.reword, reply.reply_id, message, now))
+            await self._outbox.write(partial(outbox.reword, reply.reply_id, message, now))
             return
         tried = Tried(
             reply_id=reply.reply_id,
@@ -331,50 +358,35 @@ class Delivery:
             await self._give_up(reply, f"{plan.reason}: {problem}", unclear)
             return
         counted = unclear if isinstance(plan, ResendMarked) or unclear else 0
-        await self._note(partial(outbox.retry, reply, plan.at, problem, unclear=counted))
+        await self._outbox.write(partial(outbox.retry, reply, plan.at, problem, unclear=counted))
         facts = {"action": "reply_retry", "reply_id": reply.reply_id, "problem": problem}
         logger.warning("a reply could not be sent", extra=facts)
 
     async def _give_up(self, reply: OwedReply, problem: str, unclear: int) -> None:
         given_up = partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear)
-        await self._note(given_up)
+        await self._outbox.write(given_up)
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
-        self._tell(replace(reply, problem=problem), "given_up")
+        self._tell(structs.replace(reply, problem=problem), "given_up")
         await self._settled(reply, told=True)
 
     async def _settled(self, reply: OwedReply, *, told: bool = False) -> None:
         """Find out whether the lane is owed more; only then new replies have to wait behind those."""
         if not told:
             self._tell(reply, "sent")
-        key = reply.session_key
-        lane = self._lanes.setdefault(key, _Lane(owed=1))  # an embedder may have owed it
-        lane.owed -= 1
-        if lane.owed >= UNKNOWN // 2 and not await self._found(partial(outbox.lane_is_owed, key)):
-            lane.owed = 0
-        self._forget_if_calm(key)
+        lane = self._lanes.get(reply.session_key)
+        if lane is None:  # an embedder owed it
+            return
+        lane.owed.discard(reply.reply_id)
+        if lane.more:
+            # What this process owes meanwhile is in `owed`, whether the answer covers it or not.
+            lane.more = await self._outbox.read(partial(outbox.lane_is_owed, reply.session_key))
+        self._forget_if_calm(reply.session_key)
 
     def _forget_if_calm(self, session_key: str) -> None:
-        lane = self._lanes[session_key]
-        if lane.owed <= 0 and not lane.expected:
+        lane = self._lanes.get(session_key)
+        if lane is not None and lane.calm:
             del self._lanes[session_key]
-
-    async def _note(self, verb: Callable[[], Verb[object]]) -> None:
-        """Write what became of a reply, however long that takes: until then its lane waits."""
-        await self._until_done(lambda: self._truth.write(verb))
-
-    async def _found(self, verb: Callable[[], Verb[T]]) -> T:
-        return await self._until_done(lambda: self._truth.read(verb))
-
-    async def _until_done(self, work: Callable[[], Awaitable[T]]) -> T:
-        while True:
-            try:
-                return await work()
-            except StoreStoppedError:
-                raise
-            except StorageError:
-                logger.exception("the outbox could not be used", extra={"action": "delivery_failed"})
-            await self._clock.sleep(RETRY.total_seconds())
 
     @property
     def _account(self) -> tuple[str, str]:
@@ -383,12 +395,3 @@ class Delivery:
 
 def _nobody() -> None:
     """Nobody waits for this."""
-
-
-async def hint(adapter: Adapter, clock: Clock, call: Callable[[], Awaitable[object]]) -> bool:
-    """Ask the platform for something that may be lost; whether it went well."""
-    problem = await problem_within(HINT, clock, call)
-    if problem is not None:
-        facts = {"action": "hint_lost", "platform": adapter.platform, "account": adapter.name}
-        logger.debug("a hint was lost", extra={**facts, "problem": problem})
-    return problem is None

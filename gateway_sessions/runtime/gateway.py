@@ -16,8 +16,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.keys import NO_ALIASES, owner_of
-from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
@@ -26,11 +25,13 @@ from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, 
 from gateway_sessions.runtime.answering import Answers
 from gateway_sessions.runtime.budget_gate import BudgetGate
 from gateway_sessions.runtime.changes import Changes
+from gateway_sessions.runtime.cluster import Cluster
 from gateway_sessions.runtime.command import Allowed, Command, CommandSet
 from gateway_sessions.runtime.command_set import built_in
 from gateway_sessions.runtime.command_set.compressing import Compressor
 from gateway_sessions.runtime.commands import Commands
 from gateway_sessions.runtime.connections import Connections
+from gateway_sessions.runtime.crew import Crew
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.farewell import Farewells
@@ -38,6 +39,7 @@ from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
 from gateway_sessions.runtime.observers import AfterTurn, Observers, OnMessage, OnTurn
 from gateway_sessions.runtime.overseer import Overseer
+from gateway_sessions.runtime.reach import Reach
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.turn import Turn
@@ -87,7 +89,10 @@ class Gateway(Resource):
         self._observers = Observers(
             self._clock, on_message=on_message, on_turn=on_turn, after_turn=after_turn
         )
-        self._draining = False
+        self.draining = False
+        """Whether it is about to end: it begins no more turns."""
+        self._cluster: Cluster | None = None
+        self._crew = Crew("gateway")
         self.events = store.events
         """What happens here, for whoever listens."""
         self._connections = Connections(self._clock, self.events)
@@ -118,7 +123,7 @@ class Gateway(Resource):
 
     async def _taken(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
-            return await self._changes.apply(message)
+            return await self._changes.apply(self.commands.as_meant(message))
         if self.commands.knows(message):
             return await self._commands.run(message)
         return await self.admit(message)
@@ -142,7 +147,7 @@ class Gateway(Resource):
         next start.
         """
         self._check_running()
-        self._draining = True
+        self.draining = True
         self._lanes.stop()
         limit = self.config.gateway.drain_timeout if within is None else within
         in_time = await self._calm_within(limit)
@@ -202,12 +207,15 @@ class Gateway(Resource):
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         config = self.config
         ledger = self.store.ledger
+        self._cluster = self.store.cluster
+        ledger.versioned = self._source.shared is None
         self._lanes = Lanes(
             ledger,
             self._clock,
             max_turns=config.gateway.max_turns,
             max_turns_per_owner=config.gateway.max_turns_per_owner,
         )
+        self._reach = Reach(self._lanes, ledger, self.store.db, self._cluster)
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
         self.store.on_erased = self.agents.evict_all
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
@@ -217,15 +225,45 @@ class Gateway(Resource):
         parts = self._turn_parts(overseer)
         self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
         self._commands.on_done = self._lanes.wake_watchers
-        self._changes = Changes(self.store, self.running_turn, self.agents.evict)
+        self._changes = Changes(
+            ledger, self.store.db, tell_running=self._reach.tell, on_rewritten=self.agents.evict
+        )
         self._runner = TurnRunner(parts, self._lanes, self.events)
-        self._tasks = tasks
         self._lanes.start = self._begin
         deliveries = [delivery.run for delivery in self._deliveries.values()]
-        for duty in (self._lanes.run, self.agents.run, overseer.run, *deliveries):
+        # The crew comes first: all others may begin turns.
+        for duty in (self._crew.run, self._lanes.run, self.agents.run, overseer.run, *deliveries):
             tasks.start_soon(duty)
+        if self._cluster is not None:
+            self._join_others(tasks, self._cluster)
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
         self._connections.start(tasks, self._adapters.values(), self.submit)
+
+    def _join_others(self, tasks: TaskGroup, cluster: Cluster) -> None:
+        """Be called by other nodes, and call them."""
+        wake_lanes, ledger = self._lanes.wake, self.store.ledger
+
+        def ready(session_key: str) -> None:
+            wake_lanes()
+            cluster.tell_ready(session_key)
+
+        def silent() -> None:
+            for running in list(self._lanes.running.values()):
+                running.stop(StopReason.OVERTAKEN)
+
+        def overtaken(session_key: str, token: int) -> None:
+            tell_lanes(session_key, token)
+            if session_key not in self._lanes.running:
+                cluster.call()
+
+        tell_lanes, ledger.on_overtaken = ledger.on_overtaken, overtaken
+        ledger.on_ready, self._lanes.may_begin = ready, lambda: cluster.trusted
+        deliveries = self._deliveries.values()
+        cluster.on_look += [wake_lanes, self._reach.look, *(one.glance for one in deliveries)]
+        cluster.on_silent.append(silent)
+        for delivery in deliveries:
+            delivery.alone = False
+        tasks.start_soon(self._reach.run)
 
     async def _start_those_who_ask(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Whatever is asked before a turn, or tells of its end and that of its session."""
@@ -249,7 +287,7 @@ class Gateway(Resource):
             source=self._source,
             cache=self.agents,
             delivery_for=lambda platform, account: self._deliveries.get((platform, account)),
-            may_go_on=lambda running: not self._draining and self._lanes.may_go_on(running),
+            may_go_on=lambda running: not self.draining and self._lanes.may_go_on(running),
             gate=self._may_run,
             over=self._turn_over,
             settings=self._settings,
@@ -258,54 +296,28 @@ class Gateway(Resource):
         )
 
     async def _finish(self) -> None:
-        if not self._draining:
+        if not self.draining:
             await self.drain()
         await self._observers.finish()
         await self._farewells.finish()
         await self.agents.aclose()
+        self.store.ledger.versioned = True
 
     async def _admitted(self, message: InboundMessage, *, solo: bool) -> Receipt:
-        if self._draining:
+        if self.draining:
             # What is durable is answered after the next start: a gateway that ends loses nothing.
             logger.debug("a message came while draining", extra={"action": "late_message"})
-        ledger, rules = self.store.ledger, self.rules_for(message)
-        owner = owner_of(message.source, self.store.isolation, NO_ALIASES)
-        running = self._running_for(message)
-        with self._lanes.place(owner) as free:
+        ledger, rules, key = self.store.ledger, self.rules_for(message), self.store.key_for(message.source)
+        running, here = self._lanes.running.get(key), self._cluster is None or self._cluster.begins_here(key)
+        with self._lanes.place(ledger.owner_on(key, message.source)) as free:
             facts = running.facts if running is not None else NO_TURN
-            receipt, turn = await ledger.enqueue(message, rules, solo=solo, running=facts, begin=free)
+            begin = free and here
+            receipt, turn = await ledger.enqueue(message, rules, solo=solo, running=facts, begin=begin)
             if turn is not None:
                 self._begin(turn)
         if isinstance(receipt, Accepted):
-            await self._follow_up(message, receipt)
+            await self._reach.follow_up(message, receipt)
         return receipt
-
-    def _running_for(self, message: InboundMessage) -> RunningTurn | None:
-        key = self.store.key_for(message.source)
-        return self._lanes.running.get(key)
-
-    async def _follow_up(self, message: InboundMessage, receipt: Accepted) -> None:
-        """Do to the running turn what the message asks for."""
-        running = self._lanes.running.get(receipt.session_key)
-        if running is None:
-            return
-        match receipt.disposition:
-            case Disposition.INTERRUPTS:
-                running.stop(StopReason.MESSAGE)
-            case Disposition.ROLLS_BACK:
-                running.stop(StopReason.ROLLBACK)
-            case Disposition.STEERS:
-                await self._steer(running, message, receipt.seq)
-            case _:
-                pass
-
-    async def _steer(self, running: RunningTurn, message: InboundMessage, seq: int) -> None:
-        """Give the message to the agent; one that it does not take keeps its place in the queue."""
-        try:
-            if await running.steer(message) and await running.turn.steer(seq):
-                running.steered += 1
-        except Exception:  # foreign code: the message waits, as if there had been nothing to steer
-            logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
 
     async def _may_run(self, turn: Turn) -> Passage:
         passage = await self._observers.gate(turn)
@@ -317,7 +329,7 @@ class Gateway(Resource):
 
     def _begin(self, turn: Turn) -> None:
         running = self._runner.begin(turn)
-        self._tasks.start_soon(self._runner.run, running)
+        self._crew.start(self._runner.run(running))
 
     def _tell_of(self, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
         """Events, and what people are told at once; who wants a turn of its own is told by the command."""
@@ -381,9 +393,8 @@ def _by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
     for adapter in adapters:
         account = (adapter.platform, adapter.name)
         if account in found:
-            problem = (
-                f"two adapters serve {adapter.platform!r} as {adapter.name!r}: give each a name of its own"
-            )
+            where = f"{adapter.platform!r} as {adapter.name!r}"
+            problem = f"two adapters serve {where}: give each a name of its own"
             raise InvalidInputError(problem)
         found[account] = adapter
     return found

@@ -7,7 +7,8 @@ runs; after the last one the call is given up where everybody can see it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,6 +19,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.config import HooksConfig
 from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.news import News, SessionEnd
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.errors import InvalidInputError, StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
@@ -105,6 +107,11 @@ class Hooks:
     def wake(self) -> None:
         """A call may be owed: do not wait for the next round."""
         self._wake.set()
+
+    def hear(self, news: Sequence[News]) -> None:
+        """Be told what a commit has brought about: the end of a session owes calls."""
+        if any(isinstance(one, SessionEnd) for one in news):
+            self.wake()
 
     async def dead_letters(self, limit: int = 100) -> list[HookCall]:
         """Calls that were given up, the newest first."""
@@ -210,10 +217,7 @@ class Hooks:
         except anyio.get_cancelled_exc_class():
             # An orderly end is not the hook's failure; but what may be called once only has been called.
             with anyio.CancelScope(shield=True):
-                if registered.once:
-                    await self._note(registered, call, "the process ended meanwhile")
-                else:
-                    await self._db.write(partial(verbs.withdrawn, call, self._clock.now()))
+                await self._broken_off(registered, call)
             raise
         except StorageError:
             # It stays owed, and is made again when its time comes.
@@ -224,6 +228,13 @@ class Hooks:
             self._ended_one.set()
             self.wake()
         return problem is None
+
+    async def _broken_off(self, registered: _Registered, call: HookCall) -> None:
+        with suppress(StorageError):  # then it was an attempt, and is made again when its time comes
+            if registered.once:
+                await self._note(registered, call, "the process ended meanwhile")
+            else:
+                await self._db.write(partial(verbs.withdrawn, call, self._clock.now()))
 
     async def _note(self, registered: _Registered, call: HookCall, problem: str | None) -> None:
         if problem is None:

@@ -6,14 +6,13 @@ on at once only if no other lane waits for its place; so nobody who writes much 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
-
-import anyio
 
 from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
@@ -43,9 +42,12 @@ class Lanes:
         self._stopped = False
         self._crowded = False
         """Whether somebody may have been waiting for a place since there was none."""
-        self._news = anyio.Event()
+        self._news: asyncio.Event | None = None
+        """Set when something ends; there is none as long as nobody waits for that."""
         self.running: dict[str, RunningTurn] = {}
         """By session key."""
+        self.may_begin: Callable[[], bool] = _always
+        """Whether anything may begin here at all."""
         self.start: Callable[[Turn], object] = _nobody
         """Begins to work on a turn."""
         ledger.on_ready = lambda _: self.wake()
@@ -54,14 +56,18 @@ class Lanes:
     @property
     def room(self) -> int:
         """How many more turns may begin."""
-        return 0 if self._stopped else max(self._max_turns - len(self.running) - self._reserved, 0)
+        if self._stopped or not self.may_begin():
+            return 0
+        return max(self._max_turns - len(self.running) - self._reserved, 0)
 
     def may_go_on(self, running: RunningTurn) -> bool:
         """Whether the lane's next turn may follow at once, because nobody waits for the place."""
         if self._stopped or self._owners[running.owner] > self._max_per_owner:
             return False
+        if self.room > 0:
+            return True
         waiting_here = sum(1 for key in self.running if self._ledger.waiting_on(key))
-        return self.room > 0 or self._ledger.lanes_waiting <= waiting_here
+        return self._ledger.lanes_waiting <= waiting_here
 
     @contextmanager
     def place(self, owner: str, *, next_in_line: bool = False) -> Generator[bool]:
@@ -95,11 +101,14 @@ class Lanes:
 
     def wake_watchers(self) -> None:
         """Something came to its end: whoever waits for calm may look again."""
-        self._news.set()
-        self._news = anyio.Event()
+        if self._news is not None:
+            self._news.set()
+            self._news = None
 
     async def calmer(self) -> None:
         """Wait until something comes to its end."""
+        if self._news is None:
+            self._news = asyncio.Event()
         await self._news.wait()
 
     def wake(self) -> None:
@@ -164,6 +173,10 @@ class Lanes:
         running = self.running.get(session_key)
         if running is not None and running.turn.token == token:
             running.stop(StopReason.OVERTAKEN)
+
+
+def _always() -> bool:
+    return True
 
 
 def _nobody(_: Turn) -> None:

@@ -6,15 +6,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
+
+from msgspec import structs
 
 from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.inbound import InboundMessage, MessageKind, stored_form
 from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.keys import NO_ALIASES, owner_of
 from gateway_sessions.core.queue import ItemKind
 from gateway_sessions.core.receipts import Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.source import SessionSource
@@ -29,13 +31,14 @@ from gateway_sessions.errors import (
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.queue_limits import OVERLOADED, Limits, rejected
 from gateway_sessions.runtime.routing import MAX_TRIES, Message, Routing
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.waiting_turns import WaitingTurns
-from gateway_sessions.storage.verbs import beginning, ledger, queue, turns
+from gateway_sessions.storage.verbs import beginning, ledger, locks, queue, turns
 from gateway_sessions.storage.verbs.access import AliasesFirst, Request, lane_of
 from gateway_sessions.storage.verbs.beginning import Claimed, IdTakenError, Starter
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
+from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.verbs.ledger import (
     NO_TURN,
     Admission,
@@ -45,26 +48,17 @@ from gateway_sessions.storage.verbs.ledger import (
     RunningTurn,
 )
 from gateway_sessions.storage.verbs.succession import Actor, Change
-from gateway_sessions.storage.verbs.turns import Settled, Settlement
+from gateway_sessions.storage.verbs.turn_rows import Held
+from gateway_sessions.storage.verbs.turns import Known, NotAsKnownError, Settled, Settlement
 
 T = TypeVar("T")
 
 READY_AT_ONCE: Final = 16
 """Ready lanes looked at when somebody takes any of them."""
-OVERLOADED_RETRY_SECONDS: Final = 30.0
+LOOK_BEHIND: Final = 4
+"""So many times more are looked at where some are left to others."""
 
 logger = logging.getLogger(__name__)
-
-
-class Limits:
-    """How much may wait, and how large one message may be."""
-
-    __slots__ = ("allow_unidentified", "max_message_bytes", "max_waiting")
-
-    def __init__(self, *, max_waiting: int, max_message_bytes: int, allow_unidentified: bool) -> None:
-        self.max_waiting = max_waiting
-        self.max_message_bytes = max_message_bytes
-        self.allow_unidentified = allow_unidentified
 
 
 class Ledger(WaitingTurns):
@@ -81,8 +75,18 @@ class Ledger(WaitingTurns):
         self._routing = routing
         self._limits = limits
         self._rules_for = rules_for
-        self.shown: Callable[[], Awaitable[None]] = _at_once
-        """Returns when whoever reads sessions.json may see what has changed."""
+        self._given: WeakValueDictionary[tuple[str, int], Turn] = WeakValueDictionary()
+        """The turns that somebody has, by lane and token."""
+        self.is_mine: Callable[[str], bool] = lambda _: True
+        """Whether the turns of a lane should begin in this process."""
+        self.sticky: timedelta | None = None
+        """How long those of other lanes are left to others; None: there are no others."""
+        self.shown: Callable[[], Awaitable[None]] | None = None
+        """Returns when whoever reads sessions.json may see what has changed; None: nobody waits for that."""
+        self.versioned = True
+        """Whether turns know what the transcript is like, to tell whether a warm agent has seen it."""
+        self._calm: dict[str, KnownLane] = {}
+        """Some lanes on which nothing runs or waits, as far as is known here."""
 
     # Coming in
 
@@ -102,26 +106,26 @@ class Ledger(WaitingTurns):
         rules = rules or self._rules_for(message)
         payload = self._payload_of(message)
         if self.total_waiting >= self._limits.max_waiting and not isinstance(payload, Rejected):
-            payload = _rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
+            payload = OVERLOADED
         if isinstance(payload, Rejected):
             return await self.unless_known(message, payload), None
         admission = Admission(message=message, payload=payload, rules=rules, solo=solo, running=running)
         routed = await self._routing.message_for(message.source, touched=not message.internal)
+        if self.waiting_for(self._routing.owner_of(routed)) >= self._limits.max_waiting_per_owner:
+            return await self.unless_known(message, OVERLOADED), None
         try:
             admitted = await self._admit(admission, routed, begin=begin)
         except NotTakenError as refusal:
-            return _rejected(refusal.reason, refusal.retry_after, refusal.session_key), None
+            return rejected(refusal.reason, refusal.retry_after, refusal.session_key), None
         except SentBeforeErasureError:
-            return _rejected(RejectReason.ERASED, None, routed.key), None
+            return rejected(RejectReason.ERASED, None, routed.key), None
         if isinstance(admitted, Duplicate):
             return admitted, None
         failpoint("message_admitted")
         self._routing.keep(admitted.entry)
-        if admitted.ended:
-            self._context.on_ended()
         turn = self._begun(admitted.claimed) if admitted.claimed is not None else None
         if turn is None:
-            self._note_lane(admitted.lane)
+            self._note_lane(admitted.lane, admitted.entry.owner)
         await self._show(turn)
         return admitted.receipt, turn
 
@@ -129,7 +133,12 @@ class Ledger(WaitingTurns):
         found: list[Admitted] = []
 
         async def admit() -> Admitted | Duplicate:
-            whole = replace(admission, starter=self._starter()) if begin else admission
+            whole = admission
+            if self.sticky is not None:
+                whole = structs.replace(whole, epoch=self._context.db.epoch)
+            if begin:
+                lane = self._calm.pop(routed.key, None)
+                whole = structs.replace(whole, starter=self._starter(), lane=lane)
             verb: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(_admitting, whole, found)
             return await self._routing.ask(routed, verb)
 
@@ -156,8 +165,13 @@ class Ledger(WaitingTurns):
         try:
             noted: Noted | Duplicate = await self._routing.ask(routed, note)
         except SentBeforeErasureError:
-            return _rejected(RejectReason.ERASED, None, routed.key)
+            return rejected(RejectReason.ERASED, None, routed.key)
         return noted
+
+    def owner_on(self, session_key: str, source: SessionSource) -> str:
+        """Whose the lane of that plain key is, as far as that is known without asking the database."""
+        known = self._routing.known(session_key)
+        return owner_of(source, self._routing.isolation, NO_ALIASES) if known is None else known.owner
 
     async def lane_of(self, source: SessionSource) -> tuple[str, str]:
         """The lane that a message of that origin belongs to, whichever name is used, and its owner."""
@@ -193,7 +207,13 @@ class Ledger(WaitingTurns):
         self, limit: int = READY_AT_ONCE, but_not: Iterable[str] = ()
     ) -> list[tuple[str, str | None]]:
         """Lanes whose next turn may begin and their owners, but of some, those that waited longest first."""
-        return await self.look(partial(queue.ready, self._context.clock.now(), limit, but_not))
+        now, sticky = self._context.clock.now(), self.sticky
+        # Those of others are passed over for a while; some of ours may stand behind them.
+        found = await self.look(partial(queue.ready, now, limit * (LOOK_BEHIND if sticky else 1), but_not))
+        mine = (
+            one for one in found if not sticky or self.is_mine(one.session_key) or one.since + sticky <= now
+        )
+        return [(one.session_key, one.owner) for one in mine][:limit]
 
     async def next_ready(self) -> timedelta | None:
         """How long until a lane becomes ready that is not; None if none will by itself."""
@@ -223,19 +243,28 @@ class Ledger(WaitingTurns):
     async def put_off(self, session_key: str, pause: timedelta) -> None:
         """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
         ready_at = to_micros(self._context.clock.now() + pause)
-        await self._context.db.change(Statement("put_off_lane", (ready_at, session_key)))
+        lock = locks.of_lane(session_key)
+        await self._context.db.change(Statement("put_off_lane", (ready_at, session_key), lock=lock))
 
     async def settle(self, settlement: Settlement, *, go_on: bool) -> tuple[Settled, Turn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit."""
         key, found = settlement.held.session_key, list[Settled]()
 
         async def settle() -> Settled:
-            known = replace(settlement, known=self._routing.known(key))
-            verb = partial(_ending, known, self._starter() if go_on else None)
+            known = Known(
+                entry=self._routing.known(key),
+                starter=self._starter() if go_on else None,
+                versioned=self.versioned,
+            )
+            verb = partial(_ending, settlement, known)
             return await self._context.apply(Actor.AGENT, partial(_noting, verb, found))
 
         try:
-            settled = await self._with_free_id(key, settle)
+            try:
+                settled = await self._with_free_id(key, settle)
+            except NotAsKnownError:
+                settlement = structs.replace(settlement, begun=None)
+                settled = await self._with_free_id(key, settle)
         except asyncio.CancelledError:
             await asyncio.shield(self._let_go(lambda: (key, found[-1].next if found else None)))
             raise
@@ -266,6 +295,8 @@ class Ledger(WaitingTurns):
 
     async def _show(self, turn: Turn | None) -> None:
         """Wait until sessions.json may be read. One that cannot be written is reported, and stops nothing."""
+        if self.shown is None:
+            return
         try:
             with suppress(SnapshotError):
                 await self.shown()
@@ -279,17 +310,34 @@ class Ledger(WaitingTurns):
             self._routing.keep(settled.entry)
         if settled.next is not None:
             return self._begun(settled.next)
+        if settled.lane is not None:
+            self._remember(session_key, settled.lane)
         self._note(session_key, settled.waiting)
         if settled.waiting:
             self.on_ready(session_key)
         return None
 
+    def _remember(self, session_key: str, lane: KnownLane) -> None:
+        """The lane as it was left: most likely its next message finds it like that."""
+        self._calm[session_key] = lane
+        if len(self._calm) > self._limits.remembered_lanes:
+            del self._calm[next(iter(self._calm))]
+
     def _begun(self, claimed: Claimed) -> Turn:
-        self._note(claimed.held.session_key, claimed.waiting)
+        self._note(claimed.held.session_key, claimed.waiting, claimed.entry.owner)
         self._routing.keep(claimed.entry)
-        if claimed.ended:
-            self._context.on_ended()
-        return Turn(self, claimed)
+        turn = self._given[claimed.held.session_key, claimed.held.token] = Turn(self, claimed)
+        return turn
+
+    def knows(self, session_key: str, token: int) -> bool:
+        """Whether somebody in this process has that turn."""
+        return (session_key, token) in self._given
+
+    async def take_back(self, session_key: str, token: int) -> None:
+        """Let a turn wait again that began without anybody hearing of it."""
+        held = Held(session_key=session_key, epoch=self._context.db.epoch, token=token)
+        with suppress(FencedError):
+            self.freed(await self.change(lambda change: turns.give_back(held, None, change, counted=False)))
 
     def freed(self, lane: LaneRow) -> None:
         """How a lane is now, after a turn has changed it."""
@@ -304,6 +352,7 @@ class Ledger(WaitingTurns):
             epoch=self._context.db.opening.epoch,
             new_session_id=self.new_session_id(),
             flags=self._routing.isolation,
+            versioned=self.versioned,
         )
 
     def _payload_of(self, message: InboundMessage) -> str | Rejected:
@@ -312,21 +361,17 @@ class Ledger(WaitingTurns):
         if not source.has_identifier and not limits.allow_unidentified:
             raise UnidentifiedSourceError(source.platform)
         if message.is_empty and message.kind is MessageKind.NEW:
-            return _rejected(RejectReason.EMPTY, None, None)
+            return rejected(RejectReason.EMPTY, None, None)
         fits = len(message.text) <= limits.max_message_bytes
         payload = stored_form(message) if fits else ""
         if not fits or len(payload.encode()) > limits.max_message_bytes:
-            return _rejected(RejectReason.TOO_LARGE, None, None)
+            return rejected(RejectReason.TOO_LARGE, None, None)
         return payload
 
     async def unless_known(self, message: InboundMessage, refused: Rejected) -> Receipt:
         """What was accepted before is not refused because it comes again."""
         known = await self._context.db.read(partial(ledger.known_event, message.idempotency_key))
         return refused if known is None else known
-
-
-async def _at_once() -> None:
-    """Nobody reads it."""
 
 
 def _lane_and_owner(request: Request, _: Change) -> Verb[tuple[str, str] | AliasesFirst]:
@@ -348,9 +393,5 @@ def _noting(verb: Callable[[Change], Verb[T]], found: list[T], change: Change) -
     return found[0]
 
 
-def _ending(settlement: Settlement, starter: Starter | None, change: Change) -> Verb[Settled]:
-    return turns.end_turn(settlement, change, starter)
-
-
-def _rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:
-    return Rejected(reason=reason, text=refusal(reason), retry_after=retry_after, session_key=session_key)
+def _ending(settlement: Settlement, known: Known, change: Change) -> Verb[Settled]:
+    return turns.end_turn(settlement, change, known)

@@ -17,7 +17,7 @@ from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Accepted, Rejected
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.delivery import hint
+from gateway_sessions.runtime.hints import hint
 
 LANES: Final = 4096
 """Of so many it is remembered when they were last told something."""

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.config import Config, Durability, SnapshotMode
+from gateway_sessions.config import Config, Durability, Provider, SnapshotMode
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.keys import Isolation
+from gateway_sessions.core.news import News
 from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.core.recovery import CrashLoopLimits
+from gateway_sessions.errors import InvalidInputError, UnsupportedStorageError
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.backups import Backups
+from gateway_sessions.runtime.cluster import Cluster, Duty
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.events import Events
@@ -27,17 +31,39 @@ from gateway_sessions.runtime.forgetting import Forgetting
 from gateway_sessions.runtime.hooks import Hook, Hooks
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.index_recovery import IndexRecovery
-from gateway_sessions.runtime.ledger import Ledger, Limits
+from gateway_sessions.runtime.ledger import Ledger
+from gateway_sessions.runtime.queue_limits import Limits
 from gateway_sessions.runtime.restart import RestartRecords, StartReport
 from gateway_sessions.runtime.routing import Routing
 from gateway_sessions.runtime.session_events import SessionEvents
 from gateway_sessions.runtime.titling import Titler, Titling, plain_titler
-from gateway_sessions.storage.database import SessionDB, database_path
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.engines import database_path, home_of_server, server_at
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
 
 DATABASE_FILE: Final = "sessions.db"
+
+
+def placed(path: str | Path, config: Config) -> tuple[Path, Config]:
+    """The directory of a store, and its configuration; for a directory the address of a server will do."""
+    if (server := server_at(path)) is None:
+        return Path(path).expanduser().absolute(), config
+    address = str(path)
+    if config.sessiondb.url not in (None, address):
+        problem = "the address that is opened and sessiondb.url are different; give one of them"
+        raise InvalidInputError(problem)
+    settings = replace(config.sessiondb, provider=Provider(server.name), url=address)
+    return home_of_server(server, address, config.cluster.name), replace(config, sessiondb=settings)
+
+
+def database_of(home: Path, url: str | None) -> tuple[str | Path, Path]:
+    """The database of the store in a directory, and the directory that it owns."""
+    if url is not None and server_at(url) is not None:
+        return url, home
+    path = home / DATABASE_FILE if url is None else database_path(url)
+    return path, path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +93,8 @@ class Parts:
     snapshot: SessionsJson | None
     incidents: Incidents
     started: StartReport
+    cluster: Cluster | None
+    """The same store's other processes; None where there can be none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +114,8 @@ class Assembly:
         cleanup.callback(self.events.close)
         incidents = Incidents()
         db = await self._open_database(cleanup, incidents)
-        db.on_news = SessionEvents(self.events).tell
         hooks = Hooks(db, self.clock, self.config.hooks)
+        db.on_news = _to_all(SessionEvents(self.events).tell, hooks.hear)
         for name, hook in self.options.hooks:
             hooks.register(hook, name=name)
         policies = await in_thread(self.config.policy_book)
@@ -97,6 +125,7 @@ class Assembly:
         routing = Routing(context, self.isolation, self.options.aliases, self.cache)
         ledger = Ledger(context, routing, self._limits(), self._rules_for())
         started = await restart.recover()
+        cluster = self._among_others(context, ledger, restart)
         await ledger.count()
         parts = Parts(
             context=context,
@@ -110,31 +139,57 @@ class Assembly:
             snapshot=snapshot,
             incidents=incidents,
             started=started,
+            cluster=cluster,
         )
         for duty in self._duties(parts):
             tasks.start_soon(duty)
+        if cluster is not None:
+            cluster.on_look.append(hooks.wake)
+            if snapshot is not None:
+                cluster.on_lead = db.changed_elsewhere
+            cluster.start(tasks)
         return parts
 
-    def _duties(self, parts: Parts) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+    def _duties(self, parts: Parts) -> list[Duty]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
         forgetting = Forgetting(parts.ledger, self.clock, self.config.gateway.dedup_window)
-        duties = [parts.hooks.run, parts.watcher.run, parts.pruner.run, parts.titling.run]
+        once = [parts.hooks.run, parts.watcher.run, parts.pruner.run, forgetting.run]
+        if (cluster := parts.cluster) is not None:
+            once = [cluster.led(duty) for duty in once]
         shown = [] if parts.snapshot is None else [parts.snapshot.run]
-        return [*duties, backups.run, forgetting.run, *shown]
+        return [*once, parts.titling.run, backups.run, *shown]
+
+    def _among_others(self, context: StoreContext, ledger: Ledger, restart: RestartRecords) -> Cluster | None:
+        membership, shared = context.db.membership, context.db.shared
+        if membership is None or shared is None:
+            return None
+        cluster = Cluster(membership, shared, restart, ledger)
+        ledger.is_mine, ledger.sticky = cluster.is_mine, self.config.cluster.sticky
+        return cluster
 
     async def _open_database(self, cleanup: AsyncExitStack, incidents: Incidents) -> SessionDB:
         settings = self.config.sessiondb
-        path = database_path(settings.url) if settings.url is not None else self.home / DATABASE_FILE
-        if path.parent != self.home:
+        url, home = database_of(self.home, settings.url)
+        if settings.is_server and await in_thread((home / DATABASE_FILE).exists):
+            problem = (
+                f"holds a database already, {DATABASE_FILE}; give the store on a server another directory"
+            )
+            raise UnsupportedStorageError(str(home), problem)
+        if home != self.home:
             # The files beside the database need an owner as well when they live somewhere else.
             await in_thread(lambda: prepare_home(self.home, allow_network=settings.allow_network_filesystem))
             await cleanup.enter_async_context(owned(self.home, self.clock, wait=self.options.wait))
-        db = SessionDB.open(
-            path,
-            clock=self.clock,
-            wait=self.options.wait,
-            survives_power_cut=settings.durability is Durability.FULL,
-            allow_network=settings.allow_network_filesystem,
+        db = await in_thread(  # the driver of a server takes its time to be imported
+            partial(
+                SessionDB.open,
+                url,
+                clock=self.clock,
+                wait=self.options.wait,
+                survives_power_cut=settings.durability is Durability.FULL,
+                allow_network=settings.allow_network_filesystem,
+                home=home,
+                cluster=self.config.cluster,
+            )
         )
         db.on_index_fault = lambda problem, place: incidents.report("search_index_lost", problem, place)
         return await cleanup.enter_async_context(db)
@@ -142,8 +197,10 @@ class Assembly:
     def _limits(self) -> Limits:
         return Limits(
             max_waiting=self.config.gateway.max_waiting,
+            max_waiting_per_owner=self.config.gateway.max_waiting_per_owner,
             max_message_bytes=self.config.gateway.max_message_bytes,
             allow_unidentified=self.config.allow_unidentified_sources,
+            remembered_lanes=self.config.cache.entries,
         )
 
     def _rules_for(self) -> Callable[[InboundMessage], BusyRules]:
@@ -162,7 +219,6 @@ class Assembly:
             ),
             hook_names=lambda: hooks.names,
             has_active_processes=self.options.has_active_processes,
-            on_ended=hooks.wake,
         )
 
     async def _open_snapshot(self, context: StoreContext, incidents: Incidents) -> SessionsJson | None:
@@ -178,10 +234,18 @@ class Assembly:
         )
         shown = await recovery.run()
         settings = self.config.sessions_json
-        if settings.mode is SnapshotMode.OFF:
+        if self.config.snapshot_mode is SnapshotMode.OFF:
             return None
         form = SnapshotForm(dialect=settings.format, zone=zone, interval=settings.interval)
         snapshot = SessionsJson(self.home, context.db, self.clock, form)
         if shown is not None:
             await snapshot.trust(shown)
         return snapshot
+
+
+def _to_all(*listeners: Callable[[Sequence[News]], None]) -> Callable[[Sequence[News]], None]:
+    def tell(news: Sequence[News]) -> None:
+        for listener in listeners:
+            listener(news)
+
+    return tell

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.core.outbound import ReplyTarget
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.delivery import hint
+from gateway_sessions.runtime.hints import hint
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.runtime.waking import NEVER, Alarm

@@ -6,12 +6,14 @@ from functools import partial
 from typing import Final
 
 from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.core.receipts import Receipt
 from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.changes import Changes
 from gateway_sessions.runtime.ledger import Ledger
 from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.storage.verbs.ledger import NO_TURN, RunningTurn
 from gateway_sessions.storage.verbs.outbox import OwedReply
@@ -28,6 +30,15 @@ class QueueMethods(Resource):
         """The queue of the open store."""
         raise NotImplementedError
 
+    @property
+    def db(self) -> SessionDB:
+        """Where everything is kept."""
+        raise NotImplementedError
+
+    @property
+    def _changes(self) -> Changes:
+        return Changes(self.ledger, self.db, tell_running=_nobody_listens, on_rewritten=lambda _: None)
+
     async def enqueue(
         self,
         message: InboundMessage,
@@ -38,9 +49,12 @@ class QueueMethods(Resource):
     ) -> Receipt:
         """Take a message in: after `Accepted` it is durable, and will be turned or kept as a dead letter.
 
+        An edit or a deletion is carried out at once, wherever the message is by now that it changes.
         *solo* gives it a turn of its own, whatever comes after it. *running* says what only the caller knows
         of the turn that runs on the lane.
         """
+        if message.kind is not MessageKind.NEW:
+            return await self._changes.apply(message)
         receipt, _ = await self.ledger.enqueue(message, rules, solo=solo, running=running)
         return receipt
 
@@ -90,3 +104,7 @@ class QueueMethods(Resource):
     async def retry_reply(self, reply_id: int) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
         await self.ledger.change(lambda change: outbox.revive(reply_id, change.now))
+
+
+async def _nobody_listens(session_key: str, message: InboundMessage) -> None:
+    """Whoever runs turns without a gateway finds an edit in the transcript."""

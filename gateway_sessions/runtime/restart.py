@@ -7,6 +7,7 @@ gone. `.clean_shutdown` and `restart_counts.json` say so in a form that can be r
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,7 +33,7 @@ from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.atomic_file import read_all, remove, sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.verbs import meta, outbox, reading, recovering, upkeep
+from gateway_sessions.storage.verbs import meta, reading, recovering, upkeep
 from gateway_sessions.storage.verbs.recovering import Abandoned, CutOff
 from gateway_sessions.storage.verbs.succession import Actor
 
@@ -77,16 +78,10 @@ class RestartRecords:
     async def recover(self) -> StartReport:
         """Take over from the process before: free its leases and decide about the turns it left behind."""
         epoch = self._context.db.opening.epoch
-        limit = self._context.restart_limit
         clean = names_epoch(await in_thread(self._left_behind), epoch - 1) or await self._is_new()
-        held_until = None if clean else await self._hold_back()
-        cut_off: list[CutOff] = []
-        adopt = partial(recovering.adopt, epoch=epoch, limit=limit, hold_until=held_until)
-        while page := await self._context.apply(Actor.RECOVERY, adopt):
-            cut_off += page
-        abandon = partial(recovering.abandon_commands, before=next(self._context.db.change_ids))
-        abandoned = await self._context.apply(Actor.RECOVERY, abandon)
-        doubted = await self._context.db.write(outbox.doubt_all)
+        alone = self._context.db.membership is None  # among many nodes, starts follow each other anyway
+        held_until = await self._hold_back() if alone and not clean else None
+        cut_off, abandoned, doubted = await self._take_over(held_until)
         await in_thread(partial(_replace, self._marker, None))
         failpoint("recovered")
         await self.refresh()
@@ -101,14 +96,30 @@ class RestartRecords:
             abandoned=tuple(abandoned),
             doubted=doubted,
         )
-        if marked:
-            facts = {
-                "action": "recovered",
-                "resumed": len(report.resumed),
-                "suspended": len(report.suspended),
-            }
-            logger.warning("turns were cut off by the end of the last process", extra=facts)
+        _tell_of(report.resumed, report.suspended)
         return report
+
+    async def take_over(self) -> int:
+        """Free the leases of nodes that died since, and decide about their turns; on how many lanes."""
+        cut_off, *_ = await self._take_over(None)
+        await self.refresh()
+        marked = [one for one in cut_off if one.interrupted and one.entry is not None]
+        _tell_of(
+            [one.session_key for one in marked if one.entry and one.entry.resume_pending],
+            [one.session_key for one in marked if one.entry and one.entry.suspended],
+        )
+        return len(cut_off)
+
+    async def _take_over(self, hold_until: datetime | None) -> tuple[list[CutOff], list[Abandoned], int]:
+        """In steps, between which others may write."""
+        context, cut_off = self._context, list[CutOff]()
+        limit, census = context.restart_limit, context.db.census
+        adopt = partial(recovering.adopt, census=census, limit=limit, hold_until=hold_until)
+        while page := await context.apply(Actor.RECOVERY, adopt):
+            cut_off += page
+        abandon = partial(recovering.abandon_commands, census=census)
+        abandoned = await context.apply(Actor.RECOVERY, abandon)
+        return cut_off, abandoned, await context.db.write(partial(recovering.doubt_replies, census))
 
     async def _hold_back(self) -> datetime | None:
         """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""
@@ -170,6 +181,12 @@ def _replace(path: Path, content: bytes | None) -> None:
             write_atomically(path, content)
     except (OSError, UnsupportedStorageError) as error:
         _tell(error)
+
+
+def _tell_of(resumed: Sequence[str], suspended: Sequence[str]) -> None:
+    if resumed or suspended:
+        facts = {"action": "recovered", "resumed": len(resumed), "suspended": len(suspended)}
+        logger.warning("turns were cut off by the end of a process", extra=facts)
 
 
 def _tell(error: Exception) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from gateway_sessions.core.keys import NO_ALIASES, Isolation, aliased_ids, session_key
+from gateway_sessions.core.keys import NO_ALIASES, Isolation, aliased_ids, owner_of, session_key
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
@@ -91,10 +91,7 @@ class Routing:
         return only_clocks_move(entry, asks, self._context.policy_of(entry), now)
 
     async def _access(self, message: Message) -> SessionEntry:
-        granted = await self.ask(message, access)
-        if granted.ended is not None:
-            self._context.on_ended()
-        return granted.entry
+        return (await self.ask(message, access)).entry
 
     async def message_for(self, source: SessionSource, *, touched: bool) -> Message:
         """A message of that origin, as `ask` takes it."""
@@ -140,6 +137,11 @@ class Routing:
     def isolation(self) -> Isolation:
         """Who shares a lane with whom."""
         return self._isolation
+
+    def owner_of(self, message: Message) -> str:
+        """Whose lane it is, as far as that is known without asking the database."""
+        known = self._cache.get(message.key)
+        return owner_of(message.source, self._isolation, message.aliases) if known is None else known.owner
 
     def known(self, session_key: str) -> SessionEntry | None:
         """The lane's entry as it is remembered; only the database says whether it is current."""

@@ -18,11 +18,11 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import ControlError, InvalidInputError, StoreBusyError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.control import Control, OwnerStatus
-from gateway_sessions.runtime.opening import DATABASE_FILE
+from gateway_sessions.runtime.opening import database_of
 from gateway_sessions.runtime.operations import Operation, operation, part_that_offers
 from gateway_sessions.runtime.store import PAGE, SessionStore
 from gateway_sessions.storage.control_client import connected
-from gateway_sessions.storage.database import SessionDB, database_path
+from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, reading
 
 SECONDS: Final = 30.0
@@ -103,10 +103,9 @@ async def connect(
     """
     where = _absolute(home)
     settings = config or Config()
-    url = settings.sessiondb.url
-    database = database_path(url) if url is not None else where / DATABASE_FILE
+    database, beside = database_of(where, settings.sessiondb.url)
     time = clock or SystemClock()
-    async with SessionDB.open_reader(database, clock=time) as db:
+    async with SessionDB.open_reader(database, clock=time, home=beside) as db:
         yield Seat(where, settings, time, db)
 
 

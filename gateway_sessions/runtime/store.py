@@ -22,16 +22,12 @@ from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.redaction import Pseudonyms
 from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.session import (
-    SessionEntry,
-    check_reason,
-    check_tokens,
-    clean_model_override,
-)
+from gateway_sessions.core.session import SessionEntry, check_reason, check_tokens, clean_model_override
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError, SnapshotError, UnidentifiedSourceError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
+from gateway_sessions.runtime.cluster import Cluster
 from gateway_sessions.runtime.control import Control
 from gateway_sessions.runtime.conversations import ConversationMethods
 from gateway_sessions.runtime.entry_cache import EntryCache
@@ -43,7 +39,7 @@ from gateway_sessions.runtime.hermes_import import HermesMethods
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.ledger import Ledger
-from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
+from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions, placed
 from gateway_sessions.runtime.privacy import PrivacyMethods
 from gateway_sessions.runtime.queueing import QueueMethods
 from gateway_sessions.runtime.restart import StartReport
@@ -71,6 +67,8 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self._options = options
         self._opened: Parts | None = None
         self._control: Control | None = None
+        self.cluster: Cluster | None = None
+        """The other processes that have the store open; None where there can be none."""
         self._cache = EntryCache(config.cache.entries)
         self.on_erased = _nobody
         self.events = Events(clock)
@@ -95,7 +93,8 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
     ) -> SessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
-        It is told so: its `drain_requested` is set, and it decides itself when it ends.
+        It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
+        an address on a PostgreSQL or MySQL server; the directory is then one among what programs keep.
         *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
         """
         options = StoreOptions(
@@ -105,7 +104,8 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
             titler=titler,
             wait=wait,
         )
-        return cls(Path(path).expanduser().absolute(), config or Config(), clock or SystemClock(), options)
+        home, settings = placed(path, config or Config())
+        return cls(home, settings, clock or SystemClock(), options)
 
     # The parts
 
@@ -340,8 +340,9 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
             events=self.events,
         )
         self._opened = await assembly.run(tasks, cleanup)
+        self.cluster = self._opened.cluster
         self.db.rewrite_beside = self._rewrite_beside
-        self.ledger.shown = self._shown
+        self.ledger.shown = self.flush if self.config.snapshot_mode is SnapshotMode.SYNC else None
         self._erasures = Erasures(self.db, self._clock, self._opened.incidents)
         await self._erasures.look()
         tasks.start_soon(self._erasures.run)
@@ -385,7 +386,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
 
     async def _shown(self) -> None:
         """In mode `sync` a change is in the file before the call returns."""
-        if self.config.sessions_json.mode is SnapshotMode.SYNC:
+        if self.config.snapshot_mode is SnapshotMode.SYNC:
             await self.flush()
 
     def _remember(self, entry: SessionEntry | None) -> SessionEntry | None:

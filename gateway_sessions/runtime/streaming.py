@@ -11,7 +11,7 @@ from datetime import datetime
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.delivery import hint
+from gateway_sessions.runtime.hints import hint
 
 
 class Streaming:

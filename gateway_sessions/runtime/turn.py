@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
+
+import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.messages import Message, message_of
@@ -61,8 +62,7 @@ class TurnKeeper(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn left behind."""
 
     entry: SessionEntry | None
@@ -83,6 +83,8 @@ class Turn:
         self._keeper = keeper
         self._claimed = claimed
         self._ended = False
+        self._added = False
+        """Whether it may be about more than it began with, or that stands in the transcript already."""
         self.entry = claimed.entry
         """The session as it was when the turn began."""
 
@@ -155,6 +157,7 @@ class Turn:
         """Add to the transcript at once, behind what the turn is about; returns the ids."""
         self._check()
         rows = [message_of(one) for one in messages]
+        self._added = True
         ids = await self._keeper.change(lambda change: verbs.append(self.held, rows, change))
         failpoint("turn_appended")
         return ids
@@ -162,6 +165,7 @@ class Turn:
     async def steer(self, seq: int) -> bool:
         """Let a waiting message be part of this turn; False if it does not wait any more."""
         self._check()
+        self._added = True
         lane = await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
         if lane is not None:
             self._keeper.freed(lane)
@@ -260,7 +264,8 @@ class Turn:
 
     async def _end(self, outcome: Outcome, *, go_on: bool, by: str = "turn", **left: Any) -> Ended:
         self._check()
-        settlement = Settlement(held=self.held, outcome=outcome, by=by, **left)
+        begun = None if self._added else self._claimed
+        settlement = Settlement(held=self.held, outcome=outcome, by=by, begun=begun, **left)
         settled, following = await self._keeper.settle(settlement, go_on=go_on)
         self._ended = True
         return Ended(

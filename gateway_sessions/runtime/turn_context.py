@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, Unpack
 
+import msgspec
+
 from gateway_sessions.core.inbound import InboundMessage, turn_text
 from gateway_sessions.core.messages import Message, message_of
 from gateway_sessions.core.replay import Chat
@@ -41,8 +43,7 @@ def _no_prompt() -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnPorts:
+class TurnPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Where the wishes of an agent go."""
 
     append: Append

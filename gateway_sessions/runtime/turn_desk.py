@@ -123,6 +123,16 @@ class TurnDesk:
     # The agent
 
     async def _work_on(self) -> Ended | None:
+        """Let the agent work that all sessions share: nobody asks what it has seen, and nobody closes it."""
+        agent = self._parts.source.shared
+        if agent is None:
+            return await self._work_with_its_own()
+        work = _Work()
+        await self._let_work(agent, work)
+        return await self._end(work)
+
+    async def _work_with_its_own(self) -> Ended | None:
+        """Let an agent work that this session alone has."""
         parts, entry, work = self._parts, self._turn.entry, _Work()
         loan: Loan | None = None
         validity: AgentValidity | None = None

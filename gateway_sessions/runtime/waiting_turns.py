@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -26,6 +27,9 @@ class WaitingTurns:
     def __init__(self, context: StoreContext) -> None:
         self._context = context
         self._waiting: dict[str, int] = {}
+        self._owners: dict[str, str] = {}
+        """Whose the lanes are on which turns wait."""
+        self._of_owners: Counter[str] = Counter()
         self.total_waiting = 0
         """Turns that wait on all lanes."""
         self.on_ready: Callable[[str], object] = _nobody
@@ -35,10 +39,13 @@ class WaitingTurns:
 
     async def count(self) -> None:
         """Find out how much waits."""
-        # In line with all that changes it, so that nothing newer is forgotten.
-        waiting = await self._context.db.write(queue.waiting_lanes)
+        if self._context.db.membership is None:
+            # In line with all that changes it, so that nothing newer is forgotten.
+            waiting = await self._context.db.write(queue.waiting_lanes)
+        else:  # others change it as well: it is counted again and again, and never quite exact
+            waiting = await self._context.db.read(queue.waiting_lanes)
         for session_key in {*self._waiting, *waiting}:
-            self._note(session_key, waiting.get(session_key, 0))
+            self._note(session_key, *waiting.get(session_key, (0, None)))
 
     @property
     def lanes_waiting(self) -> int:
@@ -48,6 +55,10 @@ class WaitingTurns:
     def waiting_on(self, session_key: str) -> int:
         """How many turns wait on a lane."""
         return self._waiting.get(session_key, 0)
+
+    def waiting_for(self, owner: str) -> int:
+        """How many turns wait on all lanes of one owner."""
+        return self._of_owners[owner]
 
     async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
         """Run a changing verb for a turn."""
@@ -128,16 +139,26 @@ class WaitingTurns:
         self._note_lane(lane)
         return outcome
 
-    def _note_lane(self, lane: LaneRow) -> None:
-        self._note(lane.session_key, lane.waiting)
+    def _note_lane(self, lane: LaneRow, owner: str | None = None) -> None:
+        self._note(lane.session_key, lane.waiting, owner)
         if lane.waiting and not lane.running:
             self.on_ready(lane.session_key)
 
-    def _note(self, session_key: str, waiting: int) -> None:
-        before = self._waiting.pop(session_key, 0)
+    def _note(self, session_key: str, waiting: int, owner: str | None = None) -> None:
+        before, known = self._waiting.pop(session_key, 0), self._owners.pop(session_key, None)
         self.total_waiting += waiting - before
+        self._note_owner(known, -before)
         if waiting:
             self._waiting[session_key] = waiting
+            if (owner := owner or known) is not None:
+                self._owners[session_key] = owner
+                self._note_owner(owner, waiting)
+
+    def _note_owner(self, owner: str | None, more: int) -> None:
+        if owner is not None:
+            self._of_owners[owner] += more
+            if not self._of_owners[owner]:
+                del self._of_owners[owner]
 
 
 def _and_lane(session_key: str, verb: Callable[[Change], Verb[T]], change: Change) -> Verb[tuple[T, LaneRow]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -17,7 +18,7 @@ class Alarm:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._rung = anyio.Event()
+        self._rung = asyncio.Event()
 
     def ring(self) -> None:
         """Wake whoever waits, now or next."""
@@ -25,7 +26,7 @@ class Alarm:
 
     def reset(self) -> None:
         """From now on a ring is news."""
-        self._rung = anyio.Event()
+        self._rung.clear()
 
     @property
     def rings(self) -> bool:

@@ -5,36 +5,31 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from anyio.abc import TaskGroup
 
 from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.cluster import LONGEST_NAME, ClusterRules
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.core.news import News
 from gateway_sessions.errors import UnsupportedStorageError
-from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
+from gateway_sessions.ports import Clock, Reader, Statement, Verb, VerbFactory
 from gateway_sessions.resource import Resource
-from gateway_sessions.storage.drivers.sqlite import SqliteDriver, Synchronous
-from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS, back_up, keep_newest, newest_backup
-from gateway_sessions.storage.drivers.sqlite_reader import SqliteReader
-from gateway_sessions.storage.drivers.sqlite_upkeep import (
-    VacuumReport,
-    empty_log,
-    optimise,
-    overwrite_deleted,
-    vacuum,
-)
-from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
+from gateway_sessions.storage.engine import Engine, Shared, Upkeep, VacuumReport
+from gateway_sessions.storage.engines import engine_at, reading_engine_at
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import INDEX_FILE, SearchIndex
+from gateway_sessions.storage.index_port import Index
 from gateway_sessions.storage.index_reader import IndexReader
+from gateway_sessions.storage.membership import Membership
 from gateway_sessions.storage.methods.erasure import ErasureMethods
 from gateway_sessions.storage.methods.lineage import LineageMethods
 from gateway_sessions.storage.methods.listing import ListingMethods
@@ -46,13 +41,16 @@ from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
 from gateway_sessions.storage.methods.usage import UsageMethods
 from gateway_sessions.storage.search import Search
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.search_column.index import ColumnIndex, ColumnReader
+from gateway_sessions.storage.verbs import meta, nodes
+from gateway_sessions.storage.verbs.nodes import Joined, Living
 
 T = TypeVar("T")
 
 SECRET_BYTES: Final = 32
 EPOCH_BITS: Final = 32
 """Room for the entries that one owner can make before its epoch ends."""
+ALONE: Final = ClusterRules()
 LARGEST_GENERATION: Final = 1 << 62
 """No more than this is believed of a file: there must be room to count on."""
 
@@ -72,30 +70,36 @@ class SessionDB(
 ):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
 
-    def __init__(
-        self, path: Path, driver: SqliteDriver, clock: Clock, *, wait: float, allow_network: bool
-    ) -> None:
+    def __init__(self, engine: Engine, clock: Clock, *, wait: float, cluster: ClusterRules = ALONE) -> None:
         super().__init__("database")
-        self.path = path
-        self._driver = driver
+        self.path = engine.path
+        self.place = engine.place
+        self._engine = engine
         self._clock = clock
         self._wait = wait
-        self._allow_network = allow_network
         self.changed = asyncio.Event()
         """Set whenever a commit has changed what sessions.json shows."""
-        self._driver.on_change = self.changed.set
+        engine.on_change = self.changed.set
         self.on_news: Callable[[Sequence[News]], object] = _nobody
         """Called after each commit with what it has brought about."""
         self.on_index_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
         """Called when the search index was not as it should be, and is made anew."""
-        self._driver.on_news = self._pass_on
+        engine.on_news = self._pass_on
         self.opening = meta.Opening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
-        self._counted_from = 0
+        self._counted_from, self._first_id = 0, 0
+        self.membership: Membership | None = None
+        """This process as one among those that have the store open; None where only one can."""
+        if (shared := engine.shared) is not None:
+            name = cluster.name or f"{socket.gethostname()}:{engine.path.parent}"[-LONGEST_NAME:]
+            turned = None if isinstance(clock, SystemClock) else clock
+            self.membership = Membership(shared, cluster, name=name, clock=turned)
         self._erasing, self._copying = asyncio.Lock(), asyncio.Lock()
-        self._index = SearchIndex(path.with_name(INDEX_FILE), driver, self._clock)
-        self._search = Search(driver, self._index)
+        self.before_writes: list[Callable[[], object]] = []
+        """Called before something is written: what they begin to write shares its commit."""
+        self._index = self._index_of(engine)
+        self._search = Search(engine, self._index)
 
     @classmethod
     def open(
@@ -106,130 +110,199 @@ class SessionDB(
         wait: float = 0.0,
         survives_power_cut: bool = True,
         allow_network: bool = False,
+        home: str | Path | None = None,
+        cluster: ClusterRules = ALONE,
     ) -> SessionDB:
-        """A database at a path or `sqlite:///path`. Another owner is waited for up to *wait* seconds."""
-        path = database_path(url_or_path)
-        driver = SqliteDriver(
-            path, synchronous=Synchronous.FULL if survives_power_cut else Synchronous.NORMAL
+        """A database at a path, `sqlite:///path`, `postgresql://…` or `mysql://…`.
+
+        Another owner is waited for up to *wait* seconds. Beside a database on a server, files
+        are kept in *home*; without it, in a directory for that database among what this user's programs keep.
+        Many processes may have that database open, each with a *home* of its own; *cluster* says how they
+        get along.
+        """
+        engine = engine_at(
+            url_or_path,
+            home=home,
+            survives_power_cut=survives_power_cut,
+            allow_network=allow_network,
+            cluster=cluster,
         )
-        return cls(path, driver, clock or SystemClock(), wait=wait, allow_network=allow_network)
+        return cls(engine, clock or SystemClock(), wait=wait, cluster=cluster)
 
     @classmethod
-    def open_reader(cls, url_or_path: str | Path, *, clock: Clock | None = None) -> SessionDB:
+    def open_reader(
+        cls, url_or_path: str | Path, *, clock: Clock | None = None, home: str | Path | None = None
+    ) -> SessionDB:
         """The same database, which another process may own, for reading only: whatever writes is refused."""
-        path = database_path(url_or_path)
-        return _ReadingDB(path, SqliteReader(path), clock or SystemClock())
+        return _ReadingDB(reading_engine_at(url_or_path, home=home), clock or SystemClock())
 
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable."""
         self._check_running()
-        outcome = await self._driver.write(verb)
+        for about_to_write in self.before_writes:
+            about_to_write()
+        try:
+            return await self._engine.write(verb)
+        finally:  # perhaps it was what the index waited for
+            self._index.wake()
+
+    def begin_write(self, verb: VerbFactory[T]) -> Awaitable[T]:
+        """The same for what is awaited later; if it can, it stands in line from now on."""
+        self._check_running()
         self._index.wake()
-        return outcome
+        return self._engine.write(verb)
 
     def change(self, statement: Statement) -> Awaitable[int]:
         """Run one changing statement, durably; how many rows it has changed."""
         self._check_running()
-        return self._driver.change(statement)
+        for about_to_write in self.before_writes:
+            about_to_write()
+        return self._engine.change(statement)
 
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""
         self._check_running()
-        return await self._driver.read(verb)
+        return await self._engine.read(verb)
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
         """A reader of its own whose verbs all see the same moment."""
         self._check_running()
-        async with self._driver.view() as reader:
+        async with self._engine.view() as reader:
             yield reader
 
     async def vacuum(self) -> VacuumReport:
         """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
         self._check_running()
-        return await self._driver.attend(vacuum)
+        return await self._upkeep("be vacuumed").vacuum()
 
     async def optimise(self) -> None:
         """Let the database learn what its tables hold by now; `vacuum` does so as well."""
         self._check_running()
-        await self._driver.attend(optimise)
+        await self._upkeep("be optimised").optimise()
 
     async def empty_log(self) -> bool:
         """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
         self._check_running()
-        return await self._driver.attend(empty_log)
+        return await self._upkeep("have its log emptied").empty_log()
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
         """Whether the room of deleted rows is overwritten with zeros from now on."""
         self._check_running()
-        await self._driver.attend(partial(overwrite_deleted, overwrite=overwrite))
+        await self._upkeep("overwrite what is deleted").overwrite_deleted(overwrite=overwrite)
+
+    @property
+    def shared(self) -> Shared | None:
+        """The database as several nodes have it open; None where only one process can."""
+        return self._engine.shared
+
+    @property
+    def epoch(self) -> int:
+        """Which opening of the store this is."""
+        return self.opening.epoch
+
+    @property
+    def has_upkeep(self) -> bool:
+        """Whether it is this program that makes the database small and tidy again, and takes copies of it."""
+        return self._engine.upkeep is not None
 
     def newest_backup(self) -> datetime | None:
         """When the newest copy was taken. Looks at the disk: call it from a thread."""
-        return newest_backup(self.path.parent / BACKUPS)
+        return self._upkeep("be backed up").newest_backup()
 
     async def back_up(self, *, keep: int | None = None) -> Path:
         """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
         self._check_running()
-        folder = self.path.parent / BACKUPS
         async with self._copying:
-            copy = await in_thread(partial(back_up, self.path, folder, self._clock.now()))
-            if keep is not None:
-                await in_thread(partial(keep_newest, folder, keep))
-        return copy
+            return await self._upkeep("be backed up").back_up(self._clock.now(), keep=keep)
 
     @property
     def generation(self) -> int:
         """Rises with every change of what sessions.json shows, also across restarts."""
-        return self._counted_from + self._driver.changes
+        return self._counted_from + self._engine.changes
 
     def outdo(self, generation: int) -> None:
         """Count on above the generation of a file that was found."""
         self._counted_from = max(self._counted_from, min(generation, LARGEST_GENERATION) + 1)
 
+    def changed_elsewhere(self) -> None:
+        """Other processes may have changed what sessions.json shows."""
+        self._counted_from += 1
+        self.changed.set()
+
+    def _index_of(self, engine: Engine) -> Index:
+        """Where the search index is."""
+        if engine.index_language is not None:
+            return ColumnIndex(engine, engine.index_language)
+        return SearchIndex(engine.path.with_name(INDEX_FILE), engine, self._clock)
+
     def _pass_on(self, news: Sequence[News]) -> None:
         self.on_news(news)
 
+    def _upkeep(self, what: str) -> Upkeep:
+        if self._engine.upkeep is None:
+            problem = f"cannot {what} from here; that is done on the server, with the means of its operator"
+            raise UnsupportedStorageError(self.place, problem)
+        return self._engine.upkeep
+
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        home = self.path.parent
-        await in_thread(partial(prepare_home, home, allow_network=self._allow_network))
-        await cleanup.enter_async_context(owned(home, self._clock, wait=self._wait))
-        await in_thread(partial(refuse_unfinished_repair, self.path))
-        await self._driver.start(tasks, cleanup)
-        secret = os.urandom(SECRET_BYTES)
-        self.opening = await self._driver.write(partial(meta.open_store, secret))
-        self.change_ids = itertools.count(first_change_id(self._clock.now(), self.opening.last_change_id))
-        self.entry_ids = itertools.count(self.opening.epoch << EPOCH_BITS)
+        engine = self._engine
+        await cleanup.enter_async_context(engine.owned(self._clock, wait=self._wait))
+        await engine.start(tasks, cleanup)
+        await self._open(tasks, os.urandom(SECRET_BYTES))
         self._counted_from = self.opening.generation + (not self.opening.settled)
-        self._driver.end_with(lambda: meta.settle(self.generation, self.opening.epoch))
+        engine.end_with(self._last_words)
         self._index.on_fault = self.on_index_fault
         self._index.start(tasks, self.opening.last_change_id, orderly=self.opening.settled)
+
+    async def _open(self, tasks: TaskGroup, secret: bytes) -> None:
+        """Begin an epoch: as the only owner, or as one node among others."""
+        engine = self._engine
+        if self.membership is not None and engine.shared is not None:
+            self.membership.on_joined = self._joined
+            self.membership.version = await in_thread(partial(version, "gateway-sessions"))
+            self.change_ids = engine.shared.ids
+            await self.membership.join(secret)
+            self.membership.start(tasks, secret)
+            return
+        self.opening = opening = await engine.write(partial(meta.open_store, secret))
+        first_id = first_change_id(self._clock.now(), opening.last_change_id)
+        self.change_ids = engine.begin_epoch(opening.epoch, first_id)
+        self.entry_ids = itertools.count(opening.epoch << EPOCH_BITS)
+        self._first_id = first_id
+
+    def _joined(self, joined: Joined) -> None:
+        """From now on this is that node, with ids of its own."""
+        self.opening = joined.opening
+        self.entry_ids = itertools.count(joined.opening.epoch << EPOCH_BITS)
+
+    def census(self) -> Verb[Living]:
+        """Who has the store open, for whoever takes over from those that had. In a verb that runs alone."""
+        if self.membership is not None:
+            return nodes.census()
+        return nodes.only(self.opening.epoch, self._first_id)
+
+    def _last_words(self) -> Verb[None]:
+        yield from meta.settle(self.generation, self.opening.epoch)
+        if self.membership is not None:
+            yield from nodes.leave(self.opening.epoch)
 
 
 class _ReadingDB(SessionDB):
     """Owns nothing, and leaves everything as it is."""
 
-    def __init__(self, path: Path, driver: SqliteReader, clock: Clock) -> None:
-        super().__init__(path, driver, clock, wait=0, allow_network=True)
-        self._index = IndexReader(path.with_name(INDEX_FILE), driver, clock)
-        self._search = Search(driver, self._index)
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        super().__init__(engine, clock, wait=0)
+
+    def _index_of(self, engine: Engine) -> Index:
+        if engine.index_language is not None:
+            return ColumnReader(engine, engine.index_language)
+        return IndexReader(engine.path.with_name(INDEX_FILE), engine, self._clock)
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        await self._driver.start(tasks, cleanup)
+        await self._engine.start(tasks, cleanup)
+        await self._engine.read(meta.refuse_unfinished_move)
 
 
 def _nobody(_: Sequence[News]) -> None:
     """Nobody listens."""
-
-
-def database_path(url_or_path: str | Path) -> Path:
-    """The file that a URL or path names; other engines are refused by name."""
-    text = str(url_or_path)
-    if "://" not in text:
-        return Path(text).expanduser().absolute()
-    parts = urlsplit(text)
-    if parts.scheme != "sqlite" or parts.netloc:
-        raise UnsupportedStorageError(
-            f"{parts.scheme}://…", "is no database that this version can use; give a path or sqlite:///path"
-        )
-    return Path(unquote(parts.path.removeprefix("/"))).absolute()

@@ -11,8 +11,7 @@ import logging
 import math
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,7 +22,10 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.search_documents import Position
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Clock, Driver
+from gateway_sessions.storage.catching import Catch, Request
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.index_port import NAME, IndexReport, IndexState
+from gateway_sessions.storage.search_index.asking import ask
 from gateway_sessions.storage.search_index.file import Fault, Found, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.match import Match
 from gateway_sessions.storage.search_index.places import put_aside, remove_index
@@ -33,7 +35,6 @@ from gateway_sessions.storage.verbs.searching import Limits
 logger = logging.getLogger(__name__)
 
 INDEX_FILE: Final = "search.db"
-NAME: Final = "search index"
 GATHER_SECONDS: Final = 0.25
 """Messages that come one after another are taken in together."""
 STEP_SECONDS: Final = 0.05
@@ -49,28 +50,6 @@ SOON_SECONDS: Final = 300.0
 """For the first time after an end that was not orderly; a start has other things to do."""
 MOST_DEAD: Final = 0.4
 """When more of the index than this stands for nothing, it is made anew."""
-
-
-class IndexState(StrEnum):
-    """How much a search can expect of the index."""
-
-    EMPTY = "empty"  # nothing was said yet
-    BUILDING = "building"  # it is behind, or being made anew
-    READY = "ready"
-    UNAVAILABLE = "unavailable"  # it cannot be used now; see the problem
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReport:
-    """How the search index is."""
-
-    state: IndexState
-    watermark: int = 0
-    """The last message in it."""
-    problem: str | None = None
-    """Why it cannot be used, or what was wrong with it when it was last given up."""
-    rebuilt: int = 0
-    """How often it had to be made anew since the store was opened."""
 
 
 class SearchIndex:
@@ -138,6 +117,10 @@ class SearchIndex:
             self._answer(StoreStoppedError(NAME))
             await self._let_go()
 
+    async def catch(self, request: Request) -> Catch | None:
+        """What it and its tail have of what is wanted; None if it cannot be asked now, see the report."""
+        return await ask(self._truth, self, request)
+
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> Found | None:
@@ -163,6 +146,10 @@ class SearchIndex:
     async def rebuild(self) -> None:
         """Leave nothing of the index on the disk; it is made anew from the truth, in the background."""
         await self._ask(self._discards)
+
+    async def forget_removed(self) -> None:
+        """An index keeps words of what was deleted until it is made anew."""
+        await self.rebuild()
 
     async def check(self) -> IndexReport:
         """Look at the whole index, and ask it for messages it must have; a bad one is made anew."""

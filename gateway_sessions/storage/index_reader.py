@@ -8,7 +8,8 @@ from typing import NoReturn
 from gateway_sessions.core.search_documents import Position
 from gateway_sessions.errors import StorageError
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.index import IndexReport, IndexState, SearchIndex
+from gateway_sessions.storage.index import SearchIndex
+from gateway_sessions.storage.index_port import READ_ONLY, IndexReport, IndexState
 from gateway_sessions.storage.search_index.file import Found, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.match import Match
 from gateway_sessions.storage.verbs import searching
@@ -51,4 +52,4 @@ class IndexReader(SearchIndex):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise StorageError(str(self.path), "was opened for reading; ask the owner of the store")
+        raise StorageError(str(self.path), READ_ONLY)

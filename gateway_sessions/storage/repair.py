@@ -9,20 +9,27 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.search_documents import Position
-from gateway_sessions.errors import ForeignDatabaseError, StorageError, StorageUnavailableError
+from gateway_sessions.errors import ForeignDatabaseError, NoStoreError, StorageError, StorageUnavailableError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.atomic_file import set_aside
-from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS, backups_in, problem_of, read_only
+from gateway_sessions.storage.drivers.sqlite_backup import (
+    BACKUPS,
+    backups_in,
+    newest_backup,
+    problem_of,
+    read_only,
+)
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_rebuild import RebuiltTable, rebuild
+from gateway_sessions.storage.drivers.sqlite_run import drive
 from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare
-from gateway_sessions.storage.drivers.sqlite_worker import drive
 from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import INDEX_FILE, SAMPLES
@@ -80,13 +87,18 @@ async def repair_store(home: str | Path, *, clock: Clock | None = None, wait: fl
         return await in_thread(partial(_repair, path, f"{time.now():%Y%m%dT%H%M%SZ}"))
 
 
+def newest_copy(home: Path) -> datetime | None:
+    """When the newest copy of a store's database was taken, as far as there is one. Looks at the disk."""
+    return newest_backup(home / BACKUPS)
+
+
 def _directory(home: str | Path) -> Path:
     return Path(home).expanduser().absolute()
 
 
 def _check(database: Path) -> CheckReport:
     if not database.exists():
-        raise StorageUnavailableError(str(database), "there is no database here")
+        raise NoStoreError(str(database))
     problems = _damage(database)
     if problems:
         return CheckReport(found=tuple(problems), damaged=True)

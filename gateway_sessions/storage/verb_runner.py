@@ -16,7 +16,9 @@ class VerbRunner:
     """Runs verbs on the truth. `SessionDB` is the one there is."""
 
     path: Path
-    """The database file."""
+    """The database file; on a server one that is not there: beside it is what this machine keeps."""
+    place: str
+    """What errors and people call the database. It never holds a password."""
     _clock: Clock
     change_ids: Iterator[int]
     """Rising ids for rows, to be taken inside a writing verb: so they rise in the order of commits."""

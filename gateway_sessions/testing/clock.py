@@ -161,7 +161,7 @@ class FakeClock:
     async def _rest(self, *, everybody: bool) -> None:
         """Wait until the tasks woken here rest, and all others if one of them did not just sleep again."""
         started = asyncio.get_running_loop().time()
-        calm = 0
+        calm = False
         for turn in itertools.count():
             if any(task.done() for task in self._awake):
                 everybody = True  # whoever waited for its end goes on now
@@ -171,11 +171,12 @@ class FakeClock:
             if everybody or turn >= _EAGER_ROUNDS:
                 asleep = {sleeper.task for sleeper in self._asleep}  # however deep in a generator
                 working = [one for one in self._stillness.working(self._awake) if one not in asleep]
-                calm = 0 if working else calm + 1
-                if calm == _CALM_ROUNDS or self._waited_enough(started, working):
+                if (calm and not working) or self._waited_enough(started, working):
                     self._awake.clear()
                     return
-            await self._pause(eager=turn < _EAGER_ROUNDS or calm > 0)
+                calm = not working
+            for _ in range(_CALM_ROUNDS if calm else 1):  # whoever moves meanwhile is seen to wait elsewhere
+                await self._pause(eager=turn < _EAGER_ROUNDS or calm)
 
     def _waited_enough(self, started: float, working: Collection[AnyTask]) -> bool:
         """Tell whether others may be left alone; raise if a task woken here still works."""

@@ -34,10 +34,7 @@ _SERVES: Final = {
 }
 # A wait for a thread, in whatever words.
 _WORKS: Final = {("gateway_sessions.storage.in_thread", "in_thread")}
-_LINKS: Final[dict[type, tuple[str, str]]] = {
-    CoroutineType: ("cr_frame", "cr_await"),
-    GeneratorType: ("gi_frame", "gi_yieldfrom"),
-}
+_NAMED: Final = {function for _, function in _SERVES | _WORKS}
 
 
 class Stillness:
@@ -55,9 +52,10 @@ class Stillness:
         found: list[AnyTask] = []
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             place, frame = _innermost(task.get_coro())
-            moved = self._places.get(task) is not place
-            self._places[task] = place
-            if moved or (self._idle.get(task) is not place and _is_outside(frame, poller=task not in woken)):
+            if self._places.get(task) is not place:
+                self._places[task] = place
+                found.append(task)
+            elif _is_outside(frame, poller=task not in woken) and self._idle.get(task) is not place:
                 found.append(task)
         return found
 
@@ -74,20 +72,28 @@ def where(task: AnyTask) -> str:
     return f"{task.get_name()} at {place}"
 
 
-def _innermost(awaited: object) -> tuple[object, FrameType | None]:
-    """Find what a coroutine waits for in the end, and the frame that waits for it; none if it just serves."""
+def _innermost(awaited: Any) -> tuple[object, FrameType | None]:
+    """Find what a coroutine waits for in the end, and the frame that waits for it; none if it just serves.
+
+    A test asks this for every task in every turn of its loop: nothing is looked up that need not be.
+    """
     frame: FrameType | None = None
-    while names := _LINKS.get(type(awaited)):
-        frame = getattr(awaited, names[0])
-        place = (frame.f_globals.get("__name__"), frame.f_code.co_name) if frame is not None else None
-        if place in _SERVES:
-            return awaited, None
-        if place in _WORKS:
-            return awaited, frame
-        following = getattr(awaited, names[1])
-        if following is None:
-            break
+    following = awaited
+    while following is not None:
         awaited = following
+        kind = type(awaited)  # pyright: ignore[reportUnknownVariableType]  # of anything at all
+        if kind is CoroutineType:
+            frame, following = awaited.cr_frame, awaited.cr_await
+        elif kind is GeneratorType:
+            frame, following = awaited.gi_frame, awaited.gi_yieldfrom
+        else:
+            break
+        if frame is not None and frame.f_code.co_name in _NAMED:
+            place = (frame.f_globals.get("__name__"), frame.f_code.co_name)
+            if place in _SERVES:
+                return awaited, None
+            if place in _WORKS:
+                return awaited, frame
     return awaited, frame
 
 

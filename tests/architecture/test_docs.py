@@ -342,14 +342,12 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
     script = tmp_path / "test_page.py"
     script.write_text("\n".join(code for language, code in blocks if language == "python"), encoding="utf-8")
     is_test = re.search(r"^(async )?def test_", script.read_text(encoding="utf-8"), re.MULTILINE)
-    if is_test or path.name == "README.md":
-        how = (
-            ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto"]
-            if is_test
-            else ["-W", "error"]
-        )
+    options = {"folder": str(tmp_path), "variables": {"TZ": "UTC"}}
+    if is_test:
+        finished = warm_python.run_pytest("-o", "asyncio_mode=auto", script.name, **options)
+    elif path.name == "README.md":
         finished = subprocess.run(
-            [sys.executable, *how, script.name],
+            [sys.executable, "-W", "error", script.name],
             cwd=tmp_path,
             env={**os.environ, "TZ": "UTC"},
             input="Hello there\n",
@@ -359,8 +357,7 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
             check=False,
         )
     else:
-        options = {"folder": str(tmp_path), "variables": {"TZ": "UTC"}, "strict": True}
-        finished = warm_python.run(None, script.name, **options)
+        finished = warm_python.run(None, script.name, strict=True, **options)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     if path.name == "README.md":
         assert "You have said 1 things, and first: Hello there\n" in finished.stdout

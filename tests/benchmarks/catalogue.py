@@ -8,14 +8,18 @@ from typing import Any, Final
 
 from tests.benchmarks import corpus
 from tests.benchmarks.frame import Benchmark, Budget, Contender, Round, figure_of
+from tests.benchmarks.on_servers import queue
 from tests.benchmarks.peers.environment import hermes_python
 
 LANES: Final = (100, 1_000, 10_000, 100_000)
 OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
 BARE_PROGRAM, OUR_PROGRAM, HERMES_PROGRAM = "contenders.bare", "contenders.ours", "peers.hermes_touch"
 BARE_TURNS, OUR_TURNS = "contenders.bare_turns", "contenders.our_turns"
+HAND_MADE, HAND_MADE_TURNS = "hand-made, aiosqlite", "contenders.hand_made_turns"
 TOGETHER: Final = 64
 SESSIONS: Final = 1_000
+PACE: Final = 200
+"""Turns a second that people ask for who do not wait for each other."""
 TRANSCRIPTS: Final = {
     BARE: Contender(name=BARE, program="contenders.bare_transcripts", task={}),
     OURS: Contender(name=OURS, program="contenders.our_transcripts", task={}, against=BARE),
@@ -31,7 +35,7 @@ def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports())
     corpora = (2_000, 10_000) if quick else (100_000, 500_000)
     remembered = (append(scale), load(scale), search(*corpora))
-    return {one.name: one for one in (*every, *remembered, turns(scale), crowd(scale))}
+    return {one.name: one for one in (*every, *remembered, turns(scale), crowd(scale), queue(scale))}
 
 
 def of(name: str, lanes: int) -> str:
@@ -321,12 +325,11 @@ def load(scale: float) -> Benchmark:
 
 def turns(scale: float) -> Benchmark:
     """A message is admitted, claimed, answered by an idle agent, committed and delivered."""
-    operations = int(1_000 * scale)
+    task: dict[str, Any] = {"do": "one_lane", "operations": int(1_000 * scale)}
     contenders = [
-        Contender(name=BARE, program=BARE_TURNS, task={"do": "one_lane", "operations": operations}),
-        Contender(
-            name=OURS, program=OUR_TURNS, against=BARE, task={"do": "one_lane", "operations": operations}
-        ),
+        Contender(name=BARE, program=BARE_TURNS, task=task),
+        Contender(name=HAND_MADE, program=HAND_MADE_TURNS, against=BARE, task=task),
+        Contender(name=OURS, program=OUR_TURNS, against=BARE, task=task),
         hermes_turns(BARE, together=1, operations=max(10, int(100 * scale))),
     ]
     budget = Budget(
@@ -354,9 +357,12 @@ def crowd(scale: float) -> Benchmark:
         "lanes": SESSIONS,
         "seconds": 5.0 * scale,
     }
+    steady = f"{OURS}, {PACE} a second"
     contenders = [
         Contender(name=BARE, program=BARE_TURNS, task=task),
+        Contender(name=HAND_MADE, program=HAND_MADE_TURNS, against=BARE, task=task),
         Contender(name=OURS, program=OUR_TURNS, against=BARE, task=task),
+        Contender(name=steady, program=OUR_TURNS, task=task | {"pace": PACE}),
         hermes_turns(BARE, together=TOGETHER, operations=max(10, int(100 * scale))),
     ]
     budgets = [
@@ -369,17 +375,20 @@ def crowd(scale: float) -> Benchmark:
             measure=ratio(OURS, BARE, "per second"),
         ),
         Budget(
-            text=f"the slowest hundredth of turns from {TOGETHER} lanes",
+            text=f"the slowest hundredth of {PACE} turns a second from {TOGETHER} lanes",
             unit="ms",
             limit=20.0,
-            measure=figure(OURS, "p99 ms"),
+            measure=figure(steady, "p99 ms"),
         ),
-        Budget(
-            text="longest stall of all rounds",
-            unit="ms",
-            limit=20.0,
-            over_rounds=max,
-            measure=figure(OURS, "stall ms"),
+        *(
+            Budget(
+                text=f"longest stall of all rounds, {name}",
+                unit="ms",
+                limit=20.0,
+                over_rounds=max,
+                measure=figure(name, "stall ms"),
+            )
+            for name in (OURS, steady)
         ),
     ]
     return Benchmark(

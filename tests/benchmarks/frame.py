@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -133,8 +134,9 @@ class Results:
 class Workshop:
     """The folder in which children work. A seed is made once and copied for every task that needs it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
         self._root = root
+        self._environment = environment
         self._seeds: dict[str, tuple[Path, Figures]] = {}
 
     def measure(self, benchmark: Benchmark, rounds: int) -> Results:
@@ -165,7 +167,7 @@ class Workshop:
                 shutil.copytree(seed, folder, dirs_exist_ok=True)
             flushed()
             place = str(seed) if contender.in_place else folder
-            return {**seeding, **_child(python, contender.program, {**contender.task, "folder": place})}
+            return {**seeding, **self._child(python, contender.program, {**contender.task, "folder": place})}
 
     def _seeded(self, contender: Contender, python: str) -> tuple[Path | None, Figures]:
         if contender.seed is None:
@@ -173,25 +175,30 @@ class Workshop:
         name = json.dumps([contender.program, contender.seed], sort_keys=True)
         if name not in self._seeds:
             folder = Path(tempfile.mkdtemp(prefix="seed-", dir=self._root))
-            figures = _child(python, contender.program, {**contender.seed, "folder": str(folder)})
+            figures = self._child(python, contender.program, {**contender.seed, "folder": str(folder)})
             self._seeds[name] = (folder, figures)
         return self._seeds[name]
+
+    def _child(self, python: str, program: str, task: Mapping[str, Any]) -> Figures:
+        """Run a task in a process of its own; the figures are the last line that it prints."""
+        command = [python, "-m", f"tests.benchmarks.{program}", json.dumps(task)]
+        done = subprocess.run(
+            command,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, **self._environment},
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        figures: Figures = json.loads(done.stdout.splitlines()[-1])
+        return figures
 
 
 def _say(progress: str) -> None:
     """Replace the line of progress, if somebody is watching."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{progress}", end="", file=sys.stderr, flush=True)
-
-
-def _child(python: str, program: str, task: Mapping[str, Any]) -> Figures:
-    """Run a task in a process of its own; the figures are the last line that it prints."""
-    command = [python, "-m", f"tests.benchmarks.{program}", json.dumps(task)]
-    done = subprocess.run(
-        command, cwd=Path(__file__).parents[2], capture_output=True, check=True, text=True, timeout=PATIENCE
-    )
-    figures: Figures = json.loads(done.stdout.splitlines()[-1])
-    return figures
 
 
 def _last_words(problem: subprocess.SubprocessError) -> str:

@@ -14,6 +14,7 @@ from gateway_sessions.testing import contract
 from gateway_sessions.testing.contract import LedgerContract, SessionDBContract
 from gateway_sessions.testing.contract.database import DatabaseContract
 from gateway_sessions.testing.contract.lanes import StoreContract
+from tests.programs import WarmPython
 
 pytest_plugins = ["pytester"]
 
@@ -27,7 +28,7 @@ TOPICS = {
     for whole in (SessionDBContract, LedgerContract)
 }
 OF_AN_ENGINE = re.compile(
-    r"(?i:sqlite|postgres|mysql)|\b(?:SELECT|INSERT|UPDATE|DELETE)\b|\.path\b|sessions\.db"
+    r"(?i:sqlite|postgres|mysql)|(?<!MessageKind\.)\b(?:SELECT|INSERT|UPDATE|DELETE)\b|\.path\b|sessions\.db"
 )
 FORGETFUL = """
     import pytest
@@ -67,18 +68,8 @@ def test_the_helpers_for_tests_need_no_pytest():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_broken_promise_is_told_with_the_values(pytester: pytest.Pytester):
+def test_a_broken_promise_is_told_with_the_values(pytester: pytest.Pytester, warm_python: WarmPython):
     """In a process and a project of its own, where asyncio tests have to be marked."""
     pytester.makepyfile(FORGETFUL)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-k",
-        "hidden_messages_are_shown",
-    ]
-    done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, check=False)
+    done = warm_python.run_pytest("-k", "hidden_messages_are_shown", folder=str(pytester.path))
     assert "assert 41 == 1" in done.stdout, done.stdout + done.stderr

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.warm import Forge, built_shim, running_forge
+from tests.crash.warm import Forge, running_forge
+from tests.faulty_system import built_shim
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,6 @@ import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,21 +28,10 @@ from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.testing.crash import count_passes, crash_at, die
 from tests.crash.invariants import check_everything
 from tests.crash.workload import SCENARIOS, Journal, Script, lay_out, prepare
+from tests.faulty_system import Mode
 
 PATIENCE: Final = 15
 REFUSED, FAILED = 3, 4
-
-
-class Mode(IntEnum):
-    """How a system call fails; the numbers are those of `faults.c`."""
-
-    COUNT = 0
-    KILL = 1
-    EIO = 2
-    FULL_ONCE = 3
-    TORN = 4
-    FULL_FROM = 5
-    SLOW_SYNC = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway_sessions.testing.crash import FAILPOINTS
-from tests.crash.forge import Job, Mode, Outcome
-from tests.crash.warm import Forge, built_shim, running_forge
+from tests.crash.forge import Job, Outcome
+from tests.crash.warm import Forge, running_forge
 from tests.crash.workload import SCENARIOS
+from tests.faulty_system import Mode, built_shim
 
 TALK = next(number for number, one in enumerate(SCENARIOS) if one.script == "talk")
 CALLS = "a system call that writes"

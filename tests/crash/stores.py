@@ -16,11 +16,11 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.hooks import Hook
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.opening import DATABASE_FILE, Assembly
-from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
 from gateway_sessions.storage.queries import Migration
 
 OpenedStore = SessionStore
-MakeDriver = Callable[[Path], SqliteDriver]
+MakeDriver = Callable[[Path], SqliteEngine]
 
 
 class SteppedClock:
@@ -44,19 +44,19 @@ class SteppedClock:
 class DrivenAssembly(Assembly):
     """Puts a store together around a driver of the test's."""
 
-    make_driver: MakeDriver = SqliteDriver
+    make_driver: MakeDriver = SqliteEngine
 
     async def _open_database(self, cleanup: AsyncExitStack, incidents: Incidents) -> SessionDB:
         path = self.home / DATABASE_FILE
         return await cleanup.enter_async_context(
-            SessionDB(path, self.make_driver(path), self.clock, wait=self.options.wait, allow_network=False)
+            SessionDB(self.make_driver(path), self.clock, wait=self.options.wait)
         )
 
 
 class DrivenStore(SessionStore):
     """A store around a driver of the test's."""
 
-    make_driver: MakeDriver = SqliteDriver
+    make_driver: MakeDriver = SqliteEngine
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         attributes = vars(self)
@@ -97,5 +97,5 @@ def open_store(
     if not migrations:
         return SessionStore.open(home, config, clock=clock, hooks=hooks)
     return driven_store(
-        home, lambda path: SqliteDriver(path, migrations=migrations), config, clock=clock, hooks=hooks
+        home, lambda path: SqliteEngine(path, migrations=migrations), config, clock=clock, hooks=hooks
     )

@@ -18,7 +18,7 @@ import pytest
 
 from gateway_sessions import GatewaySessionsError, Message, Scope, SessionDB, StorageError
 from gateway_sessions.ports import VerbFactory
-from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
 from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from tests.crash.invariants import check_database
@@ -85,12 +85,12 @@ class ItsOwn(FaultyDriver):
     async def write(self, verb: VerbFactory[T]) -> T:
         if asyncio.current_task() is self.task:
             return await super().write(verb)
-        return await SqliteDriver.write(self, verb)
+        return await SqliteEngine.write(self, verb)
 
     async def read(self, verb: VerbFactory[T]) -> T:
         if asyncio.current_task() is self.task:
             return await super().read(verb)
-        return await SqliteDriver.read(self, verb)
+        return await SqliteEngine.read(self, verb)
 
 
 @pytest.fixture
@@ -100,8 +100,7 @@ def driver(tmp_path: Path) -> ItsOwn:
 
 @pytest.fixture
 async def db(tmp_path: Path, driver: ItsOwn) -> AsyncIterator[SessionDB]:
-    path = tmp_path / "sessions.db"
-    async with SessionDB(path, driver, SteppedClock(START), wait=0, allow_network=False) as opened:
+    async with SessionDB(driver, SteppedClock(START), wait=0) as opened:
         yield opened
 
 

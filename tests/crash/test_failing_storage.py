@@ -21,7 +21,7 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.ports import Verb, VerbFactory
-from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
 from gateway_sessions.testing.crash import crash_at, raising
 from tests.crash.calls import CALLS, set_the_stage
 from tests.crash.invariants import check_database
@@ -53,7 +53,7 @@ def fault(name: str) -> sqlite3.Error:
     return error
 
 
-class FaultyDriver(SqliteDriver):
+class FaultyDriver(SqliteEngine):
     """Lets the n-th statement from now on fail; those of a duty of the store do not count."""
 
     def __init__(self, path: Path) -> None:
@@ -192,7 +192,7 @@ def sabotage(home: Path, how: str) -> None:
 @pytest.mark.parametrize("how", ["ABORT", "FAIL", "ROLLBACK"])
 async def test_in_a_batch_each_call_is_done_and_acknowledged_or_neither(tmp_path: Path, how: str):
     clock = SteppedClock(START)
-    async with driven_store(tmp_path, SqliteDriver, clock=clock) as store:
+    async with driven_store(tmp_path, SqliteEngine, clock=clock) as store:
         await many(store, lambda name: store.get_or_create_session(source(name)))
         before = versions(tmp_path)
         sabotage(tmp_path, how)
@@ -213,7 +213,7 @@ async def test_in_a_batch_each_call_is_done_and_acknowledged_or_neither(tmp_path
 
 async def test_a_commit_that_fails_fails_its_whole_batch_and_only_that(tmp_path: Path):
     clock = SteppedClock(START)
-    async with driven_store(tmp_path, SqliteDriver, clock=clock) as store:
+    async with driven_store(tmp_path, SqliteEngine, clock=clock) as store:
         await many(store, lambda name: store.get_or_create_session(source(name)))
         await store.flush()  # or the commit that fails may be that of the snapshot's generation
         before = versions(tmp_path)

@@ -11,11 +11,12 @@ import pytest
 
 from gateway_sessions.testing.crash import FAILPOINTS
 from tests.architecture.sources import dotted_name, modules
-from tests.crash.forge import Job, Mode, Outcome
+from tests.crash.forge import Job, Outcome
 from tests.crash.warm import Forge
 from tests.crash.workload import SCENARIOS
+from tests.faulty_system import Mode
 
-SCRIPTS = 2
+SCRIPTS = 1
 """In how many scripts each failpoint is tried in a normal run."""
 CALLS = 1
 """How many system calls are tried in a normal run, for each scenario and way of failing."""

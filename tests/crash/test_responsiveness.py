@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config, SessionStore, StorageUnavailableError
-from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
 from tests.crash.calls import set_the_stage
-from tests.crash.forge import Mode
 from tests.crash.heartbeat import call_everything, heartbeat
 from tests.crash.stores import SteppedClock, driven_store
 from tests.crash.workload import START, key, source
+from tests.faulty_system import Mode, armed
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
 
@@ -92,8 +92,8 @@ async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock_for_lon
 async def hold_the_lock_too_long(home: Path) -> float:
     clock = SteppedClock(START)
 
-    def impatient(path: Path) -> SqliteDriver:
-        return SqliteDriver(path, busy_seconds=0.1)
+    def impatient(path: Path) -> SqliteEngine:
+        return SqliteEngine(path, busy_seconds=0.1)
 
     async with driven_store(home, impatient, clock=clock) as store:
         entry = await store.get_or_create_session(source("a"))
@@ -118,12 +118,8 @@ async def test_a_lock_that_is_held_too_long_is_a_typed_error_and_loses_nothing(t
 
 
 async def on_a_slow_disk(shim: Path | None, home: Path, milliseconds: int) -> float:
-    environment = dict(os.environ) | {
-        "LD_PRELOAD": str(shim),
-        "FAULTS_PATH": str(home),
-        "FAULTS_AT": str(milliseconds),
-        "FAULTS_MODE": str(int(Mode.SLOW_SYNC)),
-    }
+    assert shim is not None
+    environment = {**os.environ, **armed(shim, home, Mode.SLOW_SYNC, milliseconds)}
     command = [sys.executable, "-m", "tests.crash.heartbeat", str(home)]
     root = Path(__file__).parents[2]
     ended = subprocess.run(command, env=environment, cwd=root, stdout=subprocess.PIPE, check=True, timeout=60)

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionDB, SessionStore, SnapshotError, StoreStoppedError
+from gateway_sessions import (
+    SessionDB,
+    SessionStore,
+    SnapshotError,
+    StorageUnavailableError,
+    StoreStoppedError,
+)
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.snapshot import verify
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
@@ -53,7 +59,8 @@ async def test_after_a_commit_that_failed_the_file_is_not_written_again_and_agai
     async with SessionStore.open(tmp_path, clock=clock) as store:
         await store.get_or_create_session(source("a"))
         fault = OSError(errno.EIO, "disk")
-        with crash_at("before_commit", action=raising(fault)), pytest.raises(OSError, match="disk"):
+        told = pytest.raises(StorageUnavailableError, match="disk")
+        with crash_at("before_commit", action=raising(fault)), told:
             await store.get_or_create_session(source("b"))
         await store.flush()
         stored = await store.db.read(meta.generation)

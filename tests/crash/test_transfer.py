@@ -26,7 +26,7 @@ T = TypeVar("T")
 OPERATOR = Scope.operator()
 OURS = frozenset(
     line.split()[2]
-    for line in (ROOT / "sqlite" / "transfer.sql").read_text("utf-8").splitlines()
+    for line in (ROOT / "store" / "transfer.sql").read_text("utf-8").splitlines()
     if line.startswith("-- name:")
 ) | {"add_usage", "titles_of_owner", "parent_of_session", "session_record", "messages_after"}
 
@@ -59,8 +59,7 @@ def driver(tmp_path: Path) -> OnlyTransfers:
 
 @pytest.fixture
 async def db(tmp_path: Path, driver: OnlyTransfers) -> AsyncIterator[SessionDB]:
-    path = tmp_path / "sessions.db"
-    async with SessionDB(path, driver, SteppedClock(START), wait=0, allow_network=False) as opened:
+    async with SessionDB(driver, SteppedClock(START), wait=0) as opened:
         yield opened
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
@@ -15,7 +14,6 @@ from pathlib import Path
 
 from tests.crash.forge import Job, Outcome
 
-SOURCE = Path(__file__).parent / "shim" / "faults.c"
 SLOTS = max(2, (os.cpu_count() or 2))
 
 
@@ -47,17 +45,6 @@ class Forge:
                 continue  # an answer that came too late for the test that asked
             outcomes[number] = Outcome(waiting.pop(number), **answer)
         return [outcomes[number] for number in order]
-
-
-def built_shim(folder: Path) -> Path | None:
-    """The library that lets system calls fail; None where it cannot be built."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not sys.platform.startswith("linux") or compiler is None:
-        return None
-    library = folder / "faults.so"
-    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, "-o", str(library), str(SOURCE), "-ldl"], check=True)
-    return library
 
 
 @contextmanager

@@ -6,9 +6,7 @@ import asyncio
 import os
 import sqlite3
 import subprocess
-import sys
 import tempfile
-import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +23,7 @@ from gateway_sessions import (
     StorageUnavailableError,
     UnsupportedStorageError,
 )
+from tests.programs import WarmPython
 
 SOURCE = SessionSource(platform="telegram", chat_id="1", user_id="1")
 NOBODY = 65534
@@ -130,7 +129,7 @@ async def test_a_home_is_made_for_its_owner_only(tmp_path: Path):
 
 
 CHILD = """
-    import asyncio, os, sys, tempfile
+    import asyncio, ctypes, os, subprocess, sys, tempfile
     from gateway_sessions import SessionSource, SessionStore
     from gateway_sessions.errors import GatewaySessionsError
 
@@ -143,20 +142,23 @@ CHILD = """
         else:
             print("opened")
 
-    if os.geteuid() == 0 and len(sys.argv) > 2:
-        with tempfile.TemporaryDirectory() as home:
-            asyncio.run(main(home))  # imports all there is, which the user without rights may not be able to
+    home, user, mount = sys.argv[1:]
+    if mount:
+        ctypes.CDLL(None).unshare(0x20000)  # what is mounted from here on is there for this process alone
+        subprocess.run("mount --make-rprivate / && " + mount, shell=True, check=True)
+    if os.geteuid() == 0 and user:
+        with tempfile.TemporaryDirectory() as place:
+            asyncio.run(main(place))  # imports all there is, which the user without rights may not be able to
         os.setgroups([])
-        os.setgid(int(sys.argv[2]))
-        os.setuid(int(sys.argv[2]))
-    asyncio.run(main(sys.argv[1]))
+        os.setgid(int(user))
+        os.setuid(int(user))
+    asyncio.run(main(home))
 """
 
 
-def child(*arguments: object, prefix: tuple[str, ...] = ()) -> str:
+def child(python: WarmPython, home: Path, *, user: int | str = "", mount: str = "") -> str:
     """What a process says that opens a store there, without the rights of an administrator."""
-    command = [*prefix, sys.executable, "-c", textwrap.dedent(CHILD), *map(str, arguments)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=15, check=False)
+    ended = python.run(CHILD, home, user, mount)
     return ended.stdout.splitlines()[-1] if ended.stdout else ended.stderr
 
 
@@ -171,38 +173,33 @@ def shared_home() -> Iterator[Path]:
         home.chmod(0o755)
 
 
-def test_a_home_that_cannot_be_written_is_refused(shared_home: Path):
+def test_a_home_that_cannot_be_written_is_refused(shared_home: Path, warm_python: WarmPython):
     shared_home.chmod(0o555)
-    said = child(shared_home, NOBODY)
+    said = child(warm_python, shared_home, user=NOBODY)
     assert said.startswith("StorageUnavailableError")
     assert "owner and mode" in said
     assert list(shared_home.iterdir()) == []
 
 
-def test_files_of_somebody_else_are_refused(shared_home: Path):
+def test_files_of_somebody_else_are_refused(shared_home: Path, warm_python: WarmPython):
     asyncio.run(opened(shared_home))
     shared_home.chmod(0o1777)
-    assert child(shared_home, NOBODY).startswith("StorageUnavailableError")
+    assert child(warm_python, shared_home, user=NOBODY).startswith("StorageUnavailableError")
     shared_home.chmod(0o700)
     asyncio.run(opened(shared_home))
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to give files away")
-def test_an_index_that_cannot_be_read_is_told_and_kept(shared_home: Path):
+def test_an_index_that_cannot_be_read_is_told_and_kept(shared_home: Path, warm_python: WarmPython):
     asyncio.run(opened(shared_home))
     (shared_home / "sessions.db").unlink()
     (shared_home / "sessions.lock").unlink()
     os.chown(shared_home, NOBODY, NOBODY)
     before = (shared_home / "sessions.json").read_bytes()
-    said = child(shared_home, NOBODY)
+    said = child(warm_python, shared_home, user=NOBODY)
     assert said.startswith("StorageUnavailableError"), said
     assert "sessions.json" in said
     assert (shared_home / "sessions.json").read_bytes() == before
-
-
-def in_mounts(home: Path, mount: str) -> tuple[str, ...]:
-    """A command that mounts something on the home, for itself alone, before it goes on."""
-    return ("unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', str(home))
 
 
 def can_mount() -> bool:
@@ -218,17 +215,17 @@ needs_mounts = pytest.mark.skipif(
 
 
 @needs_mounts
-def test_a_read_only_place_is_refused_with_a_typed_error(tmp_path: Path):
+def test_a_read_only_place_is_refused_with_a_typed_error(tmp_path: Path, warm_python: WarmPython):
     asyncio.run(opened(tmp_path))
     before = (tmp_path / "sessions.db").read_bytes()
-    said = child(tmp_path, prefix=in_mounts(tmp_path, f"mount --bind -o ro {tmp_path} {tmp_path}"))
+    said = child(warm_python, tmp_path, mount=f"mount --bind -o ro {tmp_path} {tmp_path}")
     assert said.startswith("StorageUnavailableError"), said
     assert (tmp_path / "sessions.db").read_bytes() == before
 
 
 @needs_mounts
 @pytest.mark.parametrize("kilobytes", [4, 40, 100, 180])
-def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path, kilobytes: int):
-    said = child(tmp_path, prefix=in_mounts(tmp_path, f"mount -t tmpfs -o size={kilobytes}k none {tmp_path}"))
+def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path, warm_python: WarmPython, kilobytes: int):
+    said = child(warm_python, tmp_path, mount=f"mount -t tmpfs -o size={kilobytes}k none {tmp_path}")
     assert said.startswith(("StorageFullError", "StorageUnavailableError")), said
     assert "no room" in said or "space" in said, said

@@ -116,9 +116,9 @@ def test_errors_pass_unchanged(tmp_path: Path):
         assert store.get_or_create_session(dm())
 
 
-def test_what_is_wrong_with_an_opening_is_told_at_once(tmp_path: Path):
+def test_what_is_wrong_with_an_opening_is_told_at_once():
     with pytest.raises(GatewaySessionsError):
-        BlockingSessionDB.open("mysql://somewhere")
+        BlockingSessionDB.open("oracle://somewhere")
 
 
 def test_threads_share_a_store(tmp_path: Path):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import WarmPython
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WIDTH = 80
 PATIENCE = 60
@@ -73,9 +75,9 @@ EXPECTED = {
 }
 
 
-def run(example: str, *command: str, **environment: str) -> str:
+def run(example: str, **environment: str) -> str:
     finished = subprocess.run(
-        [sys.executable, *command, EXAMPLES / example],
+        [sys.executable, EXAMPLES / example],
         env={**os.environ, **environment},
         capture_output=True,
         encoding="utf-8",
@@ -119,6 +121,6 @@ def test_the_demo_kills_five_processes_and_runs_by_the_command_that_the_readme_n
     assert "examples/demo.py" in (EXAMPLES.parent / "Makefile").read_text(encoding="utf-8")
 
 
-def test_the_example_of_policies_is_a_test_as_well():
-    output = run("policies.py", "-m", "pytest", "--quiet", "-p", "no:cacheprovider")
-    assert "2 passed" in output
+def test_the_example_of_policies_is_a_test_as_well(warm_python: WarmPython):
+    finished = warm_python.run_pytest(EXAMPLES / "policies.py")
+    assert "2 passed" in finished.stdout, finished.stdout + finished.stderr

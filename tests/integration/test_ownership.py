@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionSource, SessionStore, StoreBusyError
-from tests.programs import Program, WarmPython
+from tests.programs import PATIENCE, Program, WarmPython
 
 SOURCE = SessionSource(platform="telegram", chat_id="1", user_id="1")
 OWNER = """
@@ -132,6 +132,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.timeout(PATIENCE)
 async def test_a_process_that_forgets_to_close_the_store_ends_all_the_same(tmp_path: Path):
     forgetful = {
         tmp_path / f"{run}-{ending}": (
@@ -147,7 +148,7 @@ async def test_a_process_that_forgets_to_close_the_store_ends_all_the_same(tmp_p
         for home, (text, _) in forgetful.items()
     }
     for home, process in started.items():
-        _, said = process.communicate(timeout=15)
+        _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == forgetful[home][1], said
         async with SessionStore.open(home) as store:
             assert await store.has_any_sessions()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import STRANGERS
+
 pytest_plugins = ["pytester"]
 
 FIXTURES = """
@@ -60,10 +62,6 @@ raise SystemExit(pytest.main(sys.argv[1:]))
 """
 
 
-# They take long to load, and have nothing to do with ours.
-STRANGERS = [f"-pno:{name}" for name in ("hypothesispytest", "xdist", "xdist.looponfail", "time_machine")]
-
-
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a process of its own, with the plugins that are installed."""
     return finish([sys.executable, "-m", "pytest", *STRANGERS, *arguments], folder)
@@ -110,34 +108,29 @@ def test_the_fixtures_are_listed_with_what_they_are(project: pytest.Pytester):
     assert "An open store in a directory of its own" in listed
 
 
-def test_asserts_of_the_testing_package_explain_themselves(project: pytest.Pytester):
+def test_nothing_is_loaded_before_somebody_asks_and_then_with_asserts_that_explain_themselves(
+    project: pytest.Pytester,
+):
     """Without rewriting, a broken contract says only `AssertionError`."""
     project.makepyfile(
         """
-        import importlib, sys
+        import sys
+
+        def ours():
+            return {name for name in sys.modules if name.startswith("gateway_sessions.")}
+
+        def test_nothing_was_loaded_that_no_fixture_asked_for():
+            assert ours() == {"gateway_sessions.pytest_plugin"}
 
         def test_it_is_loaded_by_the_rewriting_loader(fake_clock):
-            loaded = [name for name in sys.modules if name.startswith("gateway_sessions.testing")]
+            loaded = [name for name in ours() if name.startswith("gateway_sessions.testing")]
             assert "gateway_sessions.testing.clock" in loaded
             loaders = {type(sys.modules[name].__loader__).__name__ for name in loaded}
             assert loaders == {"AssertionRewritingHook"}
         """
     )
     finished = run(project.path)
-    assert "1 passed" in finished.stdout, finished.stdout + finished.stderr
-
-
-def test_loading_the_plugin_loads_nothing_for_tests(project: pytest.Pytester):
-    project.makepyfile(
-        """
-        import sys
-
-        def test_nothing_was_loaded_that_no_fixture_asked_for():
-            assert "gateway_sessions.testing" not in sys.modules
-        """
-    )
-    finished = run(project.path)
-    assert "1 passed" in finished.stdout, finished.stdout + finished.stderr
+    assert "2 passed" in finished.stdout, finished.stdout + finished.stderr
 
 
 def test_a_failing_test_leaves_a_closed_store(project: pytest.Pytester):

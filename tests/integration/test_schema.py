@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SchemaTooNewError, SessionDB, SessionStore, StorageCorruptError, StorageError
-from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
 from gateway_sessions.storage.queries import Migration, load_migrations
 from gateway_sessions.storage.verbs import meta
 from gateway_sessions.testing import FakeClock
@@ -24,8 +24,8 @@ AFTER_NEXT = Migration(VERSION + 2, "after_next", "ALTER TABLE next_a ADD COLUMN
 
 def database(home: Path, migrations: Sequence[Migration] = ()) -> SessionDB:
     path = home / "sessions.db"
-    driver = SqliteDriver(path, migrations=migrations)
-    return SessionDB(path, driver, FakeClock(), wait=0, allow_network=False)
+    driver = SqliteEngine(path, migrations=migrations)
+    return SessionDB(driver, FakeClock(), wait=0)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gateway_sessions.core.busy import (
@@ -121,7 +121,7 @@ class Lane:
     ) -> Enqueue | Merge | Refuse:
         now, tries = self.model.now, self.attempts
         self.attempts = 0 if self.over else tries
-        arrival = replace(Arrival.of(message, at=now, solo=solo), sender=sender)
+        arrival = Arrival.of(message, at=now, sender=sender, solo=solo)
         plan = plan_arrival(arrival, self._load(self.heads, rules, running), rules)
         if isinstance(plan, Refuse):
             self.attempts = tries
@@ -218,6 +218,14 @@ class Lane:
             self._free_steered(turn)
         self._settle([one for one in turn.items if outcome != "dead" or not one.steered], outcome)
         self.turn, self.attempts = None, 0
+        self._line_up()
+
+    def _line_up(self) -> None:
+        """The next turn stands behind those that others have waited for, unless more may come for it."""
+        now = self.model.now
+        for one in self.heads[:1]:
+            if not one.last_at <= now < one.ready_at:
+                one.ready_at = now
 
     def release(self, ready_at: datetime, *, counted: bool) -> None:
         turn = self.turn

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -36,6 +37,10 @@ steps = st.lists(
 
 async def echo(turn: TurnContext) -> str:
     return f"heard: {turn.text}"
+
+
+Lane: TypeAlias = tuple[str | None, list[object], str | None, int]
+"""Its session, what was said there, its title, and how much waits."""
 
 
 class Town:
@@ -73,28 +78,34 @@ class Town:
     async def says(self, person: str, place: str, text: str) -> str:
         source = self.source(person, place)
         if text.startswith("/"):
-            return await self.house.gateway.command(source, text) or ""
+            told = await self.house.gateway.command(source, text) or ""
+            await self.house.settles()  # it may have begun a turn, which is not over with the answer
+            return told
         await self.house.platform.delivers(InboundMessage(source=source, text=text))
         await self.house.settles()
         return ""
 
-    async def lanes(self, principal: str) -> dict[str, tuple[str | None, list[object], str | None, int]]:
-        """All that is known of the lanes of somebody."""
-        found = {}
+    async def lanes(self) -> dict[str, dict[str, Lane]]:
+        """All that is known of the lanes of everybody."""
+        places = {
+            self.house.store.key_for(self.source(person, place)): self.principal(person, place)
+            for person in PEOPLE
+            for place in PLACES
+        }
+        known = await asyncio.gather(*map(self._lane, places))
+        return {
+            principal: {key: one for key, one in zip(places, known, strict=True) if places[key] == principal}
+            for principal in ("room", *PEOPLE)
+        }
+
+    async def _lane(self, key: str) -> Lane:
         store = self.house.store
-        for person in PEOPLE:
-            for place in PLACES:
-                if self.principal(person, place) == principal:
-                    key = store.key_for(self.source(person, place))
-                    session_id = await store.peek_session_id(key)
-                    said = (
-                        [row["content"] for row in await store.load_transcript(session_id)]
-                        if session_id
-                        else []
-                    )
-                    title = await store.db.get_session_title(session_id) if session_id else None
-                    found[key] = (session_id, said, title, await store.queue_depth(key))
-        return found
+        if (session_id := await store.peek_session_id(key)) is None:
+            return None, [], None, await store.queue_depth(key)
+        said, title, depth = await asyncio.gather(
+            store.load_transcript(session_id), store.db.get_session_title(session_id), store.queue_depth(key)
+        )
+        return session_id, [row["content"] for row in said], title, depth
 
 
 @pytest.fixture(scope="module")
@@ -122,11 +133,11 @@ def test_nobodys_commands_touch_or_show_what_is_somebody_elses(
     async def play() -> None:
         town = Town(house, next(NUMBERS))
         await town.open()
-        principals = {*PEOPLE, "room"}
+        after = await town.lanes()
         for person, place, form, choice in steps:
             principal = town.principal(person, place)
-            others = principals - {principal}
-            before = {other: await town.lanes(other) for other in others}
+            others = after.keys() - {principal}
+            before = {other: after[other] for other in others}
             theirs = sorted(before)[choice % 2]
             ids = [one[0] for one in before[theirs].values() if one[0]]
             titles = [one[2] for one in before[theirs].values() if one[2]]
@@ -138,7 +149,8 @@ def test_nobodys_commands_touch_or_show_what_is_somebody_elses(
                 seq=choice,
             )
             told = await town.says(person, place, text)
-            assert {other: await town.lanes(other) for other in others} == before, text
+            after = await town.lanes()
+            assert {other: after[other] for other in others} == before, text
             asked_for = [titles[choice % len(titles)]] if "{title}" in form and titles else []
             for other in others:
                 for name in asked_for:

@@ -21,6 +21,7 @@ from gateway_sessions import (
     Accepted,
     BusyMode,
     BusyRules,
+    Config,
     DropPolicy,
     Duplicate,
     FencedError,
@@ -106,8 +107,12 @@ class LedgerMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.store = open_store(self.home, CONFIG, clock=self.clock)
+        self.store = open_store(self.home, self.kept_in(CONFIG), clock=self.clock)
         self.run(self.store.__aenter__())
+
+    def kept_in(self, config: Config) -> Config:
+        """The configuration, with the database that the engine under test is."""
+        return config
 
     def close(self) -> None:
         self.run(self.store.__aexit__(None, None, None))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.search_certain import Certain, certain_of_literal
 from gateway_sessions.core.search_documents import IndexedMessage, Position, Work, tokens_of
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_query import matches, parse_query
@@ -23,13 +24,7 @@ from gateway_sessions.core.search_text import fold, is_pair, is_unspaced, locate
 from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
 from gateway_sessions.core.snippets import beginning, snippet
 from gateway_sessions.storage.search_index.file import IndexFile
-from gateway_sessions.storage.search_index.match import (
-    Certain,
-    Match,
-    certain_of_literal,
-    certain_of_query,
-    match_of,
-)
+from gateway_sessions.storage.search_index.match import Match, match_of
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
 
@@ -134,7 +129,7 @@ def shelf(folder: Path) -> Iterator[Shelf]:
 def test_the_index_finds_what_the_evaluator_finds(shelf: Shelf, texts: list[str], query: str):
     wanted = wanted_of(query, literal=False)
     if isinstance(wanted, Words):
-        match = match_of(certain_of_query(wanted.query), EVERYTHING)
+        match = match_of(Certain(wanted.query), EVERYTHING)
         assert match is not None
         expected = {at for at, text in enumerate(texts) if matches(wanted.query, tokens(text))}
         assert shelf.found(texts, match) == expected
@@ -171,7 +166,7 @@ def test_nothing_that_was_sent_in_time_is_missing_from_what_may_have_been(
     shelf: Shelf, moments: list[datetime], since: datetime | None, until: datetime | None
 ):
     wanted = SearchFilter(scope=Scope.operator(), since=since, until=until)
-    match = match_of(Certain('"x"'), wanted)
+    match = match_of(Certain(parse_query("x")), wanted)
     assert match is not None
     in_time = {
         at
@@ -199,7 +194,7 @@ def test_words_without_spaces_are_found_wherever_a_look_at_every_character_finds
 def test_any_text_is_a_query(shelf: Shelf, query: str):
     wanted = wanted_of(query, literal=False)
     if isinstance(wanted, Words):
-        match = match_of(certain_of_query(wanted.query), EVERYTHING)
+        match = match_of(Certain(wanted.query), EVERYTHING)
         assert match is not None
         shelf.file.find(match, None, 1)
         assert wanted.query.branches

@@ -208,6 +208,12 @@ class Model:
             tokens=was.tokens,
         )
 
+    def overtaken(self, key: str) -> None:
+        """What a person asks for at once ends the turn that runs."""
+        if key in self.running:
+            self.running.discard(key)
+            self.attempts.pop(key, None)
+
     def restarted(self) -> None:
         for key in sorted(self.running):
             if key in self.lanes and self.lanes[key].state in (ACTIVE, PENDING):
@@ -343,6 +349,7 @@ class StoreMachine(RuleBasedStateMachine):
         entry = self.runner.run(self.store.reset_session(key))
         assert (entry is None) == (key not in self.model.lanes)
         if entry is not None:
+            self.model.overtaken(key)
             self.model.replaced(
                 key, entry.session_id, EndReason.SESSION_RESET, opened_by=str(EndReason.SESSION_RESET)
             )
@@ -362,6 +369,7 @@ class StoreMachine(RuleBasedStateMachine):
         entry = self.runner.run(self.store.undo_reset(key))
         assert entry is not None
         assert entry.session_id == live.previous
+        model.overtaken(key)
         model.end(key, EndReason.RESET_UNDONE)
         model.taken_back(key, entry.session_id, past.record)
 
@@ -375,6 +383,7 @@ class StoreMachine(RuleBasedStateMachine):
         if live is None or live.session_id == target:
             entry = self.runner.run(switching)
             assert (entry and entry.session_id) == (live and target)
+            model.overtaken(key)
             return
         if target == "nobody":
             with pytest.raises(SessionNotFoundError):
@@ -387,6 +396,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         entry = self.runner.run(switching)
         assert entry is not None
+        model.overtaken(key)
         was = model.sessions[target].record if holder is None else model.lanes[holder]
         assert was is not None
         if holder is not None:

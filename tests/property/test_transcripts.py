@@ -287,9 +287,13 @@ def as_said(messages: list[Message]) -> list[tuple[object, ...]]:
 
 
 def changed(before: list[Message], after: list[Message]) -> set[int]:
-    """The messages that were stored and are not any more what they were, wherever they stand."""
-    left = {one.message_id: one.altered(seq=0) for one in after}
-    return {one.message_id for one in before if left.get(one.message_id) != one.altered(seq=0)}
+    """The messages that do not say any more what they said, wherever they stand and whether they are seen."""
+    left = {one.message_id: one.altered(seq=0, hidden_because=None) for one in after}
+    return {
+        one.message_id
+        for one in before
+        if left.get(one.message_id) != one.altered(seq=0, hidden_because=None)
+    }
 
 
 @settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -30,7 +30,8 @@ from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.policy_book import PolicyLevel
-from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
+from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
 HOSTILE_REPEATS = 20_000
 SECRETS = {"GEHEIM": "postgresql://me:geheim@host/db"}
@@ -79,7 +80,7 @@ class TestDefaults:
         assert (config.sessiondb.provider, config.sessiondb.url) == ("sqlite", None)
         assert (config.sessiondb.durability, config.sessiondb.allow_network_filesystem) == ("full", False)
         assert config.sessions_json == SessionsJsonConfig(
-            mode=SnapshotMode.COALESCED, format=Dialect.NATIVE, interval=timedelta(seconds=1)
+            mode=None, format=Dialect.NATIVE, interval=timedelta(seconds=1)
         )
         assert config.expiry_watcher == ExpiryWatcherConfig(
             first_pass=timedelta(seconds=60),

@@ -17,12 +17,16 @@ from gateway_sessions.config import (
     DeliveryConfig,
     GatewayConfig,
     PlatformConfig,
+    ServeConfig,
     parse_config,
 )
 from gateway_sessions.core.budgets import BudgetLimit, Budgets, UnknownPrices
 from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
 from gateway_sessions.core.delivery import DeliveryRules
-from gateway_sessions.errors import ConfigError, ConfigProblem
+from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.errors import ConfigError
+
+SECRET = "sixteen-bytes-and-more"
 
 
 def parse(text: str, environ: Mapping[str, str] | None = None) -> Config:
@@ -60,6 +64,7 @@ class TestDefaults:
             max_turns=64,
             max_turns_per_owner=8,
             max_waiting=10_000,
+            max_waiting_per_owner=1_000,
             max_message_bytes=1 << 20,
             drain_timeout=seconds(30),
             inactivity_timeout=None,
@@ -89,10 +94,13 @@ agent: {farewell_seconds: 1.5}
 agent_cache: {size: 1, idle_seconds: 2, close_timeout_seconds: 3}
 budgets: {session: {usd: 1.5, tokens: 1}, person: {usd: 2, tokens: 0}, day: {usd: 0, tokens: 3},
   warn_percent: 100, unknown_prices: stop}
-gateway: {max_turns: 1, max_turns_per_owner: 2, max_waiting: 3, max_message_bytes: 4,
+gateway: {max_turns: 1, max_turns_per_owner: 2, max_waiting: 3, max_waiting_per_owner: 2,
+  max_message_bytes: 4,
   drain_timeout_seconds: 0, inactivity_timeout_seconds: 6, crash_loop_starts: 7, crash_loop_window_seconds: 8,
   dedup_window_days: 9}
 delivery: {retry_seconds: 1, retry_cap_seconds: 1, max_age_hours: 0.5, timeout_seconds: 3, ambiguous: hold}
+serve: {console: true, host: "::1", health_port: 0, webhook_port: 1, webhook_path: /in,
+  webhook_callback_url: "https://x/out", webhook_secrets: [sixteen-bytes-and-more]}
 platforms:
   telegram: {busy: {mode: steer}, chat_types: {group: {busy: {drop: reject_new}}}}
 """)
@@ -121,6 +129,7 @@ platforms:
                 max_turns=1,
                 max_turns_per_owner=2,
                 max_waiting=3,
+                max_waiting_per_owner=2,
                 max_message_bytes=4,
                 drain_timeout=seconds(0),
                 inactivity_timeout=seconds(6),
@@ -134,6 +143,15 @@ platforms:
                 max_age=timedelta(minutes=30),
                 timeout=seconds(3),
                 ambiguous=Ambiguous.HOLD,
+            ),
+            serve=ServeConfig(
+                console=True,
+                host="::1",
+                health_port=0,
+                webhook_port=1,
+                webhook_path="/in",
+                webhook_callback_url="https://x/out",
+                webhook_secrets=(SECRET,),
             ),
             platforms={
                 "telegram": PlatformConfig(busy=steer, chat_types={"group": ChatTypeConfig(busy=group)})
@@ -252,6 +270,7 @@ WRONG = [
     ("budgets:\n  unknown_prices: ignor", 2, "budgets.unknown_prices", "ignore"),
     ("gateway:\n  max_turns: 0", 2, "gateway.max_turns", None),
     ("gateway:\n  max_turns_per_owner: 0", 2, "gateway.max_turns_per_owner", None),
+    ("gateway:\n  max_waiting_per_owner: 0", 2, "gateway.max_waiting_per_owner", None),
     ("gateway:\n  max_waiting: 1000001", 2, "gateway.max_waiting", None),
     ("gateway:\n  max_message_bytes: 16777217", 2, "gateway.max_message_bytes", None),
     ("gateway:\n  drain_timeout_seconds: -1", 2, "gateway.drain_timeout_seconds", None),
@@ -267,6 +286,13 @@ WRONG = [
     ("delivery:\n  max_age_hours: 0", 2, "delivery.max_age_hours", None),
     ("delivery:\n  timeout_seconds: 0", 2, "delivery.timeout_seconds", None),
     ("delivery:\n  ambiguous: resent", 2, "delivery.ambiguous", "resend"),
+    ("serve:\n  health_port: 65536", 2, "serve.health_port", None),
+    ("serve:\n  webhook_path: messages", 2, "serve.webhook_path", None),
+    ("serve:\n  webhook_callback_url: ftp://x", 2, "serve.webhook_callback_url", None),
+    ("serve:\n  webhook_secrets: [short]", 2, "serve.webhook_secrets", None),
+    ("serve:\n  webhook_secrets: alone-and-no-list", 2, "serve.webhook_secrets", None),
+    (f"serve:\n  webhook_port: 1\n  webhook_secrets: [{SECRET}]", 1, "serve.webhook_callback_url", None),
+    ("serve:\n  webhook_port: 1\n  webhook_callback_url: http://x", 1, "serve.webhook_secrets", None),
 ]
 
 

@@ -14,9 +14,12 @@ from gateway_sessions.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
+from gateway_sessions.storage.drivers.troubles import Troubles
 
 WHAT: Final = "PostgreSQL"
 """What errors call the database. An address can hold a password."""
+PLACE: Final = "postgresql://…"
+"""The same where a path might stand."""
 FOREIGN: Final = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -27,14 +30,11 @@ FOREIGN: Final = (
     OverflowError,
 )
 """All that comes out of the driver; anything else is ours, or a bug."""
-OVERTAKEN: Final = (
+_OVERTAKEN: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
     asyncpg.UniqueViolationError,
 )
-"""Somebody else was faster: run afresh, a verb sees what they did.
-
-A row that is not there yet cannot be locked, so two verbs that make it at once meet in its unique key."""
 LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
 """The connection is gone, or cannot be had."""
 
@@ -45,9 +45,24 @@ _UNAVAILABLE: Final = ("08", "28", "3D", "40", "53", "55", "57", "58", "25006", 
 """Classes and codes of what may be better later: connections, resources, locks, shutdowns, timeouts."""
 
 
+def is_overtaken(error: Exception) -> bool:
+    """Whether somebody else was faster: run afresh, a verb sees what they did.
+
+    A row that is not there yet cannot be locked, so two verbs that make it at once meet in its unique key.
+    """
+    return isinstance(error, _OVERTAKEN)
+
+
 def is_end(error: BaseException) -> bool:
     """Whether it is the last that is heard of a connection."""
     return isinstance(error, LOST) or getattr(error, "severity_en", None) in ("FATAL", "PANIC")
+
+
+def was_cut(error: BaseException) -> bool:
+    """Whether the connection was gone before anything was asked of it: another one may do."""
+    return not isinstance(error, TimeoutError) and (
+        is_end(error) or isinstance(error, asyncpg.InternalClientError)
+    )
 
 
 def translate(error: Exception) -> GatewaySessionsError:
@@ -80,3 +95,13 @@ def _kind(error: Exception) -> str:
     reason = getattr(error, "strerror", None)
     name = type(error).__name__
     return f"{name} {code}" if code else f"{name}: {reason}" if reason else name
+
+
+TROUBLES: Final = Troubles(
+    what=WHAT,
+    foreign=FOREIGN,
+    translate=translate,
+    is_overtaken=is_overtaken,
+    is_end=is_end,
+    was_cut=was_cut,
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gateway_sessions.errors import ForeignDatabaseError, UnsupportedStorageError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.storage.drivers.postgresql_errors import WHAT
+from gateway_sessions.storage.drivers.postgresql_locks import MIGRATING, TAKE
 from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.queries import Migration
 
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 
 OLDEST_SERVER: Final = 15
 """The oldest that is tested."""
-READABLE_FROM: Final = 1
-"""The oldest schema a program must know to work with what this one writes."""
-_LOCK: Final = 0x67736573
-"""Who holds this lock brings the database up to date; the others wait and find it done."""
+MIGRATION_SECONDS: Final = 3600.0
+"""As long as a step of the schema may take on a large database."""
+READABLE_FROM: Final = 5
+"""The oldest schema a program must know to work with what this one writes: earlier ones know no nodes."""
+_WITHOUT_LOCKS: Final = ("CockroachDB", "-YB-")
+"""Servers that speak like PostgreSQL, by what their version says of them."""
 _OURS: Final = frozenset({"meta", "lanes", "entries", "clocks"})
 _TABLES: Final = """
     SELECT relname::text FROM pg_class
@@ -35,10 +38,10 @@ async def prepare(connection: PoolConnectionProxy, known: Sequence[Migration]) -
     """Check that the database can be ours, and take the migrations that are due, all or none."""
     await _check_server(connection)
     async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        await connection.execute(TAKE, MIGRATING, timeout=MIGRATION_SECONDS)
         due = plan_migrations(WHAT, await inspect(connection), known)
         for step in due:
-            await connection.execute(step.script)
+            await connection.execute(step.script, timeout=MIGRATION_SECONDS)
             failpoint("during_migration")
         if due:
             versions = (("schema_version", due[-1].version), ("readable_from", READABLE_FROM))
@@ -61,6 +64,9 @@ async def _check_server(connection: PoolConnectionProxy) -> None:
     found = connection.get_server_version().major
     if found < OLDEST_SERVER:
         raise UnsupportedStorageError(WHAT, f"version {found} is too old, {OLDEST_SERVER} or newer is needed")
+    version = str(await connection.fetchval("SELECT version()"))
+    if any(name in version for name in _WITHOUT_LOCKS):
+        raise UnsupportedStorageError(WHAT, "this server takes advisory locks and does not keep them")
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
         raise UnsupportedStorageError(WHAT, f"a database in {encoding} cannot hold what people say; use UTF8")

@@ -19,6 +19,7 @@ from gateway_sessions.core.news import News
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Reader, Statement, VerbFactory
 from gateway_sessions.storage.drivers.sqlite_errors import translate
+from gateway_sessions.storage.drivers.sqlite_run import drive
 from gateway_sessions.storage.drivers.sqlite_schema import check_library, prepare
 from gateway_sessions.storage.drivers.sqlite_worker import (
     MAX_VERBS,
@@ -29,7 +30,6 @@ from gateway_sessions.storage.drivers.sqlite_worker import (
     Request,
     Stop,
     Worker,
-    drive,
     refuse_all,
 )
 from gateway_sessions.storage.in_thread import in_thread
@@ -108,12 +108,13 @@ class SqliteDriver:
         if self._writer is not None:
             self._writer.last = Request(verb, asyncio.get_running_loop().create_future())
 
-    async def write(self, verb: VerbFactory[T]) -> T:
-        """Run a verb in a transaction; when this returns, the outcome is durable.
+    def write(self, verb: VerbFactory[T]) -> Awaitable[T]:
+        """Run a verb in a transaction; when this is awaited, the outcome is durable.
 
-        Cancelled while it waits, it is withdrawn; cancelled while it runs, its outcome stands.
+        It stands in line at once. Cancelled while it waits there, it is withdrawn; cancelled while it runs,
+        its outcome stands.
         """
-        return await self._ask(self._writes, verb)
+        return self._ask(self._writes, verb)
 
     def change(self, statement: Statement) -> Awaitable[int]:
         """Run one changing statement, durably; how many rows it has changed. The shortest of verbs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from typing import Final
 
@@ -34,6 +35,8 @@ def translate(error: Exception, path: str) -> Exception:
     """Our error for one that came out of SQLite; our own pass through, and so do bugs."""
     if isinstance(error, sqlite3.Error):
         ours: Exception = _storage_error(error, path)
+    elif isinstance(error, OSError):
+        ours = _disk_error(error, path)
     elif isinstance(error, UnicodeDecodeError):
         # Damaged text that SQLite quotes in its message, which Python then cannot read.
         ours = StorageCorruptError(path, f"{error}; the file was left as it is")
@@ -45,6 +48,13 @@ def translate(error: Exception, path: str) -> Exception:
         return error
     ours.__cause__ = error
     return ours
+
+
+def _disk_error(error: OSError, path: str) -> StorageError:
+    """Of a file beside the database, such as the copy that is kept of it."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFullError(path, f"{error}; nothing acknowledged was lost")
+    return StorageUnavailableError(path, str(error))
 
 
 def _storage_error(error: sqlite3.Error, path: str) -> StorageError:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.errors import StorageError, StorageUnavailableError
+from gateway_sessions.errors import NoStoreError, StorageError, StorageUnavailableError
 from gateway_sessions.ports import Statement, VerbFactory
 from gateway_sessions.storage.drivers.sqlite import ENGINE, READERS, SqliteDriver, T
 from gateway_sessions.storage.drivers.sqlite_errors import translate
@@ -26,6 +26,8 @@ class SqliteReader(SqliteDriver):
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file as it is and begin to serve; *cleanup* closes everything again."""
         check_library()
+        if not await in_thread(self._path.exists):
+            raise NoStoreError(str(self._path))
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
         await in_thread(partial(load_migrations, ENGINE))
@@ -56,7 +58,7 @@ class SqliteReader(SqliteDriver):
         path = str(self._path)
         found = inspect(connection, self._path)
         if found is None:
-            raise StorageUnavailableError(path, "is empty; its owner has not made the store yet")
+            raise NoStoreError(path)
         if plan_migrations(path, found, load_migrations(ENGINE)):
             problem = "was written by an older version; open the store once to bring it up to date"
             raise StorageUnavailableError(path, problem)

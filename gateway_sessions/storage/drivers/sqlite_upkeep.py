@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VacuumReport:
-    """What the database took before and after."""
-
-    bytes_before: int
-    bytes_after: int
-    log_emptied: bool
-    """Whether the write-ahead log is empty; a reader that looks at an old moment can prevent that."""
+from gateway_sessions.storage.engine import VacuumReport
 
 
 def vacuum(connection: sqlite3.Connection) -> VacuumReport:

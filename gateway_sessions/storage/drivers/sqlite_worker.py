@@ -4,6 +4,9 @@ Requests wait in a queue that the connection's own thread reads; whatever arrive
 flight becomes the next batch. The thread is aiosqlite's, lent to us through its public interface: `commit()`
 of the connection serves the queue, and returns when the connection is about to be closed. Answers leave only
 after COMMIT.
+
+Verbs hardly ever fail once they have written. So a batch runs without savepoints. If one fails like that, the
+batch is rolled back and run once more without it, each verb in a savepoint of its own, as in some to come.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import asyncio
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
@@ -23,8 +27,9 @@ import aiosqlite
 from gateway_sessions.core.news import News
 from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.failpoints import failpoint
-from gateway_sessions.ports import Row, Statement, Verb, VerbFactory
+from gateway_sessions.ports import Statement, VerbFactory
 from gateway_sessions.storage.drivers.sqlite_errors import translate
+from gateway_sessions.storage.drivers.sqlite_run import Run
 from gateway_sessions.storage.queries import Query
 
 MAX_VERBS: Final = 128
@@ -33,7 +38,11 @@ MOST_SECONDS: Final = 0.05
 """So long a batch is filled if there is work enough."""
 COMMITS: Final = 3
 """So many times as long as a commit takes: a slow disk is asked less often."""
+TOLD_AT_ONCE: Final = 8
+"""So many are told of their outcome before the loop has a look at everything else."""
 LOOK_AROUND_SECONDS: Final = 1.0
+WARY_BATCHES: Final = 64
+"""So many batches after a verb had to be undone, another one may have to be."""
 READ: Final = "BEGIN"
 WRITE: Final = "BEGIN IMMEDIATE"
 """How transactions begin."""
@@ -87,6 +96,10 @@ class BatchConnection(sqlite3.Connection):
             self.work()
 
 
+class _TornError(Exception):
+    """A verb has failed that had written, and nothing but the whole transaction can be undone."""
+
+
 class Stop(Enum):
     """Ends the service of the worker that takes it from the queue."""
 
@@ -121,6 +134,10 @@ class Worker:
         self._next: Request[Any] | Stop | None = None
         """Taken from the queue already, but not part of a batch yet."""
         self._fill_seconds = LEAST_SECONDS
+        self._wary = 0
+        """For how many more batches each verb gets a savepoint."""
+        self._untold: deque[Request[Any]] = deque()
+        """On the loop: requests that are done, of which nobody knows yet."""
         self.changes = 0
         """How many batches have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = _nothing
@@ -181,7 +198,16 @@ class Worker:
         for request in batch:
             if request.news and request.error is None:
                 self.on_news(request.news)
-            request.answer()
+        self._untold.extend(batch)
+        if len(self._untold) == len(batch):
+            self._tell_some()
+
+    def _tell_some(self) -> None:
+        """Wake some of those who wait: what all of them do next would keep the loop from anything else."""
+        for _ in range(min(len(self._untold), TOLD_AT_ONCE)):
+            self._untold.popleft().answer()
+        if self._untold:
+            self._loop.call_soon(self._tell_some)
 
     def _wait(self) -> bool:
         """Sleep until there is a request; False at the end."""
@@ -216,8 +242,12 @@ class Worker:
         batch = [first]
         try:
             self._begin_transaction(connection, batch)
-            changed = self._fill(connection, batch)
+            try:
+                changed = self._fill(connection, batch)
+            except _TornError:
+                changed = self._repeat(connection, batch)
             self._commit(connection)
+            self._wary = max(self._wary - 1, 0)
             self.changes += changed
         except Exception as error:  # noqa: BLE001 -- handed on to everybody who waits for this batch
             failure = translate(error, self._path)
@@ -261,6 +291,14 @@ class Worker:
             changed |= self._run(connection, request)
         return changed
 
+    def _repeat(self, connection: BatchConnection, batch: list[Request[Any]]) -> bool:
+        """Undo the batch, and run all of it once more but what has failed."""
+        connection.execute("ROLLBACK")
+        connection.execute(self._begin)
+        self._wary = WARY_BATCHES
+        changed = [self._run(connection, request) for request in batch if request.error is None]
+        return any(changed)
+
     def _take(self) -> Request[Any] | None:
         """The verb that comes next, if one waits that somebody still wants."""
         while isinstance(request := self._peek(), Request) and not isinstance(request, Errand):
@@ -279,81 +317,23 @@ class Worker:
         return self._next
 
     def _run(self, connection: BatchConnection, request: Request[Any]) -> bool:
-        """Run one verb: its failure is its own, unless SQLite gave up the whole transaction."""
-        work = request.work
+        """Run one verb: its failure is its own, unless it takes others along; then this raises."""
+        work, run = request.work, Run(connection, self._queries, saving=self._wary > 0)
         try:
             if isinstance(work, Statement):
                 query = self._queries[work.name]
                 request.result = rows = connection.execute(query.sql, work.params).rowcount
                 return query.changes_index and rows > 0
-            run = _Run(connection, self._queries)
-            request.result, changed = run.drive_or_undo(work())
+            request.result = run.drive(work())
             request.news = run.news
         except Exception as error:  # handed on to the one who waits
-            request.error = translate(error, self._path)
             if not connection.in_transaction:
-                raise
+                raise  # SQLite gave up the whole transaction
+            request.error = translate(error, self._path)
+            if run.wrote:
+                raise _TornError from error
             return False
-        return changed
-
-
-class _Run:
-    """One verb inside a transaction, in a savepoint of its own if it may have to be undone."""
-
-    __slots__ = ("_changed_index", "_connection", "_queries", "_saved", "news")
-
-    def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, Query]) -> None:
-        self._connection = connection
-        self._queries = queries
-        self._saved = False
-        self._changed_index = False
-        self.news: Sequence[News] = ()
-
-    def drive(self, verb: Verb[T]) -> T:
-        """Run the verb to its end."""
-        try:
-            statement = next(verb)
-            while True:
-                statement = verb.send(self._execute(statement))
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            verb.close()
-
-    def drive_or_undo(self, verb: Verb[T]) -> tuple[T, bool]:
-        """Run the verb as one of many in a batch; also whether it has changed what sessions.json shows."""
-        try:
-            result = self.drive(verb)
-        except Exception:
-            if self._saved and self._connection.in_transaction:
-                self._connection.execute("ROLLBACK TO verb")
-                self._connection.execute("RELEASE verb")
-            raise
-        if self._saved:
-            self._connection.execute("RELEASE verb")
-        return result, self._changed_index
-
-    def _execute(self, statement: Statement) -> Sequence[Row]:
-        query = self._queries[statement.name]
-        if query.reads:
-            return self._connection.execute(query.sql, statement.params).fetchall()
-        if not self._saved and not statement.alone:
-            self._connection.execute("SAVEPOINT verb")
-            self._saved = True
-        if statement.many is None:
-            cursor = self._connection.execute(query.sql, statement.params)
-        else:
-            cursor = self._connection.executemany(query.sql, statement.many)
-        self._changed_index |= query.changes_index and cursor.rowcount > 0
-        if statement.news is not None and cursor.rowcount > 0:
-            self.news = (*self.news, statement.news)
-        return ((cursor.rowcount,),)
-
-
-def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], verb: Verb[T]) -> T:
-    """Run a verb to its end on a connection that somebody else looks after."""
-    return _Run(connection, queries).drive(verb)
+        return run.changed_index
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

@@ -19,7 +19,7 @@ from gateway_sessions.core.erasure import ErasureReceipt, Kept, Subject, kept_in
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.storage.atomic_file import remove
 from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS
-from gateway_sessions.storage.drivers.sqlite_upkeep import VacuumReport
+from gateway_sessions.storage.engine import VacuumReport
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.methods.retention import RetentionMethods
 from gateway_sessions.storage.methods.searching import SearchMethods
@@ -33,6 +33,15 @@ MESSAGES: Final = "messages"
 TRIES: Final = 100
 PAUSE_SECONDS: Final = 0.05
 """So often, and so far apart, it is tried to empty a log that somebody reads."""
+
+ON_A_SERVER: Final = (
+    Kept("dead rows on the database server", "the server gives them up when it vacuums its tables"),
+    Kept(
+        "the server's write-ahead log, replicas and base backups",
+        "they are the server's; its operator decides how long they are kept",
+    ),
+)
+"""What nobody can remove from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,11 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         """When an owner was erased: what they sent until then must not be taken in."""
         return await self.read(partial(tombstones.erased_at, owner))
 
+    @property
+    def has_upkeep(self) -> bool:
+        """Whether it is this program that sees to the database file."""
+        raise NotImplementedError
+
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
         """Whether the room of deleted rows is overwritten with zeros from now on."""
         raise NotImplementedError
@@ -130,6 +144,9 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
 
     @asynccontextmanager
     async def _overwriting(self) -> AsyncGenerator[None]:
+        if not self.has_upkeep:
+            yield
+            return
         await self.overwrite_deleted(overwrite=True)
         try:
             yield
@@ -148,15 +165,19 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
                 await in_thread(partial(remove_all, copies))
             await self.write(partial(verbs.forget_name, plan))
         kept = [kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
-        if not await self._rewritten():
-            name = f"{self.path.name}-wal"
-            kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
+        rewritten: list[str] = []
+        if not self.has_upkeep:
+            kept += ON_A_SERVER
+        else:
+            rewritten.append(self.path.name)
+            if not await self._rewritten():
+                name = f"{self.path.name}-wal"
+                kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
         await self.write(partial(verbs.finish, plan))
-        rewritten = [self.path.name]
         if plan.keep_copies:
             kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
             copies = []
-        elif any(one.parent.name == BACKUPS for one in copies):
+        elif self.has_upkeep and any(one.parent.name == BACKUPS for one in copies):
             rewritten.append(str((await self.back_up()).relative_to(self.path.parent)))
         return ErasureReceipt(
             owner=plan.owner or "",
@@ -179,8 +200,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         for session_key in plan.lanes:
             rows += await self.write(partial(verbs.erase_lane, session_key, moment))
         rows += await self.write(partial(verbs.scrub, subject))
-        # Even if no message was left: an index keeps words of what was deleted until it is made anew.
-        await self.rebuild_search_index()
+        await self._index.forget_removed()  # even if no message was left
         return rows
 
 

@@ -43,7 +43,7 @@ class RetentionMethods(VerbRunner):
         max_count: int | None = None,
         max_bytes: int | None = None,
         source: str | None = None,
-        relation: Relation | str | None = None,
+        relation: str | None = None,
         only_empty: bool = False,
         include_archived: bool = False,
         dry_run: bool = False,

@@ -13,7 +13,7 @@ from gateway_sessions.core.search_filter import SearchFilter, words_of
 from gateway_sessions.core.search_results import SearchResult, SessionSearchResult
 from gateway_sessions.core.search_wanted import Wanted, wanted_of
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.index import IndexReport, SearchIndex
+from gateway_sessions.storage.index_port import Index, IndexReport
 from gateway_sessions.storage.search import Search
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs.search_hits import Order
@@ -51,7 +51,7 @@ class SearchOptions(TypedDict, total=False):
 class SearchMethods(VerbRunner):
     """Search over all that may be seen."""
 
-    _index: SearchIndex
+    _index: Index
     _search: Search
 
     async def search_messages(

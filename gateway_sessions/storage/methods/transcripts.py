@@ -150,7 +150,7 @@ class TranscriptMethods(VerbRunner):
 
         `NothingToUndoError` once the conversation has gone on since.
         """
-        return await self.write(partial(rewinding.restore, session_id, self.change_ids))
+        return await self.write(partial(rewinding.restore, session_id))
 
     async def replace_messages(
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]

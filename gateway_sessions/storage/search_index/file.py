@@ -27,7 +27,7 @@ from gateway_sessions.storage.search_index.words import WordList
 
 APPLICATION_ID: Final = 0x67736978
 """Marks the file as ours: "gsix"."""
-FORMAT: Final = 2
+FORMAT: Final = 3
 DIALECT: Final = "search_index"
 BUSY_SECONDS: Final = 5.0
 CACHE_KIB: Final = 4 * 1024
@@ -88,7 +88,7 @@ class IndexFile:
 
     def connect(self, identity: str, start: Position) -> None:
         """Open the index of the store that *identity* names, or make an empty one that begins at *start*."""
-        self._queries = load_queries(DIALECT)
+        self._queries = load_queries("sqlite", DIALECT)
         self._words = WordList(self._queries)
         try:
             with _damage_seen():

@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
+from gateway_sessions.core.search_certain import Part
 from gateway_sessions.storage.queries import Query
-from gateway_sessions.storage.search_index.match import Part, parts_of
+from gateway_sessions.storage.search_index.match import parts_of
 
 MOST_KNOWN: Final = 30_000
 """So many words are remembered to be listed: nearly all of what is said consists of few words."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias, assert_never
+
+import msgspec
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.keys import (
@@ -34,6 +36,7 @@ from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load, put
 from gateway_sessions.storage.verbs.index_notes import note_move
 from gateway_sessions.storage.verbs.lane_rows import is_busy
+from gateway_sessions.storage.verbs.locks import of_lane
 from gateway_sessions.storage.verbs.succession import (
     Change,
     LaneEvent,
@@ -44,8 +47,7 @@ from gateway_sessions.storage.verbs.succession import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A message that wants its session."""
 
     source: SessionSource
@@ -53,7 +55,7 @@ class Request:
     """The plain key of the lane."""
     flags: Isolation
     new_session_id: str
-    aliases: Mapping[str, str] = field(default_factory=lambda: NO_ALIASES)
+    aliases: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_ALIASES)
     touch: bool = True
     """Whether it is a person's message; a heartbeat or a cron job leaves the policy's clock alone."""
     force_new: bool = False
@@ -80,8 +82,6 @@ class Granted:
     """The session that the message belongs to, as it is stored now."""
 
     entry: SessionEntry
-    ended: SessionEntry | None = None
-    """The session that had to make room for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,17 @@ class IdTaken:
 Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
 
 
-def access(request: Request, change: Change) -> Verb[Outcome]:
-    """Return the session that goes on, or the new one that answers the message."""
-    holder = yield from load(request.key, request.known)
-    if holder is not None and _merely_goes_on(request, change, holder):
-        yield touching(holder, change.now)
+def access(request: Request, change: Change, *, alone: bool = True) -> Verb[Outcome]:
+    """Return the session that goes on, or the new one that answers the message; *alone*: nothing follows."""
+    known = request.known
+    if known is not None and _merely_goes_on(request, change, known):
+        moved = yield touching(known, change.now, alone=alone)
+        if moved[0][0]:
+            return Granted(known.evolve(change.now, last_interaction_at=change.now))
+        known = None
+    holder = yield from load(request.key, known, locked=True)
+    if holder is not None and holder is not known and _merely_goes_on(request, change, holder):
+        yield touching(holder, change.now, alone=alone)
         return Granted(holder.evolve(change.now, last_interaction_at=change.now))
     return (yield from _decide(request, change, holder))
 
@@ -140,7 +146,7 @@ def _decide(request: Request, change: Change, holder: SessionEntry | None) -> Ve
 
 def lane_of(request: Request) -> Verb[str | AliasesFirst]:
     """The key of the lane that the message belongs to, whether or not that has a session."""
-    holder = yield from load(request.key)
+    holder = yield from load(request.key, locked=True)
     if holder is not None and (owner := _nameless_owner(holder, request)):
         return AliasesFirst(owner)
     key, _ = yield from _lane_of(request, holder)
@@ -180,7 +186,7 @@ def _lane_of(request: Request, holder: SessionEntry | None) -> Verb[tuple[str, S
     if holder is not None and _same_origin(holder, request):
         return request.key, holder
     exact = request.identity
-    other = yield from load(exact)
+    other = yield from load(exact, locked=True)
     return (exact, other) if other is not None or holder is not None else (request.key, None)
 
 
@@ -210,7 +216,7 @@ def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> 
     )
     if not plan.fast or touched.last_interaction_at != change.now:
         return (yield from put(change.scheduled(touched)))
-    yield touching(entry, change.now)
+    yield touching(entry, change.now, alone=False)
     return touched
 
 
@@ -222,12 +228,13 @@ def _claim(request: Request, change: Change, entry: SessionEntry) -> Verb[Sessio
     return (yield from put(change.scheduled(claimed)))
 
 
-def touching(entry: SessionEntry, now: datetime) -> Statement:
+def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> Statement:
     """Move the clocks of a session that goes on; changes nothing if it is not the current one any more.
 
     This is all that nearly every message does, so it can also be sent by itself.
     """
-    return Statement("touch_entry", (to_micros(now), entry.entry_id, entry.version), alone=True)
+    which = (to_micros(now), entry.entry_id, entry.version)
+    return Statement("touch_entry", which, alone=alone, lock=of_lane(entry.session_key))
 
 
 def begin_anew(
@@ -267,7 +274,7 @@ def _replace(
         previous_session_id=entry.session_id,
         zone=entry.zone,
     )
-    return Granted((yield from succeed(change, entry, new, reason)), ended=entry)
+    return Granted((yield from succeed(change, entry, new, reason)))
 
 
 def _new_entry(request: Request, change: Change, key: str) -> SessionEntry:

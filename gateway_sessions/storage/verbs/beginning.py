@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import from_micros, to_micros
@@ -31,15 +32,18 @@ from gateway_sessions.storage.verbs.turn_rows import Held
 
 Version: TypeAlias = tuple[int, int, int]
 """Changes whenever anybody writes to a session's transcript."""
+NO_VERSION: Final[Version] = (0, 0, 0)
+"""Of a transcript that is not there, or that nobody asks for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
+class Starter(msgspec.Struct, frozen=True, kw_only=True):
     """Who begins a turn, and what it takes should the lane's session have to be replaced first."""
 
     epoch: int
     new_session_id: str
     flags: Isolation
+    versioned: bool = True
+    """Whether anybody asks what the transcript was like when the turn began."""
 
 
 class IdTakenError(GatewaySessionsError):
@@ -51,17 +55,16 @@ class IdTakenError(GatewaySessionsError):
         super().__init__(f"session {session_id} exists already; lane {session_key!r} needs another one")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One of the messages that a turn is about."""
 
     seq: int
     message: InboundMessage
     admitted_at: datetime
+    owner: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that has begun."""
 
     held: Held
@@ -73,13 +76,21 @@ class Claimed:
     """Whether an earlier try has put the message into the transcript."""
     version: Version
     waiting: int
-    ended: bool = False
-    """Whether a session had to make room."""
+    next_seq: int
+    """The place of the message that comes next on the lane."""
+
+
+class Written(NamedTuple):
+    """A message that was written down just now, as it is read again, and whether its lane is leased."""
+
+    item: InboxItem
+    message: InboundMessage
+    leased: bool = False
 
 
 def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | None]:
     """Begin the lane's next turn; None if one runs already, or nothing is ready."""
-    lane = yield from load_lane(session_key)
+    lane = yield from load_lane(session_key, locked=True)
     if lane.running or not is_ready(lane, change.now):
         return None
     return (yield from begin_turn(starter, lane, change))
@@ -98,37 +109,43 @@ def begin_turn(
         yield from recount(lane)
         yield from put_lane(lane)
         return None
-    seq = head[0][0].seq
+    seq = head.found[0].seq
     yield Statement("take_turn", (lane.lease_token + 1, lane.session_key, seq, seq))
     lane.waiting -= 1
     return (yield from _begin(starter, lane, head, current, change))
 
 
 def begin_with(
-    starter: Starter, lane: LaneRow, item: InboxItem, current: SessionEntry, change: Change
+    starter: Starter, lane: LaneRow, written: Written, current: SessionEntry, change: Change
 ) -> Verb[Claimed]:
-    """The same with a message that was written down just now as part of the turn that comes next."""
-    head = [item], (_item(lane.session_key, item),)
+    """The same with a message that was written down just now as part of the turn that comes next.
+
+    A lane that is *leased* already is leased to that turn.
+    """
+    item, message, leased = written
+    whole = Item(seq=item.seq, message=message, admitted_at=change.now, owner=item.owner)
+    head = _Whole([item], (whole,), leased)
     return (yield from _begin(starter, lane, head, current, change))
 
 
 def _begin(
     starter: Starter,
     lane: LaneRow,
-    head: tuple[list[InboxItem], tuple[Item, ...]],
+    head: _Whole,
     current: SessionEntry | None,
     change: Change,
 ) -> Verb[Claimed]:
-    found, items = head
+    found, items, leased = head
     entry = current or (yield from load(lane.session_key))
     granted = yield from _session_for(starter, lane, entry, _Head(items[0].message, found[0].owner), change)
     session_id = granted.entry.session_id
     recorded = found[0].transcript_id is not None
     if recorded and not (yield from turn_rows.stands_in(found, session_id)):
-        yield from turn_rows.withdraw(found, change.ids)
+        yield from turn_rows.withdraw(found)
         recorded = False
-    lane.lease(starter.epoch, to_micros(change.now))
-    yield from put_lane(lane)
+    if not leased:
+        lane.lease(starter.epoch, to_micros(change.now))
+        yield from put_lane(lane)
     return Claimed(
         held=Held(
             session_key=lane.session_key,
@@ -140,25 +157,25 @@ def _begin(
         items=items,
         attempt=lane.attempts + 1,
         recorded=recorded,
-        version=(yield from version_of(session_id)),
+        version=(yield from version_of(session_id)) if starter.versioned else NO_VERSION,
         waiting=lane.waiting,
-        ended=granted.ended is not None,
+        next_seq=lane.next_seq,
     )
 
 
 def version_of(session_id: str) -> Verb[Version]:
     """What changes whenever anybody writes to the session's transcript."""
     rows = yield Statement("transcript_version", (session_id,))
-    return (rows[0][0], rows[0][1], rows[0][2]) if rows else (0, 0, 0)
+    return (rows[0][0], rows[0][1], rows[0][2]) if rows else NO_VERSION
 
 
-def _readable_head(lane: LaneRow, change: Change) -> Verb[tuple[list[InboxItem], tuple[Item, ...]] | None]:
+def _readable_head(lane: LaneRow, change: Change) -> Verb[_Whole | None]:
     """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
     while heads := (yield Statement("next_waiting", (lane.session_key,))):
         which = (lane.session_key, heads[0][0], heads[0][0])
         found = list(map(inbox_item, (yield Statement("items_of_next", which))))
         try:
-            return found, tuple(_item(lane.session_key, one) for one in found)
+            return _Whole(found, tuple(_item(lane.session_key, one) for one in found))
         except StorageCorruptError as error:
             yield Statement("bury_next", (to_micros(change.now), "claim", str(error), *which))
             lane.waiting -= 1
@@ -168,7 +185,16 @@ def _readable_head(lane: LaneRow, change: Change) -> Verb[tuple[list[InboxItem],
 
 def _item(session_key: str, item: InboxItem) -> Item:
     message = decode_message(session_key, item.payload)
-    return Item(seq=item.seq, message=message, admitted_at=from_micros(item.admitted_at))
+    admitted_at = from_micros(item.admitted_at)
+    return Item(seq=item.seq, message=message, admitted_at=admitted_at, owner=item.owner)
+
+
+class _Whole(NamedTuple):
+    """All that a turn is about, as it is stored and as it is read."""
+
+    found: list[InboxItem]
+    items: tuple[Item, ...]
+    leased: bool = False
 
 
 class _Head(NamedTuple):

@@ -20,6 +20,7 @@ from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.locks import of_lane
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -71,13 +72,19 @@ _READ_RECORD: Final = msgspec.json.Decoder(Record)
 _READ_ARCHIVE: Final = msgspec.json.Decoder(Archive)
 
 
-def load(session_key: str, known: SessionEntry | None = None) -> Verb[SessionEntry | None]:
-    """The lane's entry. A *known* copy saves decoding, but only the database says whether it is current."""
+def load(
+    session_key: str, known: SessionEntry | None = None, *, locked: bool = False
+) -> Verb[SessionEntry | None]:
+    """The lane's entry. A *known* copy saves decoding, but only the database says whether it is current.
+
+    *Locked*, nobody else decides on the lane meanwhile.
+    """
+    lock = of_lane(session_key) if locked else None
     if known is not None:
-        current = yield Statement("entry_version", (known.entry_id,))
+        current = yield Statement("entry_version", (known.entry_id,), lock=lock)
         if current and current[0][0] == known.version:
             return known
-    rows = yield Statement("entry_by_key", (session_key,))
+    rows = yield Statement("entry_by_key", (session_key,), lock=lock)
     return decode(rows[0]) if rows else None
 
 

@@ -1,4 +1,7 @@
-"""Notes for the search index: what it has read before is not so any more."""
+"""Notes for the search index: what it has read before is not so any more.
+
+Whether a message is hidden, the index does not know: the truth is asked for that.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from gateway_sessions.ports import Statement, Verb
 
 
 def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Verb[None]:
-    """These messages were edited, hidden, removed or given to somebody else."""
+    """These messages were edited, removed or given to somebody else."""
     if rows := [(next(ids), message_id) for message_id in message_ids]:
         yield Statement("add_index_change", many=rows)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.locks import of_lane
 
 
 class LaneRow(msgspec.Struct, kw_only=True, gc=False):
@@ -42,9 +45,16 @@ class LaneRow(msgspec.Struct, kw_only=True, gc=False):
         self.lease_token += 1
 
 
-def load_lane(session_key: str) -> Verb[LaneRow]:
-    """The lane, which may never have been used before."""
-    rows = yield Statement("lane_row", (session_key,))
+class KnownLane(NamedTuple):
+    """A lane as the last turn has left it: nothing runs or waits there, and nothing was cut off."""
+
+    next_seq: int
+    token: int
+
+
+def load_lane(session_key: str, *, locked: bool = False) -> Verb[LaneRow]:
+    """The lane, which may never have been used before; *locked*, nobody else decides on it meanwhile."""
+    rows = yield Statement("lane_row", (session_key,), lock=of_lane(session_key) if locked else None)
     if not rows:
         return LaneRow(session_key=session_key)
     epoch, token, leased_at, attempts, moved, next_seq, waiting, ready_at = rows[0]
@@ -69,10 +79,31 @@ def put_lane(lane: LaneRow) -> Verb[None]:
 
 def held_lane(session_key: str, epoch: int, token: int) -> Verb[LaneRow]:
     """The lane, if that turn still has it; else `FencedError`."""
-    lane = yield from load_lane(session_key)
+    lane = yield from load_lane(session_key, locked=True)
     if (lane.lease_epoch, lane.lease_token) != (epoch, token):
         raise FencedError(session_key, token)
     return lane
+
+
+def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> Verb[LaneRow | None]:
+    """The lane, leased for the message that comes next; None if anything about it is not as it was known."""
+    which = (epoch, now, session_key, known.next_seq, known.token)
+    leased = yield Statement("lease_calm_lane", which, lock=of_lane(session_key))
+    if not leased[0][0]:
+        return None
+    return LaneRow(
+        session_key=session_key,
+        lease_epoch=epoch,
+        lease_token=known.token + 1,
+        leased_at=now,
+        next_seq=known.next_seq + 1,
+    )
+
+
+def free_if_calm(session_key: str, epoch: int, token: int) -> Verb[LaneRow | None]:
+    """Give the lane back, if that turn still has it and nothing waits there; what matters of it then."""
+    freed = yield Statement("free_calm_lane", (session_key, epoch, token), lock=of_lane(session_key))
+    return LaneRow(session_key=session_key, lease_token=token) if freed[0][0] else None
 
 
 def is_busy(session_key: str) -> Verb[bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway_sessions.core.lifecycle import Event, allows, boundary_to_remember
+from gateway_sessions.core.lifecycle import Event, allows, boundary_to_remember, nothing_passed
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import Recovery, plan_recovery
 from gateway_sessions.core.scope import Scope
@@ -42,7 +42,7 @@ class TurnEnd:
 
 def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
     """A turn has ended. Nothing happens to a lane that has another session by now."""
-    entry = yield from load(turn.session_key, turn.known)
+    entry = yield from load(turn.session_key, turn.known, locked=True)
     if entry is None or turn.session_id not in (None, entry.session_id):
         return entry
     return (yield from answered(change, entry, turn.last_prompt_tokens))
@@ -65,6 +65,12 @@ def answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
         return (yield from put(change.scheduled(settled)))
     return (yield from put_unqueried(settled))
+
+
+def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> bool:
+    """Whether the end of a turn of that session moves its clocks, and nothing else about it."""
+    same = last_prompt_tokens is None or last_prompt_tokens == entry.last_prompt_tokens
+    return same and entry.opened_by is None and nothing_passed(entry, change.policy_of(entry), change.now)
 
 
 def reset(

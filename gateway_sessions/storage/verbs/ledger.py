@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from gateway_sessions.core.busy import (
     Arrival,
@@ -16,7 +18,7 @@ from gateway_sessions.core.busy import (
     Waiting,
     plan_arrival,
 )
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import InboundMessage, as_stored
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.keys import participant_of, person_of
 from gateway_sessions.core.queue import ItemKind, Outcome
@@ -34,7 +36,7 @@ from gateway_sessions.storage.verbs.access import (
     access,
     lane_of,
 )
-from gateway_sessions.storage.verbs.beginning import Claimed, Starter, begin_turn, begin_with
+from gateway_sessions.storage.verbs.beginning import Claimed, Starter, Written, begin_turn, begin_with
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
     forget_tries,
@@ -42,10 +44,12 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     place_of,
     reckon_ready,
 )
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, lease_as_known, load_lane, put_lane
+from gateway_sessions.storage.verbs.locks import of_lane
 from gateway_sessions.storage.verbs.succession import Change
 
-T = TypeVar("T")
+_CALM: Final = LaneLoad()
+"""Nothing runs or waits on the lane."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +67,11 @@ class RunningTurn:
 
 
 NO_TURN: Final = RunningTurn()
+ELSEWHERE: Final = RunningTurn(can_steer=True)
+"""A turn of another process: it is given the message, and what it does not take waits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """A message that wants to be taken in, and what the process knows of its lane."""
 
     message: InboundMessage
@@ -76,9 +81,13 @@ class Admission:
     solo: bool = False
     """Whether it gets a turn of its own in any case."""
     running: RunningTurn = NO_TURN
-    """What is known of the turn that runs on the lane, if one does."""
+    """What is known of the turn that runs on the lane, if one does in this process."""
+    epoch: int | None = None
+    """The opening of the store that takes it in, where others may run turns; None: there are no others."""
     starter: Starter | None = None
     """Who begins the turn in the same commit, if it may begin at once."""
+    lane: KnownLane | None = None
+    """The lane as it is known; only the database says whether it is still like that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +97,6 @@ class Admitted:
     receipt: Accepted
     entry: SessionEntry
     lane: LaneRow
-    ended: bool = False
-    """Whether a session had to make room."""
     claimed: Claimed | None = None
     """The turn that has begun with it."""
 
@@ -111,16 +118,19 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
     """Take a message in behind those before it; `NotTakenError` if there is no room for it."""
     message = admission.message
     event = message.idempotency_key
-    if (known := (yield from known_event(event))) is not None:
+    if (known := (yield from known_event(event, request.key))) is not None:
         return known
-    granted = yield from _within(access(request, change))
+    granted = yield from access(request, change, alone=False)
     if not isinstance(granted, Granted):
         return granted
     entry = granted.entry
-    lane = yield from load_lane(entry.session_key)
     yield from _refuse_erased(message, request, entry.owner, entry.session_id)
-    arrival = Arrival.of(message, at=change.now, solo=admission.solo)
-    arrival = replace(arrival, sender=_sender(message, request))
+    sender = _sender(message, request)
+    arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
+    arrived = _Arrived(admission, sender, entry.owner)
+    if (begun := (yield from _begin_as_known(arrival, arrived, entry, change))) is not None:
+        return begun
+    lane = yield from load_lane(entry.session_key, locked=True)
     plan = plan_arrival(arrival, (yield from _load(admission, lane)), admission.rules)
     if isinstance(plan, Refuse):
         raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
@@ -130,11 +140,11 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         dropped = tuple(row[0] for row in rows)
         yield from take_out(lane, plan.drop, Outcome.DROPPED, "a later message", change.now)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
-    arrived = _Arrived(admission, arrival.sender, entry.owner)
     claimed: Claimed | None = None
     if admission.starter is not None and _is_next(plan, lane, change.now):
         item = yield from _write(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
-        claimed = yield from begin_with(admission.starter, lane, item, entry, change)
+        written = Written(item, as_stored(message, admission.payload))
+        claimed = yield from begin_with(admission.starter, lane, written, entry, change)
     else:
         yield from _line_up(arrived, change, lane, seq, plan)
         if admission.starter is not None and is_ready(lane, change.now):
@@ -142,7 +152,27 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         else:
             yield from put_lane(lane)
     receipt = _receipt(seq, entry, lane, plan, dropped)
-    return Admitted(receipt, entry, lane, ended=granted.ended is not None, claimed=claimed)
+    return Admitted(receipt, entry, lane, claimed=claimed)
+
+
+def _begin_as_known(
+    arrival: Arrival, arrived: _Arrived, entry: SessionEntry, change: Change
+) -> Verb[Admitted | None]:
+    """Begin the turn at once on a lane that is as it is known; None: look at it, nothing was done."""
+    admission = arrived.admission
+    known, starter = admission.lane, admission.starter
+    if known is None or starter is None:
+        return None
+    plan = plan_arrival(arrival, _CALM, admission.rules)
+    if not isinstance(plan, Enqueue) or plan.ready_at > change.now:
+        return None
+    lane = yield from lease_as_known(known, entry.session_key, starter.epoch, to_micros(change.now))
+    if lane is None:
+        return None
+    item = yield from _write(arrived, change, lane, known.next_seq, plan, token=lane.lease_token)
+    written = Written(item, as_stored(admission.message, admission.payload), leased=True)
+    claimed = yield from begin_with(starter, lane, written, entry, change)
+    return Admitted(_receipt(known.next_seq, entry, lane, plan, ()), entry, lane, claimed=claimed)
 
 
 def _receipt(
@@ -160,11 +190,13 @@ def _receipt(
     )
 
 
-def known_event(event: str | None) -> Verb[Duplicate | None]:
-    """What became of an event of a platform that was delivered before."""
+def known_event(event: str | None, session_key: str | None = None) -> Verb[Duplicate | None]:
+    """What became of an event of a platform that was delivered before; now it comes in on that lane."""
     if event is None:
         return None
-    rows = yield Statement("known_event", (event,))
+    rows = yield Statement(
+        "known_event", (event,), lock=of_lane(session_key) if session_key is not None else None
+    )
     return Duplicate(seq=rows[0][1], session_key=rows[0][0]) if rows else None
 
 
@@ -182,13 +214,13 @@ def note(
     message: InboundMessage, payload: str, kind: ItemKind, request: Request, change: Change
 ) -> Verb[Noted | Duplicate | AliasesFirst]:
     """Write down what is carried out at once, so that it is known when it is delivered again."""
-    if (known := (yield from known_event(message.idempotency_key))) is not None:
+    if (known := (yield from known_event(message.idempotency_key, request.key))) is not None:
         return known
     found = yield from lane_of(request)
     if isinstance(found, AliasesFirst):
         return found
     yield from _refuse_erased(message, request, request.owner, found)
-    lane = yield from load_lane(found)
+    lane = yield from load_lane(found, locked=True)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     item_id = next(change.ids)
     now = to_micros(change.now)
@@ -218,19 +250,10 @@ def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) 
     return int(rows[0][0])
 
 
-def _within(verb: Verb[T]) -> Verb[T]:
-    """Run a verb as part of a larger one: none of its statements stands alone any more."""
-    try:
-        statement = next(verb)
-        while True:
-            statement = verb.send((yield statement._replace(alone=False)))
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-
-
 def _load(admission: Admission, lane: LaneRow) -> Verb[LaneLoad]:
     turn, last, oldest, deferred = admission.running, None, None, 0
+    if lane.running and admission.epoch not in (None, lane.lease_epoch):
+        turn = ELSEWHERE
     if lane.waiting:
         if lane.waiting > 1 or not lane.attempts:
             last = _waiting((yield Statement("last_waiting", (lane.session_key,)))[0])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -20,6 +20,7 @@ from gateway_sessions.core.messages import (
     preview_of,
     text_of,
 )
+from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.core.session import check_tokens
 from gateway_sessions.core.storable import Intake, check_choice, check_word
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
@@ -44,12 +45,24 @@ RARE: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_item
 """Members that few messages have; all of them are JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+_ROLES: Final = frozenset(map(str, Role))
+_TEXT: Final = frozenset({str, type(None)})
+_NOTHING: Final = {type(None)}
+_CALL_ID: Final = Message.__struct_fields__.index("tool_call_id")
+_PLATFORM_ID: Final = Message.__struct_fields__.index("platform_message_id")
+"""From the first on, but for the second and `extra`, a message has members that those of text do not have."""
+
+_to_search = itemgetter(0, 1, 4, 5, 7)
+"""`role`, `content`, `tool_calls`, `tool_name` and `sent_at`."""
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """What a message comes to in the database."""
 
-    columns: tuple[object, ...]
-    """From `role` on, in the order of the statement that adds it."""
+    text_columns: tuple[object, ...]
+    """Its columns if it is nothing but text, in the order of the statement that adds such; else none."""
+    other_columns: tuple[object, ...]
+    """All of them, from `role` on, if it has others as well."""
     sent_at: int
     active: bool
     calls: int
@@ -58,9 +71,59 @@ class Stored:
     replaced: bool
     """Whether it held characters that no database can."""
 
+    @property
+    def columns(self) -> tuple[object, ...]:
+        """From `role` on, in the order of the statement that adds any message."""
+        if self.other_columns:
+            return self.other_columns
+        role, content, sent_at, platform_message_id, observed = self.text_columns
+        return (
+            *(role, content, *(None,) * 5, sent_at, *(None,) * 8),
+            *(platform_message_id, observed, *(None,) * 3),
+        )
+
+    def said_in(self, session_id: str) -> Searchable:
+        """What it says, for those who look for it."""
+        return searchable(session_id, self.columns)
+
+
+def searchable(session_id: str, columns: Sequence[Any]) -> Searchable:
+    """What a message of these columns, from `role` on, says."""
+    role, content, tool_calls, tool_name, sent_at = _to_search(columns)
+    return Searchable(session_id, role, sent_at, content, tool_name, tool_calls)
+
 
 def encode(message: Message, now: datetime) -> Stored:
     """The message as it will be stored; `InvalidInputError` for what cannot be."""
+    fields = msgspec.structs.astuple(message)
+    others = {*map(type, fields[_CALL_ID:_PLATFORM_ID]), *map(type, fields[_PLATFORM_ID + 1 : -1])}
+    if others == _NOTHING and not message.extra and type(message.content) in _TEXT:
+        return _encode_text(message, now)
+    return _encode_any(message, now)
+
+
+def _encode_text(message: Message, now: datetime) -> Stored:
+    """What nearly every message is: text, and who said it when."""
+    intake = Intake()
+    text = intake.text("content", message.content)
+    sent_at = to_micros(message.sent_at or now)
+    role = message.role
+    if type(role) is not str or role not in _ROLES:
+        role = check_word("role", role, MAX_ROLE)
+    platform_message_id = intake.text("platform_message_id", message.platform_message_id)
+    return Stored(
+        (role, text, sent_at, platform_message_id, int(message.observed)),
+        (),
+        sent_at=sent_at,
+        active=True,
+        calls=0,
+        size=intake.size,
+        preview=preview_of(text) if text and role == Role.USER else None,
+        replaced=intake.replaced,
+    )
+
+
+def _encode_any(message: Message, now: datetime) -> Stored:
     intake = Intake()
     text, parts = content_columns(intake, message.content)
     calls = _calls(message.tool_calls)
@@ -90,6 +153,7 @@ def encode(message: Message, now: datetime) -> Stored:
         intake.json("extra", dict(message.extra) or None),
     )
     return Stored(
+        (),
         columns,
         sent_at=sent_at,
         active=hidden is None,

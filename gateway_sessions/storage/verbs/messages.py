@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.messages import Message
+from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
+from gateway_sessions.storage.verbs.locks import of_session
 from gateway_sessions.storage.verbs.message_codec import Stored, decode_all, encode
 
 EVERYTHING: Final = 1 << 62
@@ -72,12 +75,7 @@ def append(
     sent = (row.sent_at for row, one in pairs if one.sent_at is not None)
     yield from _advance(session_id, stored, to_micros(now), min(sent, default=tombstones.ANY_TIME))
     message_ids = [next(ids) for _ in stored]
-    last = len(stored) - 1
-    rows = [
-        (message_id, session_id, session_id, last - at, *one.columns)
-        for at, (message_id, one) in enumerate(zip(message_ids, stored, strict=True))
-    ]
-    yield Statement("add_message", many=rows) if last else Statement("add_message", rows[0])
+    yield _added(session_id, message_ids, stored)
     return Appended(message_ids, sum(one.replaced for one in stored))
 
 
@@ -96,6 +94,24 @@ def must_exist(session_id: str) -> Verb[None]:
         raise SessionNotFoundError(session_id)
 
 
+def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[Stored]) -> Statement:
+    """What adds them; nothing but text is added by a shorter statement, in half of the time."""
+    name, columns = "add_text", [one.text_columns for one in stored]
+    if not all(columns):
+        name, columns = "add_message", [one.columns for one in stored]
+    last = len(stored) - 1
+    rows = [
+        (message_id, session_id, session_id, last - at, *values)
+        for at, (message_id, values) in enumerate(zip(message_ids, columns, strict=True))
+    ]
+    said = partial(_said, session_id, stored)
+    return Statement(name, many=rows, said=said) if last else Statement(name, rows[0], said=said)
+
+
+def _said(session_id: str, stored: Sequence[Stored]) -> list[Searchable]:
+    return [one.said_in(session_id) for one in stored]
+
+
 def _advance(session_id: str, stored: Sequence[Stored], now: int, first_sent: int) -> Verb[None]:
     active = [one for one in stored if one.active]
     brought = (
@@ -106,7 +122,9 @@ def _advance(session_id: str, stored: Sequence[Stored], now: int, first_sent: in
         next((one.preview for one in active if one.preview is not None), None),
         min(now, max(one.sent_at for one in stored)),  # a platform's clock may be ahead of ours
     )
-    changed = yield Statement("advance_totals", (*brought, session_id, first_sent))
+    changed = yield Statement(
+        "advance_totals", (*brought, session_id, first_sent), lock=of_session(session_id)
+    )
     if changed[0][0]:
         return
     sessions = yield Statement("session_to_descend_from", (session_id,))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.errors import MigrationError, StorageCorruptError
 from gateway_sessions.ports import Statement, Verb
 
 T = TypeVar("T")
@@ -23,6 +23,12 @@ T = TypeVar("T")
 GENERATION: Final = "generation"
 SETTLED_EPOCH: Final = "settled_epoch"
 """The last opening that ended with its generation written down."""
+MOVING: Final = "moving"
+"""The store that is being moved here, and not all of which has come yet."""
+MOVED_FROM: Final = "moved_from"
+"""The store that was moved here."""
+HALF_A_STORE: Final = "the store that is being moved here"
+NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it goes on where it was cut off"
 
 
 def get(name: str) -> Verb[Any]:
@@ -44,10 +50,11 @@ def install_secret() -> Verb[bytes]:
 
 def remember(name: str, value: str | int | bytes) -> Verb[None]:
     """Set one fact."""
-    yield Statement("set_meta", (name, _to_text(value)))
+    yield Statement("set_meta", (name, to_text(value)))
 
 
-def _to_text(value: str | int | bytes) -> str:
+def to_text(value: str | int | bytes) -> str:
+    """A fact as it is stored today."""
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
@@ -80,6 +87,7 @@ class Opening:
 
 def open_store(secret: bytes) -> Verb[Opening]:
     """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
+    yield from refuse_unfinished_move()
     before = yield from number("epoch")
     yield from remember("epoch", before + 1)
     kept = yield from install_secret()
@@ -94,6 +102,12 @@ def open_store(secret: bytes) -> Verb[Opening]:
         generation=(yield from generation()),
         settled=(yield from _settled()) == before,
     )
+
+
+def refuse_unfinished_move() -> Verb[None]:
+    """What has come only in part must not be taken for a store."""
+    if (yield from get(MOVING)) is not None:
+        raise MigrationError(HALF_A_STORE, NOT_ALL_THERE)
 
 
 def generation() -> Verb[int]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,6 +14,7 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.storable import brief_text, record_text
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.locks import of_reply
 from gateway_sessions.storage.verbs.succession import Change
 
 T = TypeVar("T")
@@ -25,8 +25,7 @@ _TARGET: Final = msgspec.json.Decoder(ReplyTarget)
 _MESSAGE: Final = msgspec.json.Decoder(OutboundMessage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owed:
+class Owed(msgspec.Struct, frozen=True, kw_only=True):
     """Something to be sent, and where to."""
 
     target: ReplyTarget
@@ -38,8 +37,7 @@ class Owed:
     """Whether it is handed to the platform right after the commit; then nobody knows, after a crash."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwedReply:
+class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
     """A reply on its way out, as it is stored."""
 
     reply_id: int
@@ -55,6 +53,8 @@ class OwedReply:
     created_at: datetime
     due_at: datetime
     problem: str | None = None
+    sent_by: int | None = None
+    """The opening of the store that said it would send it."""
 
     @property
     def maybe_duplicate(self) -> bool:
@@ -72,13 +72,14 @@ def owe(
 ) -> Verb[tuple[int, ...]]:
     """Write down what is owed; their ids, in order."""
     now = to_micros(change.now)
+    last = (yield from _last_owed(session_key)) if owed and change.id_above is not None else 0
     session_id = entry.session_id if entry is not None else None
     ids: list[int] = []
     for one in owed:
-        reply_id = next(change.ids)
+        reply_id = next(change.ids) if change.id_above is None else change.id_above(last)
         target = record_text("target", one.target, one.target.metadata)
         content = record_text("reply", one.message, {})
-        state = "sending" if one.under_way else "owed"
+        state, sender = ("sending", change.epoch) if one.under_way else ("owed", None)
         where = (
             reply_id,
             session_key,
@@ -88,15 +89,21 @@ def owe(
             one.target.platform,
             one.target.account,
         )
-        yield Statement("add_reply", (*where, target, content, state, now, now))
+        yield Statement("add_reply", (*where, target, content, state, sender, now, now))
         ids.append(reply_id)
     return tuple(ids)
+
+
+def _last_owed(session_key: str) -> Verb[int]:
+    """The last reply that a lane is owed; 0 if there is none. New ones stand behind it, whoever made it."""
+    rows = yield Statement("last_owed", (session_key,))
+    return int(rows[0][0] or 0)
 
 
 def due(platform: str, account: str, now: datetime, limit: int) -> Verb[list[OwedReply]]:
     """The next reply of each lane on an account, those whose time has come."""
     rows = yield Statement("owed_replies", (platform, account, to_micros(now), limit))
-    return [_reply(row) for row in rows]
+    return [_reply(row[:14], sent_by=row[14]) for row in rows]
 
 
 def next_due(platform: str, account: str, now: datetime) -> Verb[datetime | None]:
@@ -128,33 +135,40 @@ def owing() -> Verb[dict[tuple[str, str], int]]:
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def mark_sending(reply: OwedReply) -> Verb[bool]:
+def mark_sending(reply: OwedReply, epoch: int) -> Verb[bool]:
     """It is about to be handed over: after a crash nobody knows whether it was. False: it was tried since."""
-    rows = yield Statement("mark_sending", (reply.reply_id, reply.attempts))
+    what = (epoch, reply.reply_id, reply.attempts, epoch)
+    rows = yield Statement("mark_sending", what, lock=of_reply(reply.reply_id))
     return bool(rows[0][0])
 
 
-def sent(reply: OwedReply, sent_message_id: str | None, now: datetime) -> Verb[None]:
-    """The platform has it."""
-    yield Statement("reply_sent", (to_micros(now), sent_message_id, reply.attempts + 1, reply.reply_id))
+class SentReply(NamedTuple):
+    """A reply that the platform has, the id it has there, and since when."""
+
+    reply: OwedReply
+    sent_message_id: str | None
+    at: datetime
+
+
+def all_sent(replies: Sequence[SentReply]) -> Verb[None]:
+    """The platform has all of these."""
+    for reply, sent_message_id, at in replies:
+        became = (to_micros(at), sent_message_id, reply.attempts + 1)
+        yield Statement("reply_sent", (*became, reply.reply_id), lock=of_reply(reply.reply_id))
 
 
 def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is tried again at that time."""
     what = brief_text(problem, MAX_PROBLEM)
-    yield Statement("reply_retry", (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id))
+    becomes = (reply.attempts + 1, to_micros(at), unclear, what)
+    yield Statement("reply_retry", (*becomes, reply.reply_id), lock=of_reply(reply.reply_id))
 
 
 def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is not tried any more, and kept for whoever looks."""
     what = brief_text(problem, MAX_PROBLEM)
-    yield Statement("reply_given_up", (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id))
-
-
-def doubt_all() -> Verb[int]:
-    """After an unclean end: what was being sent may have been sent. How many."""
-    rows = yield Statement("doubt_replies")
-    return int(rows[0][0])
+    becomes = (reply.attempts + 1, to_micros(now), unclear, what)
+    yield Statement("reply_given_up", (*becomes, reply.reply_id), lock=of_reply(reply.reply_id))
 
 
 def dead(limit: int, before: int = FIRST) -> Verb[list[OwedReply]]:
@@ -171,7 +185,7 @@ def revive(reply_id: int, now: datetime) -> Verb[None]:
         raise InvalidInputError(problem)
 
 
-def _reply(row: Row, problem: str | None = None) -> OwedReply:
+def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> OwedReply:
     reply_id, key, session_id, seq, owner, _, _, target, content, _, attempts, unclear, created, due_at = row
     return OwedReply(
         reply_id=reply_id,
@@ -186,6 +200,7 @@ def _reply(row: Row, problem: str | None = None) -> OwedReply:
         created_at=from_micros(created),
         due_at=from_micros(due_at),
         problem=problem,
+        sent_by=sent_by,
     )
 
 

@@ -156,7 +156,7 @@ def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
     head = seq if merged_into is None else merged_into
     lane = yield from load_lane(session_key)
     items = yield Statement("dead_turn", (session_key, head, head))
-    yield from turn_rows.withdraw(map(inbox_item, items), change.ids)
+    yield from turn_rows.withdraw(map(inbox_item, items))
     place = yield from last_place(lane)
     yield Statement("revive", (place, to_micros(change.now), session_key, head, head))
     yield from recount(lane)
@@ -207,17 +207,25 @@ def forget(before: datetime) -> Verb[int]:
     return int(items[0][0] + replies[0][0])
 
 
-def waiting_lanes() -> Verb[dict[str, int]]:
-    """How many turns wait, by lane."""
+def waiting_lanes() -> Verb[dict[str, tuple[int, str | None]]]:
+    """How many turns wait, by lane, and whose it is."""
     rows = yield Statement("waiting_lanes")
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: (row[1], row[3]) for row in rows}
 
 
-def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[tuple[str, str | None]]]:
+class ReadyLane(NamedTuple):
+    """A lane whose next turn may begin."""
+
+    session_key: str
+    owner: str | None
+    since: datetime
+
+
+def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[ReadyLane]]:
     """Lanes whose next turn may begin and their owners, but of some, those that have waited longest first."""
     owners = msgspec.json.encode(list(but_not)).decode()
     rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
-    return [(row[0], row[1]) for row in rows]
+    return [ReadyLane(row[0], row[1], from_micros(row[2])) for row in rows]
 
 
 def next_ready(now: datetime) -> Verb[datetime | None]:
@@ -263,7 +271,7 @@ def _take_from_turn(lane: LaneRow, part: _Part, by: str, change: Change) -> Verb
 def _unwrite(session_key: str, head: int, change: Change) -> Verb[None]:
     """Take away what an earlier try has put into the transcript: it is written there anew, as it is then."""
     together = yield Statement("items_of_next", (session_key, head, head))
-    yield from turn_rows.withdraw(map(inbox_item, together), change.ids)
+    yield from turn_rows.withdraw(map(inbox_item, together))
 
 
 def _queued(session_key: str, row: Row) -> QueuedMessage:

@@ -1,4 +1,4 @@
-"""After a start: what an earlier process had under way, exactly, and what becomes of it."""
+"""What a process had under way that is gone, exactly, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load
-from gateway_sessions.storage.verbs.inbox_rows import InboxItem, readable, recount
+from gateway_sessions.storage.verbs.inbox_rows import InboxItem, line_up, readable, recount
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
+from gateway_sessions.storage.verbs.nodes import Census
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held, bury, items_of, let_wait_again, steered
 
-PAGE = 100
-"""Lanes taken over in one go."""
+PAGE = 25
+"""Lanes taken over in one go: nothing else can be written meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +54,16 @@ class Abandoned:
     message: InboundMessage
 
 
-def adopt(change: Change, epoch: int, limit: int, hold_until: datetime | None = None) -> Verb[list[CutOff]]:
-    """Free some leases of earlier processes: their turns were cut off, and exactly theirs.
+def adopt(
+    change: Change, census: Census, limit: int, hold_until: datetime | None = None
+) -> Verb[list[CutOff]]:
+    """Free some leases of openings that are gone: their turns were cut off, and exactly theirs.
 
     They wait again in their old places, not to begin before *hold_until*; those that were tried as often as
     *limit* are dead letters, and their sessions are suspended. An empty list: there is no more.
     """
-    rows = yield Statement("lanes_leased_before", (epoch, PAGE))
+    living = yield from census()
+    rows = yield Statement("lanes_left_behind", (living.listed, PAGE))
     found: list[CutOff] = []
     for (session_key,) in rows:
         lane = yield from load_lane(session_key)
@@ -67,14 +71,24 @@ def adopt(change: Change, epoch: int, limit: int, hold_until: datetime | None = 
     return found
 
 
-def abandon_commands(change: Change, before: int) -> Verb[list[Abandoned]]:
-    """Settle the commands of earlier processes that were written down and not said to be carried out.
+def doubt_replies(census: Census) -> Verb[int]:
+    """What was being sent by those that are gone may have been sent. How many replies."""
+    living = yield from census()
+    rows = yield Statement("doubt_replies", (living.listed,))
+    return int(rows[0][0])
+
+
+def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
+    """Settle the commands of openings that are gone, if nothing says that they were carried out.
 
     Whoever asked is owed a word about it: nobody knows how far it came, so it is not done again.
     """
-    rows = yield Statement("open_commands", (before,))
+    living = yield from census()
+    rows = yield Statement("open_commands")
     found: list[Abandoned] = []
     for item_id, session_key, seq, owner, payload in rows:
+        if living.has_made(item_id):
+            continue
         problem = "the process ended while it was carried out"
         settled = (str(Outcome.CANCELLED), to_micros(change.now), "recovery", problem, item_id)
         yield Statement("settle_one", settled)
@@ -111,6 +125,8 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
     lane.fence_off()
     lane.attempts = attempts if items or interrupted else lane.attempts
     yield from recount(lane)
+    if given_up:
+        yield from line_up(lane, change.now)
     yield from put_lane(lane)
     return CutOff(
         session_key=key,

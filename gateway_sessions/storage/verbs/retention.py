@@ -17,6 +17,7 @@ from gateway_sessions.core.session_record import Relation
 from gateway_sessions.errors import SessionBusyError, SessionOnLaneError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.verbs.index_notes import note_changes
 
 PAGE: Final = 500
 PIECE: Final = 200
@@ -164,7 +165,7 @@ def _remove_messages(session_id: str, ids: Iterator[int]) -> Verb[int]:
     gone = [(row[0],) for row in rows]
     yield Statement("delete_message", many=gone)
     yield Statement("delete_message_versions", many=gone)
-    yield Statement("add_index_change", many=[(next(ids), row[0]) for row in rows])
+    yield from note_changes((row[0] for row in rows), ids)
     return len(rows)
 
 

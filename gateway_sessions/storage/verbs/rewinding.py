@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from gateway_sessions.core.messages import (
     PREVIEW_READS,
@@ -12,6 +12,7 @@ from gateway_sessions.core.messages import (
 )
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.locks import of_session
 from gateway_sessions.storage.verbs.messages import must_exist
 
 PREVIEW_PAGE = 20
@@ -36,7 +37,7 @@ def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Verb[Rewi
     return (yield from _rewind_to(session_id, rows[0], ids))
 
 
-def restore(session_id: str, ids: Iterator[int]) -> Verb[int]:
+def restore(session_id: str) -> Verb[int]:
     """Bring back exactly what the last rewind took, unless the conversation has gone on since."""
     rows = yield Statement("last_rewind", (session_id,))
     if not rows:
@@ -47,7 +48,6 @@ def restore(session_id: str, ids: Iterator[int]) -> Verb[int]:
         raise NothingToUndoError(session_id, "the conversation has gone on since something was taken back")
     shown = yield Statement("messages_rewound_by", (session_id, change_id))
     yield Statement("show_messages_rewound_by", (session_id, change_id))
-    yield from note_changes((row[0] for row in shown), ids)
     yield from adjust(session_id, messages=len(shown), calls=sum(row[1] for row in shown))
     return len(shown)
 
@@ -57,13 +57,7 @@ def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) ->
     rows = yield Statement("active_messages_from", (session_id, seq))
     if rows:
         yield Statement("hide_messages_from", (str(because), next(ids), session_id, seq))
-        yield from note_changes((row[0] for row in rows), ids)
     return list(rows)
-
-
-def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Verb[None]:
-    """Let the search index know that messages have changed, or are gone."""
-    yield Statement("add_index_change", many=[(next(ids), one) for one in message_ids])
 
 
 def adjust(
@@ -90,9 +84,14 @@ def _rewind_to(session_id: str, target: Row, ids: Iterator[int]) -> Verb[Rewind]
     )
 
 
+def _first_texts(session_id: str, after_seq: int) -> Statement:
+    which = (PREVIEW_READS, session_id, after_seq, PREVIEW_PAGE)
+    return Statement("first_user_texts", which, lock=of_session(session_id))
+
+
 def _preview(session_id: str) -> Verb[str | None]:
     seq = 0
-    while rows := (yield Statement("first_user_texts", (PREVIEW_READS, session_id, seq, PREVIEW_PAGE))):
+    while rows := (yield _first_texts(session_id, seq)):
         for _, text in rows:
             if (preview := preview_of(text)) is not None:
                 return preview

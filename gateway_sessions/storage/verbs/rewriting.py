@@ -11,9 +11,10 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.messages import Content, Hidden, Message, MessageVersion
 from gateway_sessions.core.storable import Intake
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.index_notes import note_changes
 from gateway_sessions.storage.verbs.message_codec import content_columns
 from gateway_sessions.storage.verbs.messages import Appended, append, must_exist
-from gateway_sessions.storage.verbs.rewinding import adjust, hide_from, note_changes
+from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
 
 
 def replace(
@@ -70,7 +71,6 @@ def retract(session_id: str, platform_message_id: str, ids: Iterator[int]) -> Ve
         return False
     change_id = next(ids)
     yield Statement("retract_message", many=[(change_id, row[0]) for row in rows])
-    yield from note_changes((row[0] for row in rows), ids)
     active = [row for row in rows if row[2]]
     yield from adjust(session_id, messages=-len(active), calls=-sum(row[1] for row in active))
     return True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,7 +20,7 @@ from gateway_sessions.core.search_wanted import Wanted
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.snippets import beginning, snippet
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Row, Rows, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import lineage
 from gateway_sessions.storage.verbs.searching import Candidate
 
@@ -53,7 +55,8 @@ def page_of(
     found: Sequence[Candidate], wanted: Wanted, order: Order, offset: int, limit: int
 ) -> Verb[list[SearchHit]]:
     """The hits of one page."""
-    return (yield from _shown(_in_order(found, order)[offset : offset + limit], wanted))
+    page = list(islice(_in_order(found, order), offset, offset + limit))
+    return (yield from _shown(page, wanted))
 
 
 def sessions_of(
@@ -92,47 +95,46 @@ def _root(candidate: Candidate) -> Verb[str]:
     return (yield from lineage.root(candidate.session_id))
 
 
-def _in_order(found: Sequence[Candidate], order: Order) -> list[Placed]:
+def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[Placed]:
     if order is Order.BEST:
-        placed = [
-            Placed(one, score)
-            for one, score in zip(found, scores([one.features for one in found]), strict=True)
-        ]
-        return sorted(placed, key=lambda one: (-(one.score or 0.0), -one.candidate.message_id))
-    newest = sorted(found, key=lambda one: (one.sent_at, one.message_id), reverse=order is Order.NEWEST)
-    return [Placed(one, None) for one in newest]
+        scored = scores([one.features for one in found])
+        ids = [one.message_id for one in found]
+        for score, _, one in sorted(zip(scored, ids, found, strict=True), reverse=True):
+            yield Placed(one, score)
+    else:
+        by_time = attrgetter("sent_at", "message_id")
+        for one in sorted(found, key=by_time, reverse=order is Order.NEWEST):
+            yield Placed(one, None)
 
 
 def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
     ids = msgspec.json.encode([one.candidate.message_id for one in placed]).decode()
     rows = yield Statement("search_hits", (ids,))
-    by_id = {row[0]: row for row in rows}
-    hits: list[SearchHit] = []
-    for message_id, score in ((one.candidate.message_id, one.score) for one in placed):
-        if message_id in by_id:
-            hit = yield from _hit(by_id[message_id], score, wanted)
-            hits.append(hit)
-    return hits
+    around = yield Statement("said_around", (CONTEXT_CHARACTERS, CONTEXT_CHARACTERS, ids))
+    by_id, near = {row[0]: row for row in rows}, {row[0]: row[1:] for row in around}
+    return [
+        _hit(by_id[one.candidate.message_id], one.score, wanted, near[one.candidate.message_id])
+        for one in placed
+        if one.candidate.message_id in by_id.keys() & near.keys()
+    ]
 
 
-def _hit(row: Row, score: float | None, wanted: Wanted) -> Verb[SearchHit]:
-    message_id, session_id, seq = row[:3]
-    before = yield Statement("said_before", (CONTEXT_CHARACTERS, session_id, seq))
-    after = yield Statement("said_after", (CONTEXT_CHARACTERS, session_id, seq))
+def _hit(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHit:
+    message_id, session_id = row[:2]
     try:
-        return _made_of(row, score, wanted, (before, after))
+        return _made_of(row, score, wanted, around)
     except (TypeError, ValueError, OverflowError) as error:
         problem = f"it is damaged ({type(error).__name__}: {error}); it was left as it is"
         what = f"message {message_id} of session {session_id!r}"
         raise StorageCorruptError(what, problem) from error
 
 
-def _made_of(row: Row, score: float | None, wanted: Wanted, around: tuple[Rows, Rows]) -> SearchHit:
+def _made_of(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHit:
     message_id, session_id, seq, role, content, tool_name, tool_calls, sent_at, hidden, *session = row
     session_key, source, model, started_at, title = session
     fields = texts_of(content, tool_name, tool_calls)
-    before, after = around
-    lines = (*before, (role, fields[0][:CONTEXT_CHARACTERS] if fields else ""), *after)
+    here = (role, fields[0][:CONTEXT_CHARACTERS] if fields else "")
+    lines = [one for one in (around[:2], here, around[2:]) if one[0] is not None]
     return SearchHit(
         id=message_id,
         session_id=session_id,

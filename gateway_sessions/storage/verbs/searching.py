@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Limits:
     last_change: int
 
 
-class Candidate(NamedTuple):
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """A message that was found and may be shown."""
 
     message_id: int
@@ -59,6 +59,17 @@ class Scanned:
     candidates: list[Candidate]
     last: int | None
     """The oldest message looked at; None: there are no older ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What the index knows otherwise."""
+
+    candidates: list[Candidate]
+    stale: frozenset[int]
+    """Messages of which the index tells what is not true any more."""
+    complete: bool
+    """Whether all of these were looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +129,49 @@ def clear_changes(last: int) -> Verb[None]:
         yield from meta.remember(CLEARED, last)
 
 
-def fresh(position: Position, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Fresh]:
-    """What an index at that position cannot tell: later messages, and those changed since."""
+def changed(position: Position, wanted: Wanted, shown: SearchFilter) -> Verb[Changed]:
+    """Messages of which an index at that position tells what is not true any more."""
     rows = yield Statement("pending_changes", (position.changes, position.watermark, MOST_PENDING + 1))
     stale = frozenset(row[0] for row in rows)
-    changed: Sequence[Row] = ()
+    found: Sequence[Row] = ()
     if stale:
-        changed = yield Statement("changed_messages", (position.changes, position.watermark, MOST_PENDING))
+        found = yield Statement("changed_messages", (position.changes, position.watermark, MOST_PENDING))
+    return Changed(_matching(found, wanted, shown), stale, len(stale) <= MOST_PENDING)
+
+
+def fresh(position: Position, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Fresh]:
+    """What an index at that position cannot tell: later messages, and those changed since."""
+    known = yield from changed(position, wanted, shown)
     scanned = yield from scan(position.watermark, BEYOND, wanted, shown, size)
-    candidates = [*_matching(changed, wanted, shown), *scanned.candidates]
-    return Fresh(candidates, scanned.last, stale, len(stale) <= MOST_PENDING)
+    return Fresh([*known.candidates, *scanned.candidates], scanned.last, known.stale, known.complete)
 
 
 def scan(after: int, before: int, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Scanned]:
     """Look at messages themselves, a page of them, the newest first."""
     rows = yield Statement("unindexed_messages", (after, before, size))
+    return _scanned(rows, wanted, shown, size)
+
+
+def scan_without_tokens(before: int, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Scanned]:
+    """The same of those that an index in the database does not know."""
+    rows = yield Statement("without_tokens", (before, size))
+    return _scanned(rows, wanted, shown, size)
+
+
+def _scanned(rows: Sequence[Row], wanted: Wanted, shown: SearchFilter, size: int) -> Scanned:
     last = rows[-1][0] if len(rows) == size else None
-    return Scanned(list(_matching(rows, wanted, shown)), last)
+    return Scanned(_matching(rows, wanted, shown), last)
 
 
-def select(message_ids: Sequence[int], wanted: Wanted, shown: SearchFilter) -> Verb[list[Candidate]]:
-    """Those of the messages that are there, may be shown and are wanted: of words the index is sure."""
+def select(
+    message_ids: Sequence[int], wanted: Wanted, shown: SearchFilter, *, sure: bool = True
+) -> Verb[list[Candidate]]:
+    """Those of the messages that are there, may be shown and are wanted: of words an index is *sure*."""
     ids = msgspec.json.encode(message_ids).decode()
-    if not isinstance(wanted, Words):
-        return list(_matching((yield Statement("whole_search_candidates", (ids,))), wanted, shown))
-    rows = yield Statement("search_candidates", (READ_CHARACTERS, ids))
-    may_be_shown = _visibility(shown)
-    return [_candidate(row, wanted) for row in rows if may_be_shown(row)]
+    if not sure or not isinstance(wanted, Words):
+        return _matching((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
+    rows = yield Statement("search_candidates", (READ_CHARACTERS, ids, *shown.span))
+    return _candidates(_showable(rows, shown), wanted)
 
 
 def _by_id(message_ids: Iterable[int]) -> Verb[Sequence[Row]]:
@@ -154,28 +181,26 @@ def _by_id(message_ids: Iterable[int]) -> Verb[Sequence[Row]]:
     return (yield Statement("messages_to_index_again", (LONGEST_INDEXED, msgspec.json.encode(ids).decode())))
 
 
-def _matching(rows: Iterable[Row], wanted: Wanted, shown: SearchFilter) -> Iterator[Candidate]:
-    may_be_shown = _visibility(shown)
-    for row in rows:
-        if may_be_shown(row) and wanted.found_in(texts_of(*row[3:6])):
-            yield _candidate(row, wanted)
+def _matching(rows: Sequence[Row], wanted: Wanted, shown: SearchFilter) -> list[Candidate]:
+    found = [row for row in _showable(rows, shown) if wanted.found_in(texts_of(*row[3:6]))]
+    return _candidates(found, wanted)
 
 
-def _candidate(row: Row, wanted: Wanted) -> Candidate:
-    return Candidate(row[0], row[1], row[11], row[6], wanted.features(row[3] or row[4] or row[5] or ""))
+def _candidates(rows: Sequence[Row], wanted: Wanted) -> list[Candidate]:
+    features = wanted.features([row[3] or row[4] or row[5] or "" for row in rows])
+    return [Candidate(row[0], row[1], row[11], row[6], one) for row, one in zip(rows, features, strict=True)]
 
 
-def _visibility(shown: SearchFilter) -> Callable[[Row], bool]:
-    """Whether a message may be shown; of each session this is found out once."""
-    sessions: dict[str, bool] = {}
-
-    def may_be_shown(row: Row) -> bool:
-        session_id = row[1]
-        visible = sessions.get(session_id)
-        if visible is None:
-            visible = sessions[session_id] = shown.shows(
-                owner=row[7], session_key=row[8], session_id=session_id, source=row[9]
-            )
-        return visible and shown.admits(role=row[2], sent_at=row[6], hidden_because=row[10])
-
-    return may_be_shown
+def _showable(rows: Sequence[Row], shown: SearchFilter) -> list[Row]:
+    """The messages that may be shown; of each session this is found out once."""
+    sessions = {row[1]: row[7:10] for row in rows}
+    visible = {
+        session_id
+        for session_id, (owner, session_key, source) in sessions.items()
+        if shown.shows(owner=owner, session_key=session_key, session_id=session_id, source=source)
+    }
+    return [
+        row
+        for row in rows
+        if row[1] in visible and shown.admits(role=row[2], sent_at=row[6], hidden_because=row[10])
+    ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -41,8 +40,7 @@ class LaneEvent(StrEnum):
     COMPRESSED = "compressed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What every change brings along, so that a verb need not ask the world."""
 
     now: datetime
@@ -53,6 +51,10 @@ class Change:
     actor: Actor
     policies: PolicyBook
     freshness: timedelta | None
+    epoch: int = 0
+    """The opening of the store that makes it."""
+    id_above: Callable[[int], int] | None = None
+    """An id above a given one, where others make ids as well; None: theirs are all smaller."""
     hooks: tuple[str, ...] = ()
     """The hooks to call for each session that this change ends."""
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.titles import base_title, lineage_range, next_title
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
+from gateway_sessions.storage.verbs.message_codec import searchable
 from gateway_sessions.storage.verbs.retention import make_way
 from gateway_sessions.storage.verbs.session_rows_in import (
     COLUMNS,
@@ -25,6 +28,8 @@ from gateway_sessions.storage.verbs.session_rows_in import (
 )
 
 LONGEST_DESCENT: Final = 10_000
+_ROLE: Final = 4
+"""The place of the role in the row of a message."""
 PAGE: Final = 100
 OF_THE_LANE: Final = ("session_key", "owner", "ended_at", "end_reason", "ends", "entry")
 """What a lane that has the session already knows better than any file."""
@@ -242,11 +247,15 @@ def _write(one: Encoded, ids: Iterator[int]) -> Verb[None]:
     acts = {number: next(ids) for number in sorted({row[1] for row in one.messages if row[1] is not None})}
     rows = _message_rows(one, numbers, acts)
     if rows:
-        yield Statement("take_in_message", many=rows)
+        yield Statement("take_in_message", many=rows, said=partial(_said, one.session_id, rows))
     if one.versions:
         yield Statement("take_in_version", many=[(numbers[row[0]], *row[1:]) for row in one.versions])
     if one.usage:
         yield Statement("add_usage", many=[(row[0], one.session_id, *row[1:]) for row in one.usage])
+
+
+def _said(session_id: str, rows: Sequence[tuple[Any, ...]]) -> list[Searchable]:
+    return [searchable(session_id, row[_ROLE:]) for row in rows]
 
 
 def _message_rows(

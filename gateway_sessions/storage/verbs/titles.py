@@ -16,10 +16,10 @@ from gateway_sessions.core.titles import (
     lineage_range,
     next_title,
 )
+from gateway_sessions.error_details import SessionCandidate
 from gateway_sessions.errors import (
     AmbiguousSessionError,
     InvalidTitleError,
-    SessionCandidate,
     SessionNotFoundError,
     TitleTakenError,
 )

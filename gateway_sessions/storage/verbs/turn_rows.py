@@ -7,21 +7,23 @@ before the message is written down again elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from datetime import datetime
 
-from gateway_sessions.core.inbound import user_row
+import msgspec
+
+from gateway_sessions.core.inbound import InboundMessage, user_row
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.keys import is_room
 from gateway_sessions.core.messages import Hidden, Message
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcripts
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item
-from gateway_sessions.storage.verbs.rewinding import adjust, hide_from, note_changes
+from gateway_sessions.storage.verbs.locks import of_session
+from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
 from gateway_sessions.storage.verbs.succession import Change
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(msgspec.Struct, frozen=True, kw_only=True):
     """The proof that a turn has its lane."""
 
     session_key: str
@@ -50,6 +52,19 @@ def record(
     Unless *noted*, nobody asks any more where what it is about stands: the turn ends well.
     """
     said = yield from unrecorded(held)
+    return (yield from record_behind(said, held, session_id, messages, change, noted=noted))
+
+
+def record_behind(
+    said: Sequence[Message],
+    held: Held,
+    session_id: str,
+    messages: Sequence[Message],
+    change: Change,
+    *,
+    noted: bool,
+) -> Verb[list[int]]:
+    """The same, where it is known what of that is to be appended."""
     appended = yield from transcripts.append(
         session_id, [*said, *messages], change.now, change.ids, copied=True
     )
@@ -64,7 +79,7 @@ def record_steered(held: Held, session_id: str, item: InboxItem, change: Change)
     before = _row_of(held.session_key, others)
     message = decode_message(held.session_key, item.payload)
     steered = user_row([message], steered=True, shared=is_room(item.owner))
-    rows = [*before, _dated(steered, item)]
+    rows = [*before, _dated(steered, from_micros(item.admitted_at))]
     appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
     yield Statement("note_row", (appended.message_ids[-1], item.item_id))
     if before:
@@ -73,7 +88,8 @@ def record_steered(held: Held, session_id: str, item: InboxItem, change: Change)
 
 def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
     """Hide all that the turn has put into the session, with what it is about."""
-    rows = yield Statement("first_row_of_turn", (held.session_key, held.token, session_id))
+    which = (held.session_key, held.token, session_id)
+    rows = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
     if rows[0][0] is None:
         return
     hidden = yield from hide_from(session_id, rows[0][0], Hidden.REWOUND, ids)
@@ -81,14 +97,13 @@ def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
     yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
 
 
-def withdraw(items: Iterable[InboxItem], ids: Iterator[int]) -> Verb[None]:
+def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
     """Take the rows of messages away where they stand: they are written down again with their next turn."""
     recorded = [one for one in items if one.transcript_id is not None]
     for message_id in sorted({one.transcript_id for one in recorded if one.transcript_id is not None}):
         rows = yield Statement("message_that_stands", (message_id,))
         for session_id, calls in rows:
             yield Statement("withdraw_message", (message_id,))
-            yield from note_changes((message_id,), ids)
             yield from adjust(session_id, messages=-1, calls=-calls)
     yield Statement("note_row", many=[(None, one.item_id) for one in recorded])
 
@@ -104,7 +119,7 @@ def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
 
 def let_wait_again(held: Held, ready_at: int, change: Change) -> Verb[None]:
     """Give what a turn was about back to the queue; what was said into it gets a turn of its own."""
-    yield from withdraw(steered((yield from items_of(held))), change.ids)
+    yield from withdraw(steered((yield from items_of(held))))
     yield Statement("give_back_turn", (ready_at, held.session_key))
 
 
@@ -112,7 +127,7 @@ def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[None]
     """Give up what a turn was about, which is kept; what was said into it is next."""
     now = to_micros(change.now)
     others = steered((yield from items_of(held)))
-    yield from withdraw(others, change.ids)
+    yield from withdraw(others)
     yield Statement("give_back_item", many=[(now, one.item_id) for one in others])
     yield Statement("bury_turn", (now, by, problem, held.session_key, held.token))
 
@@ -127,10 +142,13 @@ def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
     if not fresh:
         return []
     said = [decode_message(session_key, one.payload) for one in fresh]
-    row = user_row(said, shared=is_room(fresh[0].owner))
-    return [_dated(row, fresh[0])]
+    return [row_of(said, fresh[0].owner, from_micros(fresh[0].admitted_at))]
 
 
-def _dated(row: Message, item: InboxItem) -> Message:
-    """The row with the time at which it was accepted, if its platform told none."""
-    return row if row.sent_at is not None else row.altered(sent_at=from_micros(item.admitted_at))
+def row_of(said: Sequence[InboundMessage], owner: str, admitted_at: datetime) -> Message:
+    """The row that messages become, with the time at which they were accepted if their platform told none."""
+    return _dated(user_row(said, shared=is_room(owner)), admitted_at)
+
+
+def _dated(row: Message, admitted_at: datetime) -> Message:
+    return row if row.sent_at is not None else row.altered(sent_at=admitted_at)

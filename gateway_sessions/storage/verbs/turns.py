@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Event, allows
 from gateway_sessions.core.messages import Message
@@ -14,11 +16,19 @@ from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import Usage
-from gateway_sessions.errors import FencedError, StorageCorruptError
+from gateway_sessions.errors import FencedError, GatewaySessionsError, StorageCorruptError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import lineage, replaying, turn_rows
 from gateway_sessions.storage.verbs import usage as uses
-from gateway_sessions.storage.verbs.beginning import Claimed, Starter, Version, begin_turn, version_of
+from gateway_sessions.storage.verbs.access import touching
+from gateway_sessions.storage.verbs.beginning import (
+    NO_VERSION,
+    Claimed,
+    Starter,
+    Version,
+    begin_turn,
+    version_of,
+)
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import (
     is_ready,
@@ -26,8 +36,8 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     line_up,
     recount,
 )
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, put_lane
-from gateway_sessions.storage.verbs.lanes import answered
+from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, free_if_calm, held_lane, put_lane
+from gateway_sessions.storage.verbs.lanes import answered, merely_answered
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change, move_to
 from gateway_sessions.storage.verbs.turn_rows import Held, items_of
@@ -36,8 +46,7 @@ STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason=
 """What a model is told of a turn that somebody stopped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn ended, and all that it leaves behind."""
 
     held: Held
@@ -48,8 +57,8 @@ class Settlement:
     replies: Sequence[Owed] = ()
     last_prompt_tokens: int | None = None
     problem: str | None = None
-    known: SessionEntry | None = None
-    """The entry as whoever had the turn knows it; only the database says whether it is current."""
+    begun: Claimed | None = None
+    """What the turn began with, if nothing was added to that since: whoever has the lease knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +68,32 @@ class Settled:
     entry: SessionEntry | None
     message_ids: list[int] = field(default_factory=list[int])
     reply_ids: tuple[int, ...] = ()
-    version: Version = (0, 0, 0)
+    version: Version = NO_VERSION
     waiting: int = 0
     next: Claimed | None = None
-    ended: bool = False
+    lane: KnownLane | None = None
+    """The lane, if it was left with nothing on it."""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known beforehand where a turn ends; only the database says whether it is still like that."""
+
+    entry: SessionEntry | None = None
+    starter: Starter | None = None
+    """Who begins the lane's next turn in the same commit."""
+    versioned: bool = True
+    """Whether anybody asks what the transcript is like afterwards."""
+
+
+NOTHING_KNOWN: Final = Known()
+
+
+class NotAsKnownError(GatewaySessionsError):
+    """A turn is about something else than whoever has it knows: nothing was changed, look at it."""
+
+    def __init__(self, session_key: str) -> None:
+        self.session_key = session_key
+        super().__init__(f"the turn on lane {session_key!r} is not about what it began with")
 
 
 def append(held: Held, messages: Sequence[Message], change: Change) -> Verb[list[int]]:
@@ -116,33 +147,80 @@ def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
     return lane
 
 
-def end_turn(settlement: Settlement, change: Change, starter: Starter | None = None) -> Verb[Settled]:
-    """Write all that the turn leaves behind and give the lane back, or on to the next turn with *starter*."""
+def end_turn(settlement: Settlement, change: Change, known: Known = NOTHING_KNOWN) -> Verb[Settled]:
+    """Write all that the turn leaves behind and give the lane back, or on to the next turn."""
     held = settlement.held
-    lane = yield from held_lane(held.session_key, held.epoch, held.token)
-    ids: list[int] = []
-    entry = yield from load(held.session_key, settlement.known)
-    if entry is not None:
-        session_id = yield from _writes_to(held, entry)
-        ids = yield from _settle_rows(settlement, session_id, change)
-        for one in settlement.usages:
-            yield from uses.record(session_id, one, change.now)
-        if settlement.usages:  # an entry counts tokens as well
-            entry = (yield from load(held.session_key, entry)) or entry
-        entry = yield from _settle_entry(settlement, entry, session_id, change)
+    freed = yield from _freed(settlement)
+    lane = freed or (yield from held_lane(held.session_key, held.epoch, held.token))
+    entry, ids = yield from _leave_in_session(settlement, change, known)
     yield from _settle_items(settlement, lane, change)
     replies = yield from owe(settlement.replies, entry, held.session_key, change)
+    following: Claimed | None = None
+    if freed is None:
+        following = yield from _pass_on(lane, entry, change, known.starter)
+    version = NO_VERSION
+    if known.versioned and entry is not None:
+        version = yield from version_of(entry.session_id)
+    left = None
+    if freed is not None and settlement.begun is not None:
+        left = KnownLane(settlement.begun.next_seq, held.token)
+    return Settled(entry, ids, replies, version, lane.waiting, following, left)
+
+
+def _freed(settlement: Settlement) -> Verb[LaneRow | None]:
+    """The lane, given back already, if the turn still has it and nothing waits; None: look at it."""
+    held = settlement.held
+    if settlement.outcome is Outcome.DEAD:  # what was said into it waits again
+        return None
+    return (yield from free_if_calm(held.session_key, held.epoch, held.token))
+
+
+def _pass_on(
+    lane: LaneRow, entry: SessionEntry | None, change: Change, starter: Starter | None
+) -> Verb[Claimed | None]:
+    """Give the lane back, or on to its next turn."""
     lane.lease_epoch, lane.leased_at, lane.attempts = None, None, 0
     seq = yield from line_up(lane, change.now)
-    following: Claimed | None = None
     if starter is not None and is_ready(lane, change.now):
-        following = yield from begin_turn(starter, lane, change, entry)
-    else:
-        yield from put_lane(lane)
-        if seq is not None:
-            yield Statement("set_ready_at", (lane.ready_at, lane.session_key, seq))
-    version = (yield from version_of(entry.session_id)) if entry is not None else (0, 0, 0)
-    return Settled(entry, ids, replies, version, lane.waiting, following)
+        return (yield from begin_turn(starter, lane, change, entry))
+    yield from put_lane(lane)
+    if seq is not None:
+        yield Statement("set_ready_at", (lane.ready_at, lane.session_key, seq))
+    return None
+
+
+def _leave_in_session(
+    settlement: Settlement, change: Change, known: Known
+) -> Verb[tuple[SessionEntry | None, list[int]]]:
+    """Write what the turn leaves in its session; the session's entry, and the ids of its messages."""
+    held = settlement.held
+    entry = yield from _answered_as_known(settlement, change, known.entry)
+    if entry is not None:
+        return entry, (yield from _settle_rows(settlement, entry.session_id, change))
+    entry = yield from load(held.session_key, known.entry)
+    if entry is None:
+        return None, []
+    session_id = yield from _writes_to(held, entry)
+    ids = yield from _settle_rows(settlement, session_id, change)
+    for one in settlement.usages:
+        yield from uses.record(session_id, one, change.now)
+    if settlement.usages:  # an entry counts tokens as well
+        entry = (yield from load(held.session_key, entry)) or entry
+    return (yield from _settle_entry(settlement, entry, session_id, change)), ids
+
+
+def _answered_as_known(
+    settlement: Settlement, change: Change, entry: SessionEntry | None
+) -> Verb[SessionEntry | None]:
+    """The entry after the turn, if it is as known and nothing but its clocks moves; None: look at it."""
+    if entry is None or settlement.usages or settlement.outcome is Outcome.ROLLED_BACK:
+        return None
+    if settlement.held.session_id not in ("", entry.session_id):
+        return None
+    if not merely_answered(change, entry, settlement.last_prompt_tokens):
+        return None
+    moved = yield touching(entry, change.now, alone=False)
+    return entry.evolve(change.now, last_interaction_at=change.now) if moved[0][0] else None
 
 
 def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted: bool) -> Verb[LaneRow]:
@@ -178,8 +256,13 @@ def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Ver
     if outcome is Outcome.ROLLED_BACK:
         yield from turn_rows.take_back(held, session_id, change.ids)
         return []
-    noted = outcome is Outcome.DEAD
-    return (yield from turn_rows.record(held, session_id, settlement.messages, change, noted=noted))
+    noted, begun, messages = outcome is Outcome.DEAD, settlement.begun, settlement.messages
+    if begun is None or begun.recorded:
+        return (yield from turn_rows.record(held, session_id, messages, change, noted=noted))
+    items = begun.items if len(begun.items) == 1 else sorted(begun.items, key=lambda one: one.seq)
+    first = items[0]
+    said = [turn_rows.row_of([one.message for one in items], first.owner, first.admitted_at)]
+    return (yield from turn_rows.record_behind(said, held, session_id, messages, change, noted=noted))
 
 
 def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb[None]:
@@ -189,7 +272,9 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb
         yield from recount(lane)
         return
     settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
-    yield Statement("settle_turn", (*settled, held.session_key, held.token))
+    ended = yield Statement("settle_turn", (*settled, held.session_key, held.token))
+    if settlement.begun is not None and ended[0][0] != len(settlement.begun.items):
+        raise NotAsKnownError(held.session_key)
 
 
 def _settle_entry(

@@ -25,7 +25,8 @@ from gateway_sessions.core.usage import (
 )
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.ports import Row, Statement, Verb
-from gateway_sessions.storage.verbs.entries import archive, load_by_session, put_unqueried, unarchive
+from gateway_sessions.storage.verbs.entries import archive, load, load_by_session, put_unqueried, unarchive
+from gateway_sessions.storage.verbs.locks import of_session
 
 
 def record(session_id: str, usage: Usage, now: datetime) -> Verb[bool]:
@@ -36,7 +37,7 @@ def record(session_id: str, usage: Usage, now: datetime) -> Verb[bool]:
         raise InvalidInputError(problem)
     if known:
         return False
-    used = yield Statement("get_used", (session_id,))
+    used = yield Statement("get_used", (session_id,), lock=of_session(session_id))
     if not used:
         raise SessionNotFoundError(session_id)
     words = (usage.model, usage.provider, usage.base_url, usage.billing_mode)
@@ -133,7 +134,9 @@ def _costs(before: Row, estimated: float | None, actual: float | None) -> tuple[
 def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Verb[None]:
     """Show the use on the entry that has the session, or keep it with the record of an ended one."""
     entry = yield from load_by_session(session_id)
-    if entry is not None:
+    if entry is not None:  # perhaps on another lane than the one that this is about
+        entry = yield from load(entry.session_key, entry, locked=True)
+    if entry is not None and entry.session_id == session_id:
         yield from put_unqueried(_counted(entry, more, status).evolve(now))
         return
     rows = yield Statement("get_session", (session_id,))

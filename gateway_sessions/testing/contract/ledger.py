@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway_sessions.testing.contract.ledger_admission import AdmissionContract
 from gateway_sessions.testing.contract.ledger_endings import EndingsContract, SteeringContract
 from gateway_sessions.testing.contract.ledger_erasure import ErasedLanesContract
+from gateway_sessions.testing.contract.ledger_known import KnownLanesContract
 from gateway_sessions.testing.contract.ledger_restarts import LedgerRestartsContract
 from gateway_sessions.testing.contract.ledger_turns import TurnsContract
 from gateway_sessions.testing.contract.ledger_waiting import WaitingContract
@@ -16,6 +17,7 @@ class LedgerContract(
     EndingsContract,
     SteeringContract,
     WaitingContract,
+    KnownLanesContract,
     ErasedLanesContract,
     LedgerRestartsContract,
 ):

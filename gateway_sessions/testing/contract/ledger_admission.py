@@ -139,6 +139,26 @@ class AdmissionContract(StoreContract):
             await answer(store)
             assert (await accept(store, "three")).seq == 3
 
+    async def test_one_person_leaves_room_for_others_on_however_many_lanes(
+        self, open_store: OpenStore
+    ) -> None:
+        limits = GatewayConfig(max_waiting=10, max_waiting_per_owner=2)
+        rooms = [
+            SessionSource(platform="telegram", chat_type="group", chat_id=chat, user_id=ALICE.user_id)
+            for chat in ("r1", "r2", "r3")
+        ]
+        async with open_store(gateway=limits) as store:
+            await accept(store, "one", source=rooms[0])
+            await accept(store, "two", source=rooms[1])
+        async with open_store(gateway=limits) as store:
+            over = await refuse(store, said("three", source=rooms[2]))
+            assert over.reason is RejectReason.OVERLOADED
+            assert over.retry_after
+            assert isinstance(await store.enqueue(said("two", source=rooms[1])), Duplicate)
+            await accept(store, "mine", source=BOB)
+            await answer(store, session_key=store.key_for(rooms[0]))
+            await accept(store, "three", source=rooms[2])
+
     async def test_a_full_queue_refuses_the_newcomer_or_drops_the_oldest(self, store: SessionStore) -> None:
         strict = BusyRules(debounce=timedelta(0), max_queued=2)
         yielding = BusyRules(debounce=timedelta(0), max_queued=2, drop=DropPolicy.DROP_OLDEST)

@@ -6,12 +6,13 @@ import asyncio
 from datetime import timedelta
 from functools import partial
 
+import msgspec
 import pytest
 
 from gateway_sessions import InvalidInputError, SessionSource, SessionStore
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue import ItemKind, Outcome
-from gateway_sessions.core.receipts import Accepted, Duplicate
+from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Rejected, RejectReason
 from gateway_sessions.storage.verbs import ledger, outbox, queue
 from gateway_sessions.storage.verbs.ledger import Noted
 from gateway_sessions.storage.verbs.queue import Reworded
@@ -196,6 +197,36 @@ class WaitingContract(StoreContract):
         assert await fates(store) == {"turned": 1, "command": 1, "applied": 1}
         assert (await accept(store, "two")).seq == 4
 
+    async def test_an_edit_and_a_deletion_reach_what_waits_and_what_was_said(
+        self, store: SessionStore
+    ) -> None:
+        await accept(store, "one", "two", "three", solo=True)
+        async with await begin(store) as turn:
+            await turn.commit([reply("answered")])
+        for text, change in (
+            ("one", {"text": "one, better", "kind": MessageKind.EDIT, "revision": 1}),
+            ("two", {"text": "two, better", "kind": MessageKind.EDIT, "revision": 1}),
+            ("three", {"text": "", "kind": MessageKind.DELETE}),
+        ):
+            message = msgspec.structs.replace(said(text), **change)
+            receipt = await store.enqueue(message)
+            assert isinstance(receipt, Accepted)
+            assert receipt.disposition is Disposition.APPLIED
+            assert await store.enqueue(message) == Duplicate(seq=receipt.seq, session_key=LANE)
+        turn = await begin(store)
+        assert [one.text for one in turn.messages] == ["two, better"]
+        assert await talk_of(store, turn.entry.session_id) == [
+            ("user", "one, better"),
+            ("assistant", "answered"),
+        ]
+        assert await in_line(store) == []
+
+    async def test_a_change_of_what_nobody_knows_is_refused(self, store: SessionStore) -> None:
+        receipt = await store.enqueue(said("never said", kind=MessageKind.DELETE))
+        assert isinstance(receipt, Rejected)
+        assert receipt.reason is RejectReason.UNKNOWN
+        assert await store.claim() is None
+
     async def test_what_was_noted_is_taken_out_by_nobody(self, store: SessionStore) -> None:
         await accept(store, "one")
         await store.ledger.note(said("/help"), ItemKind.COMMAND)
@@ -213,7 +244,7 @@ class WaitingContract(StoreContract):
         async with await begin(store) as turn:
             await turn.commit([reply("hi")], replies=[owed("sent"), owed("late")])
         (sent,) = await replies(store, clock)
-        await store.db.write(partial(outbox.sent, sent, "m1", clock.now()))
+        await store.db.write(partial(outbox.all_sent, [outbox.SentReply(sent, "m1", clock.now())]))
         await accept(store, "dead")
         await (await begin(store)).fail("no power")
         await accept(store, "cancelled", "open")

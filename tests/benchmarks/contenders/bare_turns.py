@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
+from typing import Any, TypeAlias
 
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
@@ -13,6 +15,7 @@ from tests.benchmarks.contenders.bare import BODY, connected, key
 from tests.benchmarks.contenders.bare_transcripts import ADD, ADVANCE, SCHEMA
 from tests.benchmarks.saying import rate
 
+Change: TypeAlias = tuple[str, tuple[Any, ...]]
 MORE = """
 CREATE TABLE lanes (session_key TEXT PRIMARY KEY, next_seq INTEGER NOT NULL, token INTEGER NOT NULL,
     epoch INTEGER) WITHOUT ROWID;
@@ -40,38 +43,40 @@ def filled(folder: str, lanes: int) -> sqlite3.Connection:
     return database
 
 
-def turn(database: sqlite3.Connection, lane: str, number: int, said: str, answered: str) -> None:
+def commits_of_turn(lane: str, number: int, said: str, answered: str) -> Iterator[list[Change]]:
     """A message comes in and its lane is leased; then it is answered and the lane is free again."""
     now = time.time_ns() // 1_000
-    database.execute("BEGIN IMMEDIATE")
-    database.execute(
-        "UPDATE clocks SET version = version + 1, updated_at = ? WHERE session_key = ?", (now, lane)
-    )
-    database.execute(
-        "UPDATE lanes SET next_seq = next_seq + 1, token = token + 1, epoch = 1 WHERE session_key = ?",
-        (lane,),
-    )
-    database.execute(
-        "INSERT INTO inbox (session_key, seq, event, payload) VALUES (?, ?, ?, ?)",
-        (lane, number, f"{lane}{number}", BODY + said),
-    )
-    database.execute("COMMIT")
-    database.execute("BEGIN IMMEDIATE")
-    for role, text in (("user", said), ("assistant", answered)):
-        database.execute(ADVANCE, (len(text), now, lane))
-        database.execute(ADD, (lane, lane, role, text, now))
-    database.execute(
-        "UPDATE inbox SET outcome = 'turned', payload = NULL WHERE event = ?", (f"{lane}{number}",)
-    )
-    database.execute("UPDATE entries SET body = ? WHERE session_key = ?", (BODY, lane))
-    database.execute(
-        "UPDATE clocks SET version = version + 1, updated_at = ? WHERE session_key = ?", (now, lane)
-    )
-    database.execute("UPDATE lanes SET epoch = NULL WHERE session_key = ?", (lane,))
-    database.execute(
-        "INSERT INTO outbox (session_key, content, state) VALUES (?, ?, 'sending')", (lane, answered)
-    )
-    database.execute("COMMIT")
+    yield [
+        ("UPDATE clocks SET version = version + 1, updated_at = ? WHERE session_key = ?", (now, lane)),
+        (
+            "UPDATE lanes SET next_seq = next_seq + 1, token = token + 1, epoch = 1 WHERE session_key = ?",
+            (lane,),
+        ),
+        (
+            "INSERT INTO inbox (session_key, seq, event, payload) VALUES (?, ?, ?, ?)",
+            (lane, number, f"{lane}{number}", BODY + said),
+        ),
+    ]
+    yield [
+        (ADVANCE, (len(said), now, lane)),
+        (ADD, (lane, lane, "user", said, now)),
+        (ADVANCE, (len(answered), now, lane)),
+        (ADD, (lane, lane, "assistant", answered, now)),
+        ("UPDATE inbox SET outcome = 'turned', payload = NULL WHERE event = ?", (f"{lane}{number}",)),
+        ("UPDATE entries SET body = ? WHERE session_key = ?", (BODY, lane)),
+        ("UPDATE clocks SET version = version + 1, updated_at = ? WHERE session_key = ?", (now, lane)),
+        ("UPDATE lanes SET epoch = NULL WHERE session_key = ?", (lane,)),
+        ("INSERT INTO outbox (session_key, content, state) VALUES (?, ?, 'sending')", (lane, answered)),
+    ]
+
+
+def turn(database: sqlite3.Connection, lane: str, number: int, said: str, answered: str) -> None:
+    """Write what a turn leaves."""
+    for changes in commits_of_turn(lane, number, said, answered):
+        database.execute("BEGIN IMMEDIATE")
+        for sql, parameters in changes:
+            database.execute(sql, parameters)
+        database.execute("COMMIT")
 
 
 def one_lane(folder: str, operations: int) -> Figures:

@@ -77,9 +77,14 @@ async def one_lane(folder: str, operations: int) -> Figures:
     return rate(measured[operations:])
 
 
-async def at_once(folder: str, together: int, lanes: int, seconds: float) -> Figures:
-    """Each of these lanes has a turn when the one before is answered, in a store with so many lanes."""
+async def at_once(folder: str, together: int, lanes: int, seconds: float, pace: float = 0) -> Figures:
+    """Each of these lanes has a turn when the one before is answered, in a store with so many lanes.
+
+    With a *pace*, so many turns a second are begun in all, evenly, if the ones before are answered in time.
+    How long each takes counts from when it should have begun.
+    """
     texts = corpus.said(1_000)
+    every = together / pace if pace else 0.0
     platform = Platform()
     measured: list[int] = []
     async with SessionStore.open(folder, Config()) as store:
@@ -94,7 +99,11 @@ async def at_once(folder: str, together: int, lanes: int, seconds: float) -> Fig
             async def lane(number: int) -> None:
                 coming = itertools.cycle(texts[number:])
                 for turn in itertools.count():
-                    if (before := time.perf_counter()) - start > seconds:
+                    before = time.perf_counter()
+                    if every:
+                        before = start + every * (turn + number / together)
+                        await asyncio.sleep(max(0.0, before - time.perf_counter()))
+                    if before - start > seconds:
                         return
                     await platform.turn(it, f"p{number}", turn, next(coming))
                     measured.append(int((time.perf_counter() - before) * 1e9))

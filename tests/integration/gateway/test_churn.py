@@ -36,6 +36,8 @@ LEFTOVER = 600
 
 
 MOST_GROWTH = 8 << 20
+OF_OTHERS = 20
+"""A process that has run other tests before gives back, and takes, a twentieth of what it holds for them."""
 
 
 class Visitor:
@@ -161,7 +163,7 @@ async def test_conversations_that_come_and_go_leave_nothing_behind(
         assert (late.threads, late.descriptors) == (early.threads, early.descriptors)
         assert late.tasks <= early.tasks + DUTIES
         assert late.objects <= early.objects + LEFTOVER
-        assert late.resident <= early.resident + MOST_GROWTH
+        assert late.resident <= early.resident + MOST_GROWTH + early.resident // OF_OTHERS
         assert churn.made >= conversations
         assert churn.most <= SIZE + 2 * WAVE  # those that work, and those that are being closed
     assert churn.live == set()

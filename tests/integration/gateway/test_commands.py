@@ -30,6 +30,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.runtime.command import Command, CommandCall
 from gateway_sessions.testing.scripted_agent import (
     Gate,
+    ScriptedAgent,
     answers,
     calls_tool,
     fails,
@@ -831,3 +832,19 @@ async def _unused(call: CommandCall) -> str:
 async def test_commands_are_checked_when_they_are_made():
     with pytest.raises(InvalidInputError, match="cannot be called"):
         Command("No Such", _unused)
+
+
+async def test_what_was_queued_with_a_command_can_be_edited(tmp_path: Path):
+    gate = Gate()
+    agent = ScriptedAgent([waits_at(gate)])
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "hello")
+        await gate.reached()
+        await house.platform.says("ann", "/queue foo", message_id="m9")
+        assert isinstance(await house.platform.edits("m9", "/queue bar -- and more"), Accepted)
+        waiting = [one for one in await house.store.list_queued(house.key("ann")) if not one.running]
+        assert [one.message.text for one in waiting] == ["bar -- and more"]
+        assert isinstance(await house.platform.edits("m9", "baz"), Accepted)
+        gate.open()
+        await house.settles()
+        assert [turn.text for turn in agent.turns] == ["hello", "baz"]

@@ -6,17 +6,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from gateway_sessions.core.outbound import AdapterCapabilities
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
 from tests.integration.gateway.house import House, open_house, until
+
+T = TypeVar("T")
 
 
 async def echo(turn: TurnContext) -> str:
@@ -146,19 +151,55 @@ async def test_a_long_reply_is_sent_in_parts_in_order(tmp_path: Path):
         assert "".join("".join(parts).split()) == "".join(text.split())
 
 
-async def test_replies_that_an_earlier_process_owed_are_sent_after_a_start(tmp_path: Path):
+async def owing_one_reply(tmp_path: Path) -> tuple[FakePlatform, FakeClock]:
+    """What a process leaves behind that ends while the platform is down."""
     clock = FakeClock()
     platform = FakePlatform(clock=clock)
     async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
         with platform.outage():
             await platform.says("ann", "one")
             await house.settles()
+    return platform, clock
+
+
+async def test_replies_that_an_earlier_process_owed_are_sent_after_a_start(tmp_path: Path):
+    platform, clock = await owing_one_reply(tmp_path)
     assert platform.shown("ann") == []
     async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
         await clock.advance(minutes=1)
         await until(lambda: platform.shown("ann"))
         await house.settles()
         assert platform.shown("ann") == ["one"]
+
+
+async def test_nothing_overtakes_a_reply_owed_while_a_start_finds_out_what_else_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    platform, clock = await owing_one_reply(tmp_path)
+    asked, answer = asyncio.Event(), asyncio.Event()
+    read = SessionDB.read
+
+    async def late(db: SessionDB, verb: Callable[[], Verb[T]]) -> T:
+        found = await read(db, verb)
+        if isinstance(verb, partial) and verb.func is outbox.lane_is_owed:
+            asked.set()
+            await answer.wait()
+        return found
+
+    monkeypatch.setattr(SessionDB, "read", late)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
+        await clock.advance(minutes=1)
+        await asked.wait()
+        caplog.clear()
+        platform.rate_limit(60)
+        await platform.says("ann", "two")
+        await until(lambda: "a reply could not be sent" in caplog.text)
+        answer.set()
+        await platform.says("ann", "three")
+        await house.settles()
+        await clock.advance(minutes=2)
+        await house.settles()
+        assert platform.shown("ann") == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize("until_calm", [Gateway.settled, Gateway.drain])

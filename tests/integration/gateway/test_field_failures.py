@@ -358,31 +358,28 @@ async def test_a_long_turn_resumes_and_a_finished_one_does_not(lives: Lives):
 
 async def test_without_a_limit_of_age_everything_resumes(lives: Lives):
     lives.config = replace(QUICK, agent=AgentConfig(gateway_auto_continue_freshness=None))
-    async with lives.life(agent=ScriptedAgent("1", [hangs()])) as house:
-        for text in ("one", "two"):
-            await house.platform.says("ann", text)
-            await house.settles()
-        await house.gateway.drain(AT_ONCE)
-    lives.clock.step(days=3)
-    agent = ScriptedAgent()
-    async with lives.life(agent=agent) as house:
-        await house.settles()
-        (history,) = agent.histories
-        assert [row["content"] for row in history] == ["one", "1", "two"]
+    agent = await put_off_and_come_back(lives, ScriptedAgent("1", [hangs()]), days=3)
+    (history,) = agent.histories
+    assert [row["content"] for row in history] == ["one", "1", "two"]
 
 
-async def put_off_and_come_back_late(lives: Lives) -> ScriptedAgent:
-    first = ScriptedAgent("1", [calls_tool("search", "old context"), hangs()])
+async def put_off_and_come_back(lives: Lives, first: ScriptedAgent, *, days: float) -> ScriptedAgent:
+    """The second of two turns is put off by a drain; the agent that goes on with it later."""
     async with lives.life(agent=first) as house:
         for text in ("one", "two"):
             await house.platform.says("ann", text)
             await house.settles()
         await house.gateway.drain(AT_ONCE)
-    lives.clock.step(hours=2)
+    lives.clock.step(days=days)
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
         await house.settles()
     return agent
+
+
+async def put_off_and_come_back_late(lives: Lives) -> ScriptedAgent:
+    first = ScriptedAgent("1", [calls_tool("search", "old context"), hangs()])
+    return await put_off_and_come_back(lives, first, days=1 / 12)
 
 
 async def test_a_stale_mark_brings_no_old_context(lives: Lives):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -48,6 +48,13 @@ class TroubledTruth:
         self._truth = truth
         self.gate: Gate | None = None
         self.failures = 0
+        self.before_writes = truth.before_writes
+        self.unheard = 0
+        """How many of the next changes stand, although nobody hears that they do."""
+
+    @property
+    def epoch(self) -> int:
+        return self._truth.epoch
 
     async def read(self, verb: Callable[[], Verb[T]]) -> T:
         found = await self._truth.read(verb)
@@ -59,7 +66,14 @@ class TroubledTruth:
         if self.failures:
             self.failures -= 1
             raise StorageUnavailableError("sessions.db", "a disk that fails now and then")
-        return await self._truth.write(verb)
+        written = await self._truth.write(verb)
+        if self.unheard:
+            self.unheard -= 1
+            raise StorageUnavailableError("sessions.db", "a connection that was lost during the commit")
+        return written
+
+    def begin_write(self, verb: Callable[[], Verb[T]]) -> Awaitable[T]:
+        return self.write(verb)
 
 
 class Desk:
@@ -103,6 +117,22 @@ async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(t
         await desk.platform.settles()
         truth.gate.open()
         await desk.platform.settles()
+        assert desk.platform.shown("ann") == ["hi"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_reply_is_sent_although_nobody_heard_that_it_is_marked_as_being_sent(tmp_path: Path):
+    clock = FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
+        truth = TroubledTruth(store.db)
+        desk = Desk(store, truth, clock)
+        desk.delivery.alone = False  # so it is marked by a commit of its own
+        tasks.start_soon(desk.delivery.run)
+        await desk.platform.settles()
+        truth.unheard = 1
+        (await desk.commits("hi"))()
+        await desk.platform.settles()
+        await clock.advance(seconds=10)
         assert desk.platform.shown("ann") == ["hi"]
         tasks.cancel_scope.cancel()
 

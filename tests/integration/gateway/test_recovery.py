@@ -265,6 +265,22 @@ async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_
     assert "you said: deadly" in shown
 
 
+async def test_what_waited_behind_a_turn_that_is_put_aside_does_not_wait_for_a_clock_that_was_set_back(
+    lives: Lives,
+):
+    lives.config = replace(QUICK, agent=replace(QUICK.agent, max_restart_attempts=1))
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "deadly")
+        await house.settles()
+        await house.platform.says("ann", "and then?")
+        await house.clock.advance(seconds=1)
+    lives.clock.step(hours=-1)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.settles()
+        assert [turn.text for turn in agent.turns] == ["and then?"]
+
+
 async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(lives: Lives):
     tried = ScriptedAgent(*[[hangs()]] * 3)
     for name in ("first", "second", "third"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +17,13 @@ from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Duplicate, Rejected, RejectReason
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
+from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.agents import current_turn
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.drivers.sqlite_run import Run
 from gateway_sessions.testing.fake_platform import FakePlatform
 from gateway_sessions.testing.scripted_agent import (
     Gate,
@@ -50,6 +55,57 @@ async def test_a_plain_function_answers_and_the_transcript_has_both_sides(tmp_pa
         assert await house.transcript("ann") == [("user", "hello"), ("assistant", "you said: hello")]
         assert await house.outcomes("ann") == {"turned": 1}
         assert house.gateway.running_turn(house.key("ann")) is None
+
+
+@pytest.mark.parametrize(("method", "times"), [("read", 0), ("write", 2), ("begin_write", 1), ("change", 0)])
+async def test_a_turn_of_a_warm_lane_asks_the_database_three_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, times: int
+):
+    """When its message comes, when it ends, and when its reply was sent: all three change something."""
+    asked: list[object] = []
+    real: Callable[..., Awaitable[object]] = getattr(SessionDB, method)
+
+    def counted(db: SessionDB, work: object) -> Awaitable[object]:
+        asked.append(work)
+        return real(db, work)
+
+    async with open_house(tmp_path, agent=echo) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        monkeypatch.setattr(SessionDB, method, counted)
+        await house.platform.says("ann", "three")
+        await house.settles()
+        monkeypatch.undo()
+    assert len(asked) == times
+
+
+def noted(verb: Verb[Any], names: list[str]) -> Verb[Any]:
+    """The same verb, whose statements are noted by their names."""
+    try:
+        statement = next(verb)
+        while True:
+            names.append(statement.name)
+            statement = verb.send((yield statement))
+    except StopIteration as stop:
+        return stop.value
+
+
+async def test_a_turn_of_a_warm_lane_takes_few_statements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What its process knows it does not ask for, and what has not changed it does not write."""
+    names: list[str] = []
+    real = Run.drive
+    async with open_house(tmp_path, agent=echo) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        monkeypatch.setattr(Run, "drive", lambda run, verb: real(run, noted(verb, names)))
+        await house.platform.says("ann", "three")
+        await house.settles()
+        monkeypatch.undo()
+    admitted = ["known_event", "touch_entry", "any_tombstone_since", "lease_calm_lane", "add_item"]
+    ended = ["free_calm_lane", "touch_entry", "advance_totals", "add_message", "settle_turn", "add_reply"]
+    assert [one for one in names if not one.endswith("_to_index")] == [*admitted, *ended, "reply_sent"]
 
 
 async def test_a_message_delivered_again_is_answered_once(tmp_path: Path):

@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB
+from gateway_sessions.core.search_certain import Certain, Part
 from gateway_sessions.core.search_documents import IndexedMessage, Position, Work
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
+from gateway_sessions.storage.catching import Catch, Request
 from gateway_sessions.storage.search import UNAVAILABLE, Search
 from gateway_sessions.storage.search_index import file as file_module
+from gateway_sessions.storage.search_index.asking import ask
 from gateway_sessions.storage.search_index.file import Found, IndexFile
-from gateway_sessions.storage.search_index.match import Certain, Match, Part
+from gateway_sessions.storage.search_index.match import Match
 from gateway_sessions.storage.verbs.search_hits import Order
 from tests.integration.search.conftest import EVERYTHING, say
 
@@ -24,9 +27,13 @@ SHOWN = SearchFilter(scope=EVERYTHING, exclude_sessions=frozenset({"hidden"}))
 class Fickle:
     """Answers page after page of what it is given; then begins anew."""
 
-    def __init__(self, *pages: Found | None) -> None:
+    def __init__(self, truth: SessionDB, *pages: Found | None) -> None:
+        self.truth = truth
         self.pages = pages
         self.asked = 0
+
+    async def catch(self, request: Request) -> Catch | None:
+        return await ask(self.truth, self, request)
 
     async def find(self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False):
         self.asked += 1
@@ -38,11 +45,25 @@ class Fickle:
 )
 async def test_an_index_that_answers_half_is_not_believed(db: SessionDB, second: Found | None):
     ids = await say(db, "s", "docker one", "docker two")
-    index = Fickle(Found(Position(max(ids), 0), (ids[1],), last_document=ids[1]), second)
+    index = Fickle(db, Found(Position(max(ids), 0), (ids[1],), last_document=ids[1]), second)
     wanted = wanted_of("docker", literal=False)
     assert isinstance(wanted, Words)
     result = await Search(db, index).messages(wanted, SHOWN, Order.BEST, offset=0, limit=10)
-    assert (result.matches, result.problem, index.asked) == (2, UNAVAILABLE, 6)
+    assert (result.matches, result.problem, index.asked) == (2, None, 6)
+
+
+async def test_without_an_index_only_what_was_not_looked_at_may_be_missing(
+    db: SessionDB, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 2)
+    monkeypatch.setattr("gateway_sessions.storage.catching.MOST_SCANNED", 4)
+    await say(db, "s", *(f"docker {n}" for n in range(6)))
+    wanted = wanted_of("docker", literal=False)
+    assert isinstance(wanted, Words)
+    result = await Search(db, Fickle(db, None)).messages(wanted, SHOWN, Order.BEST, offset=0, limit=10)
+    assert (result.matches, result.degraded) == (4, True)
+    assert result.problem is not None
+    assert result.problem.startswith(UNAVAILABLE)
 
 
 async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: SessionDB):
@@ -50,17 +71,28 @@ async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: Ses
     old = Found(Position(max(ids), 0), (ids[1],), last_document=ids[1])
     changed = Found(Position(max(ids), 1), (), None)
     wanted = Literal("docker")
-    index = Fickle(old, changed, Found(Position(max(ids), 1), tuple(ids), None))
+    index = Fickle(db, old, changed, Found(Position(max(ids), 1), tuple(ids), None))
     result = await Search(db, index).messages(wanted, SHOWN, Order.NEWEST, offset=0, limit=10)
     assert (result.matches, result.degraded, index.asked) == (2, False, 3)
 
 
 async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gateway_sessions.storage.search.SCAN_PAGE", 3)
+    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 3)
     await say(db, "s", *(f"docker {n}" for n in range(10)))
-    index = Fickle(Found(Position(), (), None))
+    index = Fickle(db, Found(Position(), (), None))
     result = await Search(db, index).messages(Literal("ocke"), SHOWN, Order.NEWEST, offset=0, limit=20)
     assert (result.matches, result.degraded) == (10, False)
+
+
+async def test_what_the_index_has_found_is_looked_at_in_steps(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 3)
+    ids = await say(db, "s", *(f"docker {n}" for n in range(10)))
+    index = Fickle(db, Found(Position(max(ids), 0), tuple(ids), None))
+    wanted = wanted_of("docker", literal=False)
+    assert isinstance(wanted, Words)
+    result = await Search(db, index).messages(wanted, SHOWN, Order.OLDEST, offset=0, limit=20)
+    assert [hit.id for hit in result.hits] == ids
+    assert (result.degraded, index.asked) == (False, 1)
 
 
 async def test_too_many_changes_at_once_are_told(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
@@ -72,7 +104,7 @@ async def test_too_many_changes_at_once_are_told(db: SessionDB, monkeypatch: pyt
     for name in ("a", "b"):
         await db.edit_message("s", name, "docker again")
     last = max(one.message_id for one in await db.get_messages("s"))
-    index = Fickle(Found(Position(last, 0), (), None))
+    index = Fickle(db, Found(Position(last, 0), (), None))
     result = await Search(db, index).messages(Literal("docker"), SHOWN, Order.NEWEST, offset=0, limit=20)
     assert result.problem is not None
     assert "not all changed messages" in result.problem

@@ -35,8 +35,8 @@ TEXTS = [
 @pytest.fixture(autouse=True)
 def few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is found by looking at the newest messages, which are the fillers."""
-    monkeypatch.setattr("gateway_sessions.storage.search.MOST_SCANNED", 20)
-    monkeypatch.setattr("gateway_sessions.storage.search.SCAN_PAGE", 10)
+    monkeypatch.setattr("gateway_sessions.storage.catching.MOST_SCANNED", 20)
+    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 10)
 
 
 async def inside(db: SessionDB, needle: str, **options: object) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from gateway_sessions import (
     Accepted,
@@ -57,7 +57,7 @@ async def answer(store: SessionStore, key: str) -> None:
     target = ReplyTarget.answering(asked)
     owed = Owed(target=target, message=OutboundMessage(text=f"about {WORD}"), owner=turn.entry.owner)
     said = {"role": "assistant", "content": f"about {WORD}"}
-    await turn.commit([said], replies=[replace(owed, seq=turn.seq)] * 2)
+    await turn.commit([said], replies=[structs.replace(owed, seq=turn.seq)] * 2)
 
 
 async def plant(store: SessionStore, clock: FakeClock) -> tuple[str, str]:
@@ -67,7 +67,7 @@ async def plant(store: SessionStore, clock: FakeClock) -> tuple[str, str]:
         lane = await say(store, DM, f"turned {_}")
         await answer(store, lane)
     (first,) = [one for one in await owing(store, clock) if one.session_key == lane]
-    await store.db.write(partial(outbox.sent, first, WORD, clock.now()))
+    await store.db.write(partial(outbox.all_sent, [outbox.SentReply(first, WORD, clock.now())]))
     (second,) = [one for one in await owing(store, clock) if one.session_key == lane]
     await store.db.write(partial(outbox.give_up, second, clock.now(), f"not {WORD}", unclear=0))
     await say(store, DM, "dead")

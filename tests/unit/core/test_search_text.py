@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from gateway_sessions.core.search_text import (
     GAP,
     LONGEST_WORD,
+    aligned,
     bare,
     fold,
     is_pair,
@@ -146,6 +148,16 @@ def test_every_token_says_where_it_is():
     assert shown["手机"] == "手"
     assert shown["が"] == "か\u3099"
     assert shown["株式"] == "㍿"
+
+
+def test_every_character_comes_from_its_own_place():
+    usual = [chr(one) for one in range(0x80, 0xFFFF) if not 0xD800 <= one < 0xE000]
+    for one in usual:
+        text = f"A{one}\u4e2d{one}"
+        folded, places = aligned(text)
+        parts = itertools.groupby(zip(folded, places, strict=True), key=lambda pair: pair[1])
+        for (start, end), part in parts:
+            assert "".join(char for char, _ in part) == fold(text[start:end]), text
 
 
 def test_a_long_word_is_shown_whole():

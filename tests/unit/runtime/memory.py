@@ -24,6 +24,8 @@ class MemoryDatabase:
     def __init__(self) -> None:
         self.change_ids = itertools.count(1)
         self.entry_ids = itertools.count(1)
+        self.epoch = 1
+        self.shared = self.membership = None
         self.failure: StorageError | None = None
         self.reads = 0
         self.writes = 0

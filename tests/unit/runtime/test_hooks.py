@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from gateway_sessions.config import HooksConfig
+from gateway_sessions.core.news import SessionEnd
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.errors import InvalidInputError, StorageFullError
 from gateway_sessions.runtime.hooks import Hooks, SessionFinalized
@@ -250,6 +251,20 @@ async def test_a_call_owed_while_another_runs_begins_at_once(hooks, db, fake_clo
         assert hook.sessions == ["slow", "next"]
         await fake_clock.advance(days=1)
     assert hook.sessions == ["slow", "next"]
+
+
+async def test_only_the_end_of_a_session_wakes_the_hooks(hooks, db, fake_clock):
+    hook = Recorder()
+    hooks.register(hook, name="memory")
+    async with running(hooks):
+        await fake_clock.advance()
+        db.owe("memory", "s1", START)
+        hooks.hear([])
+        await fake_clock.advance()
+        assert hook.sessions == []
+        hooks.hear([SessionEnd(at=START, session_key="lane", session_id="s1", reason="idle")])
+        await fake_clock.advance()
+        assert hook.sessions == ["s1"]
 
 
 async def test_calls_owed_to_a_hook_that_is_not_registered_hide_no_others(hooks, db):

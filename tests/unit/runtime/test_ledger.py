@@ -219,6 +219,14 @@ class TestCallersWhoGiveUp:
             assert following is None or following.seq == 2
 
 
+async def test_what_a_turn_is_not_about_any_more_is_not_written_down(store: SessionStore, home: Path):
+    turn = await enqueue_and_begin(store, said("secret"))
+    assert turn is not None
+    await asyncio.to_thread(execute, home, "DELETE FROM inbox")
+    await turn.commit([reply("yes")])
+    assert await talk_of(store, turn.entry.session_id) == [("assistant", "yes")]
+
+
 class TestDamage:
     """A stored message that cannot be read any more."""
 

@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gateway_sessions import (
@@ -110,6 +111,9 @@ def test_every_operation_can_be_described():
         for name in operations.OFFERED[part]
     ]
     assert len({one.name for one in described}) == len(described) > 15
+    for one in described:  # what it takes and gives can be read from what a socket brings
+        msgspec.json.Decoder(one.parameters)
+        msgspec.json.Decoder(one.returns)
 
 
 async def test_the_owner_says_how_it_is(store: SessionStore, home: Path, fake_clock: FakeClock):
@@ -254,7 +258,7 @@ async def test_a_store_that_is_not_there_is_not_made(tmp_path: Path):
 
 async def test_an_empty_file_is_no_store_yet(tmp_path: Path):
     (tmp_path / "sessions.db").touch()
-    with pytest.raises(StorageUnavailableError, match="is empty"):
+    with pytest.raises(StorageUnavailableError, match="no store here yet"):
         async with connect(tmp_path):
             pass
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from gateway_sessions import Message
 from gateway_sessions.core.reply import Reply
@@ -213,7 +213,7 @@ class TestTheEnd:
             raise FencedError("lane", 7)
 
         turn = turn_of()
-        turn.ports = replace(noted.ports(), append=fenced)
+        turn.ports = structs.replace(noted.ports(), append=fenced)
         with pytest.raises(FencedError):
             await turn.append(Message("assistant", "x"))
         assert turn.progress_count == 0

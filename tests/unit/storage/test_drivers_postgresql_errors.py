@@ -12,7 +12,7 @@ from gateway_sessions.errors import (
     StorageFullError,
     StorageUnavailableError,
 )
-from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, OVERTAKEN, is_end, translate
+from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, is_end, is_overtaken, translate
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_what_the_system_says_is_told():
 
 
 def test_only_what_others_did_is_tried_again():
-    assert issubclass(asyncpg.DeadlockDetectedError, OVERTAKEN)
-    assert not issubclass(asyncpg.LockNotAvailableError, OVERTAKEN)
+    assert is_overtaken(asyncpg.DeadlockDetectedError())
+    assert not is_overtaken(asyncpg.LockNotAvailableError())
 
 
 def test_a_lost_connection_is_told_from_a_failed_statement():

@@ -1,5 +1,7 @@
 """What SQLite says becomes one of our errors, and never loses its cause."""
 
+import errno
+import os
 import sqlite3
 
 import pytest
@@ -39,6 +41,23 @@ def test_each_code_has_its_error(code: int | None, expected: type[StorageError])
     assert type(ours) is expected
     assert ours.__cause__ is error
     assert "/state/sessions.db" in str(ours)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.ENOSPC, StorageFullError),
+        (errno.EDQUOT, StorageFullError),
+        (errno.EIO, StorageUnavailableError),
+        (errno.EACCES, StorageUnavailableError),
+    ],
+)
+def test_a_disk_that_refuses_a_file_beside_the_database_is_told_of(number: int, expected: type[StorageError]):
+    error = OSError(number, os.strerror(number), "/state/sessions.db.v1.bak")
+    ours = translate(error, "/state/sessions.db")
+    assert type(ours) is expected
+    assert ours.__cause__ is error
+    assert "/state/sessions.db.v1.bak" in str(ours)
 
 
 def test_text_that_cannot_be_read_is_damage():

@@ -1,5 +1,6 @@
 """The SQL files are complete, described, and each statement is one that SQLite understands."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,9 +11,12 @@ from gateway_sessions.storage.drivers.sqlite_schema import statements
 from gateway_sessions.storage.queries import ROOT, load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
+ENGINES = ("sqlite", "postgresql", "mysql")
+OF_AN_INDEX_IN_THE_DATABASE = frozenset({"what_it_says", "fits", "must_be_looked_at", "all_that"})
+HEAD = re.compile(r"^-- (name|fragment): (\w+).*\n(.*)$", re.MULTILINE)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def database() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for step in load_migrations("sqlite"):
@@ -30,13 +34,64 @@ def test_every_query_is_one_statement_that_fits_the_schema(database: sqlite3.Con
     database.execute(f"EXPLAIN {query.sql}", parameters)
 
 
-def test_every_query_says_what_it_does():
-    for file in (ROOT / "sqlite").iterdir():
+def heads_in(folder: str) -> Iterator[tuple[str, str, str]]:
+    """What every part of a folder is, its name, and the line below."""
+    for file in (ROOT / folder).iterdir():
         if file.name.endswith(".sql"):
-            lines = file.read_text("utf-8").splitlines()
-            heads = [number for number, line in enumerate(lines) if line.startswith("-- name: ")]
-            assert heads
-            assert all(lines[number + 1].startswith("-- ") for number in heads), file.name
+            yield from HEAD.findall(file.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("folder", ["store", *ENGINES, "search_index", "search_column"])
+def test_every_query_and_fragment_says_what_it_is_for(folder: str):
+    heads = list(heads_in(folder))
+    assert heads
+    assert [name for _, name, below in heads if not below.startswith("-- ")] == []
+
+
+def test_engines_differ_in_the_same_fragments_only():
+    differing = [
+        sorted((kind, name) for kind, name, _ in heads_in(engine) if name not in OF_AN_INDEX_IN_THE_DATABASE)
+        for engine in ENGINES
+    ]
+    assert not OF_AN_INDEX_IN_THE_DATABASE & {name for _, name, _ in heads_in("sqlite")}
+    assert all(others == differing[0] for others in differing)
+    assert {kind for kind, _ in differing[0]} == {"fragment"}
+
+
+def test_every_fragment_is_used():
+    folders = ("store", *ENGINES, "search_index", "search_column")
+    files = [file for folder in folders for file in (ROOT / folder).iterdir() if file.name.endswith(".sql")]
+    used = {name for file in files for name in re.findall(r"\{(\w+)[:}]", file.read_text("utf-8"))}
+    assert {name for folder in folders for kind, name, _ in heads_in(folder) if kind == "fragment"} == used
+
+
+def assignments(sql: str) -> Iterator[tuple[str, str]]:
+    """The columns that an UPDATE sets, and what to."""
+    depth, parts = 0, [""]
+    for token in re.findall(r"[(),]|[^(),]+", sql[sql.index("SET ") + len("SET ") :]):
+        depth += (token == "(") - (token == ")")
+        if depth == 0 and token == ",":
+            parts.append("")
+            continue
+        before_where, *behind = re.split(r"\bWHERE\b", token, maxsplit=1) if depth == 0 else [token]
+        parts[-1] += before_where
+        if behind:
+            break
+    for part in parts:
+        column, _, value = part.partition("=")
+        yield column.strip().rpartition(".")[2], value
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, query in load_queries("mysql").items() if query.sql.startswith("UPDATE")]
+)
+def test_no_change_reads_what_it_has_just_written(name: str):
+    """MySQL would find the new value there, all others the old one."""
+    written: set[str] = set()
+    for column, value in assignments(load_queries("mysql")[name].sql):
+        assert re.fullmatch(r"\w+", column)
+        assert not written & set(re.findall(r"(?<![.\w])\w+", value))
+        written.add(column)
 
 
 def test_migrations_are_numbered_without_gaps():

@@ -7,18 +7,15 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway_sessions import Scope
+from gateway_sessions.core.search_certain import Certain, Part, certain_of_literal
 from gateway_sessions.core.search_documents import UNLISTED, label, month_label, year_label
 from gateway_sessions.core.search_filter import SearchFilter
-from gateway_sessions.core.search_query import parse_query
+from gateway_sessions.core.search_query import Branch, Phrase, Query, parse_query
 from gateway_sessions.storage.search_index.match import (
     FEW_WORDS,
     MANY_WORDS,
     SOME_WORDS,
-    Certain,
     Match,
-    Part,
-    certain_of_literal,
-    certain_of_query,
     match_of,
     parts_of,
 )
@@ -26,24 +23,28 @@ from gateway_sessions.storage.search_index.match import (
 EVERYTHING = SearchFilter(scope=Scope.operator())
 
 
+def words(phrase: str, *, prefix: bool = False) -> Query:
+    return Query((Branch((Phrase(tuple(phrase.split()), prefix),)),))
+
+
 @pytest.mark.parametrize(
     ("needle", "expected"),
     [
         ("ocke", Certain(None, Part("ocke", at_end=False))),
         ("ocker.", Certain(None, Part("ocker", at_end=True))),
-        (" docke", Certain('"docke" *')),
-        (" docker ", Certain('"docker"')),
-        ("ker fai", Certain('"fai" *', Part("ker", at_end=True))),
-        ("ker has fai", Certain('"has fai" *', Part("ker", at_end=True))),
+        (" docke", Certain(words("docke", prefix=True))),
+        (" docker ", Certain(words("docker"))),
+        ("ker fai", Certain(words("fai", prefix=True), Part("ker", at_end=True))),
+        ("ker has fai", Certain(words("has fai", prefix=True), Part("ker", at_end=True))),
         ("CR\u00c8ME", Certain(None, Part("creme", at_end=False))),
-        ("机", Certain('"机" *')),
-        ("机器", Certain('"机器"')),
-        ("x机器", Certain('"机器"', Part("x", at_end=True))),
-        ("机器x", Certain('"机器 器 x" *')),
-        ("👍", Certain('"👍"')),
+        ("机", Certain(words("机", prefix=True))),
+        ("机器", Certain(words("机器"))),
+        ("x机器", Certain(words("机器"), Part("x", at_end=True))),
+        ("机器x", Certain(words("机器 器 x", prefix=True))),
+        ("👍", Certain(words("👍"))),
         ("?!", Certain()),
         ("\u0301 \u0301", Certain()),
-        (f".{'y' * 70}", Certain(f'"{"y" * 64} {"y" * 6}" *')),
+        (f".{'y' * 70}", Certain(words(f"{'y' * 64} {'y' * 6}", prefix=True))),
     ],
 )
 def test_of_a_text_everything_is_certain_but_where_its_ends_belong_to(needle: str, expected: Certain):
@@ -67,7 +68,7 @@ def test_the_words_that_have_a_part_are_asked_for():
 
 def test_more_words_are_of_use_where_nothing_else_is_certain():
     part = Part("ocke", at_end=False)
-    assert Match(Certain('"x"', part)).most_words == FEW_WORDS
+    assert Match(Certain(words("x"), part)).most_words == FEW_WORDS
     assert Match(Certain(None, part)).most_words == SOME_WORDS
     assert Match(Certain(None, part), patient=True).most_words == MANY_WORDS
 
@@ -84,7 +85,7 @@ def test_labels_narrow_what_is_asked_for():
         roles=frozenset({"user", "tool"}),
         exclude_sources=frozenset({"cli"}),
     )
-    match = match_of(certain_of_query(parse_query("docker")), shown)
+    match = match_of(Certain(parse_query("docker")), shown)
     assert match is not None
     groups = [
         f'"{label("owner", "o")}" OR "{label("lane", "k")}"',
@@ -98,7 +99,7 @@ def test_labels_narrow_what_is_asked_for():
 
 
 def times(since: datetime | None = None, until: datetime | None = None) -> Match:
-    match = match_of(Certain('"x"'), SearchFilter(scope=Scope.operator(), since=since, until=until))
+    match = match_of(Certain(words("x")), SearchFilter(scope=Scope.operator(), since=since, until=until))
     assert match is not None
     return match
 
@@ -131,13 +132,26 @@ def test_a_time_without_an_end_goes_on_to_the_last_year():
     assert label_group.endswith('OR "yr7" * OR "yr8" * OR "yr9" *))')
 
 
-def test_a_time_without_a_beginning_is_what_does_not_come_later():
-    match = times(until=datetime(2026, 11, 2, tzinfo=UTC))
+def test_a_time_without_a_beginning_goes_back_to_the_first_year():
+    (label_group,) = times(until=datetime(2026, 2, 2, tzinfo=UTC)).labels
+    assert label_group.startswith('({labels} : ("yr0" * OR "yr1" * OR "yr2000" OR "yr2001" OR')
+    assert label_group.endswith('OR "yr2025" OR "mo202601" OR "mo202602"))')
+
+
+def test_a_time_that_ends_long_ago_is_not_asked_for_year_by_year():
+    (label_group,) = times(until=datetime(203, 1, 1, tzinfo=UTC)).labels
+    years = ("yr00", "yr01", "yr0200", "yr0201", "yr0202")
+    assert label_group == labelled(*(f'"{one}" *' for one in years), '"mo020301"')
+
+
+def test_a_time_that_ends_in_the_far_future_is_what_does_not_come_later():
+    match = times(until=datetime(2999, 12, 2, tzinfo=UTC))
     assert match.labels == ()
     (excluded,) = match.excluded
-    assert excluded.startswith('({labels} : ("mo202612" OR "yr2027"')
+    assert excluded.startswith('({labels} : ("yr3000" OR')
 
 
 def test_a_very_long_time_is_narrowed_at_both_ends():
-    match = times(datetime(1900, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
-    assert len(match.labels) == len(match.excluded) == 1
+    since, until = times(datetime(1900, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)).labels
+    assert since.startswith('({labels} : ("yr1900" OR')
+    assert until.endswith('OR "mo202601"))')

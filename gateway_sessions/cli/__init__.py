@@ -1,0 +1,1 @@
+"""The command line: it parses, calls and shows. What it decides by itself is how things look."""

@@ -1,0 +1,148 @@
+"""`sessions`: change, remove and bring back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+import gateway_sessions as gs
+from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.options import DryRun, Key, SessionText, Source, Yes
+from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
+
+app = typer.Typer()
+
+
+async def exactly(seat: gs.Seat, text: str) -> gs.SessionRecord:
+    """The session of that id itself, also where others continue it; else the one that the text means."""
+    scope = gs.Scope.operator()
+    found = await seat.db.search_sessions_by_id(text, scope=scope, limit=1) if text else []
+    same = [one.session_id for one in found if one.session_id == text]
+    session_id = same[0] if same else await seat.db.resolve_session(text, scope=scope)
+    record = await seat.db.get_session(session_id)
+    if record is None:
+        raise gs.SessionNotFoundError(text)
+    return record
+
+
+def _called(record: gs.SessionRecord) -> str:
+    return f"{record.session_id} ({record.title or record.preview or record.source})"
+
+
+@app.command()
+def rename(
+    context: typer.Context,
+    session: SessionText,
+    title: Annotated[
+        list[str], typer.Argument(help="The new title; several words are joined.", metavar="TITLE…")
+    ],
+) -> None:
+    """Give a session a title."""
+
+    async def work(desk: Desk) -> None:
+        new = " ".join(title)
+        async with desk.seat() as seat:
+            record = await exactly(seat, session)
+            if not await seat.do("set_session_title", session_id=record.session_id, title=new):
+                raise gs.SessionNotFoundError(record.session_id)
+            given = await seat.db.get_session_title(record.session_id)
+        desk.done(
+            f"{record.session_id} is called {given!r} now.", {"session_id": record.session_id, "title": given}
+        )
+
+    run(context, work)
+
+
+@app.command()
+def delete(
+    context: typer.Context, session: SessionText, *, yes: Yes = False, dry_run: DryRun = False
+) -> None:
+    """Remove a session with all its messages."""
+
+    async def work(desk: Desk) -> None:
+        async with desk.seat() as seat:
+            record = await exactly(seat, session)
+            messages = counted(record.message_count, "message")
+            what = {"session_id": record.session_id, "messages": record.message_count}
+            if dry_run:
+                desk.done(
+                    f"Would delete {_called(record)} with {messages}.",
+                    what,
+                    dry_run=True,
+                )
+                return
+            desk.confirm(f"Delete {_called(record)} with {messages}?", yes=yes)
+            if not await seat.do("delete_session", session_id=record.session_id):
+                raise gs.SessionNotFoundError(record.session_id)
+        desk.done(f"Deleted {record.session_id}.", what, dry_run=False)
+
+    run(context, work)
+
+
+@app.command()
+def prune(
+    context: typer.Context,
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"
+        ),
+    ] = None,
+    keep: Annotated[int | None, typer.Option(min=0, help="Keep so many, the oldest go.")] = None,
+    max_size: Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")] = None,
+    source: Source = None,
+    only_empty: Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")] = False,
+    include_archived: Annotated[
+        bool, typer.Option("--include-archived", help="Those of the archive, too.")
+    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Remove old sessions. What a lane goes on with, what is pinned and what is recent stays."""
+
+    async def work(desk: Desk) -> None:
+        text = older_than or (None if keep is not None or max_size is not None else "90d")
+        bounds: dict[str, Any] = {
+            "older_than_days": None if text is None else length_of("--older-than", text) / DAY,
+            "max_count": keep,
+            "max_bytes": None if max_size is None else bytes_of("--max-size", max_size),
+            "source": source,
+            "only_empty": only_empty,
+            "include_archived": include_archived,
+        }
+        async with desk.seat() as seat:
+            plan = await seat.db.prune_sessions(dry_run=True, **bounds)
+            if dry_run or not plan.session_ids:
+                desk.done(_removed("Would remove", plan, plan.session_ids), plan)
+                return
+            desk.confirm(f"{_removed('Remove', plan)[:-1]}?", yes=yes)
+            done: gs.PruneReport = await seat.do("prune_sessions", **bounds)
+        desk.done(_removed("Removed", done), done)
+
+    run(context, work)
+
+
+def _removed(word: str, report: gs.PruneReport, ids: tuple[str, ...] = ()) -> str:
+    room = f"{counted(report.messages, 'message')}, {size(report.text_bytes)} of text"
+    first = f"{word} {counted(len(report.session_ids), 'session')} ({room})"
+    return "\n".join([first + (":" if ids else "."), *(f"  {one}" for one in ids)])
+
+
+@app.command("undo-reset")
+def undo_reset(context: typer.Context, key: Key, *, yes: Yes = False) -> None:
+    """Bring back the session that the last reset of a lane took away."""
+
+    async def work(desk: Desk) -> None:
+        async with desk.seat() as seat:
+            now = await seat.get_session(key)
+            if now is None:
+                raise gs.SessionNotFoundError(key)
+            before = now.previous_session_id or "the one before"
+            desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?", yes=yes)
+            entry: gs.SessionEntry | None = await seat.do("undo_reset", session_key=key)
+        back = entry.session_id if entry is not None else None
+        desk.done(f"{key} goes on with {back}.", entry)
+
+    run(context, work)

@@ -1,0 +1,85 @@
+"""`chat`: talk to an agent here, and go on with any conversation."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+import gateway_sessions as gs
+from gateway_sessions.cli.desk import Desk, run
+
+DEMO: Final = "gateway_sessions.cli.demo_agent:answer"
+"""Answers without any model: it shows what a session remembers."""
+
+
+def chat(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(help="With -c: the title of the conversation.", metavar="TITLE")
+    ] = None,
+    *,
+    go_on: Annotated[
+        bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")
+    ] = False,
+    resume: Annotated[
+        str | None, typer.Option("--resume", "-r", help="Go on with this session.", metavar="SESSION")
+    ] = None,
+    agent: Annotated[
+        str, typer.Option(help="Who answers: a function of a turn, or a factory.", metavar="MODULE:NAME")
+    ] = DEMO,
+    recap: Annotated[
+        str, typer.Option(help="What is shown of a resumed one: full, minimal or off.")
+    ] = "full",
+    move: Annotated[bool, typer.Option("--move", help="Take the session from the lane it is on.")] = False,
+    fork: Annotated[bool, typer.Option("--fork", help="Go on in a copy of it.")] = False,
+) -> None:
+    """Talk to an agent at this terminal. Lines in, answers out; Ctrl-D ends it."""
+
+    async def work(desk: Desk) -> None:
+        from gateway_sessions.cli.talking import Talk, Wanted  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.core.recap import RecapForm  # noqa: PLC0415 -- as above
+
+        _refuse(desk, name if not go_on else None, recap)
+        wanted = Wanted(go_on=go_on or resume is not None, text=resume or name, move=move, fork=fork)
+        answering = agent_named(agent)
+        async with desk.store(may_be_new=True) as store:
+            await Talk(desk, store, RecapForm(recap)).hold(wanted, **answering)
+
+    run(context, work)
+
+
+def _refuse(desk: Desk, name: str | None, recap: str) -> None:
+    from gateway_sessions.core.recap import RecapForm  # noqa: PLC0415 -- --help must not wait for it
+
+    if desk.as_json:
+        problem = "a conversation is not JSON; leave --json out"
+        raise gs.InvalidInputError(problem)
+    if recap not in list(RecapForm):
+        problem = f"--recap: {recap!r} is none of {', '.join(RecapForm)}"
+        raise gs.InvalidInputError(problem)
+    if name is not None:
+        problem = f"to go on with {name!r}, say: -c {name!r}"
+        raise gs.InvalidInputError(problem)
+
+
+def agent_named(text: str) -> dict[str, Any]:
+    """What a gateway is given for `module:name`."""
+    module, _, attribute = text.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = getattr(import_module(module), attribute)
+    except (ImportError, ValueError, AttributeError) as error:
+        problem = f"--agent: {text!r} cannot be used ({error}); write module:name"
+        raise gs.InvalidInputError(problem) from error
+    one_turn = hasattr(found, "run_turn") or len(_parameters(found)) == 1
+    return {"agent": found} if one_turn else {"agent_factory": found}
+
+
+def _parameters(function: Any) -> list[str]:
+    from inspect import signature  # noqa: PLC0415 -- --help must not wait for it
+
+    return list(signature(function).parameters)

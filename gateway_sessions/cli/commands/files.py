@@ -1,0 +1,135 @@
+"""`sessions export`, `sessions import`, `import hermes`: files and other homes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import gateway_sessions as gs
+from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.options import DryRun, Source
+from gateway_sessions.core.telling import counted
+from gateway_sessions.core.untrusted import visible
+
+app = typer.Typer()
+importing = typer.Typer(help="Bring the sessions of other programs along.", no_args_is_help=True)
+
+
+@app.command("export")
+def export_sessions(
+    context: typer.Context,
+    target: Annotated[
+        str, typer.Argument(help="The file to write; - is the standard output.", metavar="FILE")
+    ],
+    *,
+    form: Annotated[str, typer.Option("--format", help="jsonl, markdown or html.")] = "jsonl",
+    session: Annotated[
+        str | None, typer.Option("--session-id", help="Only this session.", metavar="ID")
+    ] = None,
+    source: Source = None,
+    lineage: Annotated[
+        str, typer.Option(help="single, or logical: a compressed conversation together.")
+    ] = "single",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write sessions to a file, all as of one moment."""
+
+    async def work(desk: Desk) -> None:
+        to_pipe = target == "-"
+        _refuse_target(desk, target, force=force)
+        async with desk.seat() as seat:
+            scope = gs.Scope.operator()
+            session_id = await seat.db.resolve_session(session, scope=scope) if session else None
+            with desk.progress("Exporting") as tell:
+                report = await seat.db.write_export(
+                    sys.stdout.buffer if to_pipe else target,
+                    scope=scope,
+                    format=form,
+                    source=source,
+                    session_id=session_id,
+                    lineage=lineage,  # type: ignore[arg-type]  # checked there
+                    progress=lambda one: tell(one.sessions, one.total_sessions),
+                )
+        text = f"Exported {counted(report.sessions, 'session')} with {counted(report.messages, 'message')}"
+        if to_pipe:
+            desk.note(f"{text}.")
+        else:
+            desk.done(f"{text} to {target}.", report)
+
+    run(context, work)
+
+
+def _refuse_target(desk: Desk, target: str, *, force: bool) -> None:
+    if target == "-":
+        if desk.as_json:
+            problem = "--json would mix with the sessions on the standard output; name a file"
+            raise gs.InvalidInputError(problem)
+    elif not force and Path(target).expanduser().exists():
+        problem = f"{target} is there already; --force replaces it"
+        raise gs.InvalidInputError(problem)
+
+
+@app.command("import")
+def import_sessions(
+    context: typer.Context,
+    source: Annotated[Path, typer.Argument(help="A file that an export has written.", metavar="FILE")],
+    *,
+    owner: Annotated[str | None, typer.Option(help="Whose they become; else whose they were.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Take sessions in from a file. Nothing that is here is changed."""
+
+    async def work(desk: Desk) -> None:
+        if not source.expanduser().is_file():
+            problem = f"{source}: there is no such file"
+            raise gs.InvalidInputError(problem)
+        async with desk.store(may_be_new=True) as store:
+            with desk.progress("Importing") as tell:
+                report = await store.db.import_sessions(
+                    source, owner=owner, dry_run=dry_run, progress=lambda one: tell(one.sessions, None)
+                )
+        answer_import(desk, report)
+
+    run(context, work)
+
+
+@importing.command("hermes")
+def import_hermes(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="The home of Hermes.", metavar="DIR")] = Path("~/.hermes"),
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Bring a Hermes home along: sessions, messages, use, and the lanes that go on with them."""
+
+    async def work(desk: Desk) -> None:
+        if not path.expanduser().is_dir():
+            problem = f"{path}: there is no such directory; name the home of Hermes"
+            raise gs.InvalidInputError(problem)
+        async with desk.store(may_be_new=True) as store:
+            with desk.progress("Importing") as tell:
+                report = await store.import_hermes(
+                    path, dry_run=dry_run, progress=lambda one: tell(one.sessions, one.total_sessions)
+                )
+        answer_import(desk, report)
+
+    run(context, work)
+
+
+def answer_import(desk: Desk, report: gs.ImportReport) -> None:
+    """Say what was taken in, and what came in the way."""
+    desk.done(_import_told(report), report)
+
+
+def _import_told(report: gs.ImportReport) -> str:
+    done = "Would import" if report.dry_run else "Imported"
+    said = f"{counted(report.imported, 'session')} with {counted(report.messages, 'message')}"
+    lanes = f", {counted(report.lanes, 'lane')} with them" if report.lanes else ""
+    known = f"; {report.skipped:,} were here already" if report.skipped else ""
+    lines = [f"{done} {said}{lanes}{known}."]
+    lines += [f"  {one.kind}: {one}" for one in report.findings]
+    lines += [f"  ... and {report.more_findings:,} more"] if report.more_findings else []
+    return visible("\n".join(lines))

@@ -1,0 +1,117 @@
+"""`insights`, `explain`, `simulate`: what happened, why, and what would have happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+import gateway_sessions as gs
+from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.options import Source
+from gateway_sessions.core.telling import DAY, length_of
+
+if TYPE_CHECKING:
+    from gateway_sessions.core.simulation import WouldReset
+
+LANES: Final = 500
+"""Read in one go."""
+_MOST_SHOWN: Final = 20
+
+
+def insights(
+    context: typer.Context,
+    *,
+    days: Annotated[float, typer.Option(min=0.01, help="So far back.")] = 30,
+    source: Source = None,
+    zone: Annotated[
+        str | None, typer.Option(help="The zone of dates and hours; else the configured one.")
+    ] = None,
+) -> None:
+    """Report what happened in the last days: platforms, models, tools, times of day."""
+
+    async def work(desk: Desk) -> None:
+        _, config = desk.place()
+        async with desk.seat() as seat:
+            report = await seat.db.insights(
+                days, scope=gs.Scope.operator(), source=source, zone=zone or config.policy_book().zone_name
+            )
+        from gateway_sessions.cli.reports import insights_page  # noqa: PLC0415 -- --help must not wait for it
+
+        desk.answer([report], partial(insights_page, report, days))
+
+    run(context, work)
+
+
+def explain(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(help="A session key, or a session on that lane.", metavar="KEY")],
+) -> None:
+    """Say why a lane has the session it has, when it resets, and what its next message will do."""
+
+    async def work(desk: Desk) -> None:
+        from gateway_sessions.cli.reports import explanation_page  # noqa: PLC0415 -- as above
+        from gateway_sessions.config.origins import settings_of  # noqa: PLC0415 -- as above
+
+        async with desk.seat() as seat:
+            lane = await lane_named(seat, key)
+            answer: gs.Explanation = await seat.do("explain", session_key=lane)
+            waiting = await seat.do("list_queued", session_key=lane)
+        written = [
+            one
+            for one in settings_of(desk.config_path)
+            if answer.policy and one.key.startswith(answer.policy.path)
+        ]
+        desk.answer([answer], partial(explanation_page, answer, written, len(waiting)), queue=waiting)
+
+    run(context, work)
+
+
+async def lane_named(seat: gs.Seat, text: str) -> str:
+    """The lane of that key, or the one that a session is on."""
+    if await seat.get_session(text) is not None or text.startswith("agent:"):
+        return text
+    record = await seat.db.get_session(await seat.db.resolve_session(text, scope=gs.Scope.operator()))
+    if record is None or record.session_key is None:
+        raise gs.SessionNotFoundError(text)
+    return record.session_key
+
+
+def simulate(
+    context: typer.Context,
+    *,
+    policy: Annotated[Path, typer.Option(help="A configuration with the policies to try.", metavar="FILE")],
+    since: Annotated[str, typer.Option("--from", help="So far back: 30d.", metavar="TIME")] = "30d",
+) -> None:
+    """Try reset policies on what was recorded: how many sessions would reset, when, for whom."""
+
+    async def work(desk: Desk) -> None:
+        from gateway_sessions.cli.reports import simulation_page  # noqa: PLC0415 -- as above
+        from gateway_sessions.core.simulation import Activity  # noqa: PLC0415 -- as above
+        from gateway_sessions.core.simulation import simulate as would  # noqa: PLC0415 -- as above
+        from gateway_sessions.storage.verbs import activity  # noqa: PLC0415 -- as above
+
+        book = gs.load_config(policy).policy_book()
+        begin = gs.SystemClock().now() - length_of("--from", since)
+        found: list[WouldReset] = []
+        after, lanes = "", 0
+        async with desk.seat() as seat:
+            while keys := await seat.db.read(partial(activity.lanes_since, begin, after, LANES)):
+                for key in keys:
+                    entry = await seat.get_session(key)
+                    moments = await seat.db.read(partial(activity.moments_on, key, begin))
+                    platform = (entry.platform if entry else None) or key.split(":")[2]
+                    one = Activity(key, platform, entry.chat_type if entry else "dm", moments)
+                    found += would([one], lambda lane: book.resolve(lane.platform, lane.chat_type))
+                after, lanes = keys[-1], lanes + len(keys)
+        by_lane = Counter(one.session_key for one in found).most_common(_MOST_SHOWN)
+        desk.answer(
+            found,
+            partial(simulation_page, found, by_lane, lanes, length_of("--from", since) / DAY),
+            lanes=lanes,
+        )
+
+    run(context, work)

@@ -1,0 +1,34 @@
+"""`serve`: run a gateway as its configuration says, until it is told to end."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import gateway_sessions as gs
+from gateway_sessions.cli.commands.chat import DEMO, agent_named
+from gateway_sessions.cli.desk import Desk, run
+
+
+def serve(
+    context: typer.Context,
+    *,
+    agent: Annotated[
+        str, typer.Option(help="Who answers: a function of a turn, or a factory.", metavar="MODULE:NAME")
+    ] = DEMO,
+) -> None:
+    """Run a gateway as `serve` in the configuration says, until SIGTERM or Ctrl-C. Running turns may end."""
+
+    async def work(desk: Desk) -> None:
+        from gateway_sessions.cli.serving import Service, logging_to_errors  # noqa: PLC0415 -- --help must not wait
+
+        if desk.as_json:
+            problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
+            raise gs.InvalidInputError(problem)
+        service = Service(desk, desk.place()[1].serve)
+        answering = agent_named(agent)
+        with logging_to_errors():
+            await service.run(**answering)
+
+    run(context, work)

@@ -1,0 +1,113 @@
+"""SIGKILL between answer and send, in the middle of a tool call, and again and again; and what people see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gateway_sessions.cli.demo import lives
+from gateway_sessions.cli.demo.lives import CHAT, LIVES, TAXIS
+from gateway_sessions.cli.demo.paint import (
+    WIDTH,
+    Style,
+    bad,
+    dim,
+    good,
+    row,
+    say,
+    scene,
+    strong,
+    told,
+    wrapped,
+)
+
+INDENT = 10
+FOUND = {"doubted": "replies in doubt", "resumed": "turns cut off", "suspended": "sessions suspended"}
+Facts: TypeAlias = Mapping[str, Any]
+
+
+async def crash_and_recover(place: Path) -> None:
+    """Let one bot live six times, and count what people have seen."""
+    scene(
+        4,
+        "kill -9, five times",
+        "Six processes on one store, one after the other. What people see is in a file that outlives them.",
+    )
+    lived = [await Life(number).watch(place) for number in range(1, LIVES + 1)]
+    if [life.killed for life in lived] != [True] * (LIVES - 1) + [False]:
+        sys.exit("This must not happen: please tell us.")
+    shown = [json.loads(line) for line in (place / CHAT).read_text("utf-8").splitlines()]
+    asked = [facts for life in lived for facts in life.of("says")]
+    answers = [one for one in shown if not one["notice"]]
+    dead = lived[-1].of("ended")[0]["dead"]
+    say("")
+    figures = {
+        "messages accepted": len(asked),
+        "answers that people have seen": len(answers),
+        "kept as a dead letter": len(dead),
+        "lost": len(asked) - len(answers) - len(dead),
+        "taxis ordered": len((place / TAXIS).read_text("utf-8").splitlines()),
+    }
+    for name, figure in figures.items():
+        say(row(name, strong(str(figure)), widths=(31,)))
+
+
+class Life:
+    """One process, and what it reported."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.reported: list[Facts] = []
+        self.killed = False
+        self._doom = ""
+
+    def of(self, event: str) -> list[Facts]:
+        """All reports of one kind."""
+        return [facts for facts in self.reported if facts["event"] == event]
+
+    async def watch(self, place: Path) -> Life:
+        """Run it, and tell what it reports as it comes."""
+        say(strong(f"process {self.number}"))
+        command = (sys.executable, "-m", lives.__name__, place, str(self.number))
+        child = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+        assert child.stdout is not None  # noqa: S101 -- asked for above
+        async for line in child.stdout:
+            facts = json.loads(line)
+            self.reported.append(facts)
+            self._tell(facts)
+        self.killed = await child.wait() == -signal.SIGKILL
+        if self.killed:
+            tell(bad("SIGKILL"), self._doom)
+        return self
+
+    def _tell(self, facts: Facts) -> None:
+        match facts["event"]:
+            case "doomed":
+                self._doom = facts["where"]
+            case "started" if not facts["clean"]:
+                found = [f"{name}: {facts[key]}" for key, name in FOUND.items() if facts[key]]
+                tell("start", f"after a crash; {', '.join(found)}", dim)
+            case "says":
+                tell(facts["person"].capitalize(), f"“{facts['text']}”")
+            case "turn" if facts["attempt"] > 1:
+                tell("agent", f"attempt {facts['attempt']}", strong)
+                if facts["last"]["role"] == "tool":
+                    tell("is told", facts["recovered"], dim)
+                    tell("sees", f"the call, and as its result: {facts['last']['content']}", dim)
+            case "shown":
+                tell(f"to {facts['person'].capitalize()}", facts["text"], told if facts["notice"] else good)
+            case _:
+                pass
+
+
+def tell(who: str, what: str, style: Style = str) -> None:
+    """A line that says who does what; a long one goes on below."""
+    for line in wrapped(what, WIDTH - INDENT - 5, style):
+        say(f"  {row(who, line, widths=(INDENT,))}")
+        who = ""

@@ -1,0 +1,92 @@
+"""How a command ends: what its exit code means, and what to do about each error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from gateway_sessions.errors import (
+    AmbiguousSessionError,
+    ConfigError,
+    ControlError,
+    ForeignDatabaseError,
+    GatewaySessionsError,
+    InvalidInputError,
+    MigrationError,
+    NoStoreError,
+    NothingToUndoError,
+    SchemaTooNewError,
+    SessionBusyError,
+    SessionNotFoundError,
+    SessionOnLaneError,
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StoreBusyError,
+    TitleTakenError,
+    UnsupportedStorageError,
+)
+
+
+class Exit(IntEnum):
+    """The exit codes. They are part of the interface: scripts rely on them."""
+
+    DONE = 0
+    FAILED = 1  # the store could not do its work, or something unforeseen happened
+    WRONG_USE = 2  # an option, an argument or the configuration is wrong
+    NOT_FOUND = 3  # there is no such session, lane, message or store
+    AMBIGUOUS = 4  # several sessions could be meant
+    BUSY = 5  # somebody else has the store, or a turn of the session runs
+    DECLINED = 6  # not confirmed
+    UNSOUND = 7  # a check has found something
+    INTERRUPTED = 130  # Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """How to end after an error, and what people can do."""
+
+    code: Exit
+    what_next: str
+
+
+# The first class that fits counts.
+_ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
+    (AmbiguousSessionError, Advice(Exit.AMBIGUOUS, "give the whole id")),
+    (TitleTakenError, Advice(Exit.WRONG_USE, "choose another title, or rename that session first")),
+    (
+        ConfigError,
+        Advice(Exit.WRONG_USE, "correct the configuration: gateway-sessions config validate"),
+    ),
+    (InvalidInputError, Advice(Exit.WRONG_USE, "see --help of the command")),
+    (SessionNotFoundError, Advice(Exit.NOT_FOUND, "look it up: gateway-sessions sessions list")),
+    (NothingToUndoError, Advice(Exit.NOT_FOUND, "see what happened: gateway-sessions explain KEY")),
+    (NoStoreError, Advice(Exit.NOT_FOUND, "name the store's directory: --home DIR")),
+    (SessionBusyError, Advice(Exit.BUSY, "try again when the turn has ended")),
+    (
+        SessionOnLaneError,
+        Advice(Exit.BUSY, "a lane goes on with that session; its next reset frees it, or /new in the chat"),
+    ),
+    (StoreBusyError, Advice(Exit.BUSY, "stop that process first, or try again when it is done")),
+    (ControlError, Advice(Exit.BUSY, "look whether it was done before you ask again")),
+    (MigrationError, Advice(Exit.FAILED, "nothing was changed at the source")),
+    (SchemaTooNewError, Advice(Exit.FAILED, "install a newer gateway-sessions")),
+    (ForeignDatabaseError, Advice(Exit.WRONG_USE, "name another place")),
+    (
+        StorageCorruptError,
+        Advice(Exit.FAILED, "stop the gateway, then: gateway-sessions sessiondb repair"),
+    ),
+    (StorageFullError, Advice(Exit.FAILED, "free some room on the disk")),
+    (UnsupportedStorageError, Advice(Exit.FAILED, "choose another place for the store")),
+    (StorageError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),
+    (GatewaySessionsError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),
+)
+
+
+def advice_for(error: BaseException) -> Advice:
+    """How to end after that error."""
+    for kind, advice in _ADVICE:
+        if isinstance(error, kind):
+            return advice
+    return Advice(Exit.FAILED, "this should not happen; --debug shows where")

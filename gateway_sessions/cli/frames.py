@@ -1,0 +1,112 @@
+"""How a glance at a store looks, and a view that is always fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import anyio
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from gateway_sessions.cli.screen import Column, facts, table
+from gateway_sessions.core.telling import ago, counted, span
+
+if TYPE_CHECKING:
+    from gateway_sessions.runtime.glance import Glance, NextReset
+    from gateway_sessions.storage.verbs.status import LaneInUse
+
+
+async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType]], pause: float) -> None:
+    """Show what it looks like again and again, for ever; the terminal is then as it was before."""
+    with Live(await look(), console=screen, screen=True, auto_refresh=False) as live:
+        while True:
+            live.refresh()
+            await anyio.sleep(pause)
+            live.update(await look())
+
+
+def frame(seen: Glance) -> RenderableType:
+    """One look at a store."""
+    parts: list[RenderableType] = [facts(_told(seen))]
+    if seen.lanes:
+        parts += [Text(), _lanes(seen)]
+    if seen.resets:
+        parts += [Text(), _resets(seen.resets, seen.now)]
+    return Group(*parts)
+
+
+def _told(seen: Glance) -> list[tuple[str, object]]:
+    work, now = seen.work, seen.now
+    waiting = counted(work.waiting, "turn")
+    oldest = f", the oldest since {_length(work.oldest_waiting, now)}" if work.oldest_waiting else ""
+    given_up = f"{counted(work.dead_messages, 'message')}, {_replies(work.dead_replies)}"
+    return [
+        ("Now", f"{now:%Y-%m-%d %H:%M:%S} UTC"),
+        ("Owner", _owner(seen)),
+        ("Sessions", f"on {counted(seen.sessions, 'lane')}"),
+        ("Running", counted(work.running, "turn")),
+        ("Waiting", f"{waiting}{oldest}"),
+        ("Owed", _replies(work.owed_replies)),
+        ("Given up", given_up if work.dead_messages or work.dead_replies else "nothing"),
+    ]
+
+
+def _owner(seen: Glance) -> str:
+    owner = seen.owner
+    if owner is None:
+        return seen.owner_problem or "nobody has the store open"
+    up = span(seen.now - owner.opened_at)
+    handing_over = ", asked to hand over" if owner.draining else ""
+    return f"process {owner.pid}, version {owner.program}, for {up}, opening {owner.epoch}{handing_over}"
+
+
+def _lanes(seen: Glance) -> RenderableType:
+    columns = (
+        Column("Lane", whole=True),
+        Column("State"),
+        Column("For", right=True),
+        Column("Lease"),
+        Column("Try", right=True),
+        Column("Waiting", right=True),
+        Column("Oldest", right=True),
+    )
+    return table(columns, [_lane(one, seen.now) for one in seen.lanes])
+
+
+def _lane(one: LaneInUse, now: datetime) -> tuple[object, ...]:
+    running = one.epoch is not None
+    return (
+        one.session_key,
+        Text("running", "green") if running else _put_off(one.ready_at, now),
+        _length(one.running_since, now),
+        f"{one.epoch}.{one.token}" if running else None,
+        str(one.attempts + 1),
+        f"{one.waiting:,}",
+        _length(one.oldest_waiting, now),
+    )
+
+
+def _put_off(ready_at: datetime | None, now: datetime) -> Text:
+    if ready_at is None or ready_at <= now:
+        return Text("waiting", "yellow")
+    return Text(f"again {ago(ready_at, now).replace('just now', 'at once')}", "yellow")
+
+
+def _resets(resets: tuple[NextReset, ...], now: datetime) -> RenderableType:
+    columns = (Column("Next reset of", whole=True), Column("Session"), Column("When"), Column("Why"))
+    rows = [
+        (one.session_key, one.session_id, f"in {span(one.at - now)}" if one.at > now else "due", one.reason)
+        for one in resets
+    ]
+    return table(columns, rows)
+
+
+def _replies(number: int) -> str:
+    return counted(number, "reply", "replies")
+
+
+def _length(since: datetime | None, now: datetime) -> str | None:
+    return None if since is None else span(now - since)

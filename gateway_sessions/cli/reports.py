@@ -1,0 +1,171 @@
+"""How reports look: what happened, why, and how the store is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from gateway_sessions.cli.screen import Column, facts, inline, table
+from gateway_sessions.core.telling import ago, counted, span
+
+if TYPE_CHECKING:
+    from gateway_sessions import Explanation, Insights
+    from gateway_sessions.config.origins import Setting
+    from gateway_sessions.core.simulation import WouldReset
+
+WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+BAR: Final = 24
+MOST: Final = 8
+
+
+def insights_page(report: Insights, days: float) -> RenderableType:
+    """The report of some days."""
+    if report.empty:
+        return Text(f"Nothing happened in the last {days:g} days.")
+    parts: list[RenderableType] = [_overview(report, days)]
+    count = Column("Messages", right=True)
+    rows = [(one.platform, f"{one.sessions:,}", f"{one.messages:,}") for one in report.platforms]
+    parts += _section((Column("Platform"), Column("Sessions", right=True), count), rows)
+    models = [
+        (
+            one.model,
+            one.task,
+            f"{one.used.api_calls:,}",
+            f"{one.used.input_tokens + one.used.output_tokens:,}",
+        )
+        for one in report.models[:MOST]
+    ]
+    columns = (Column("Model"), Column("Task"), Column("Calls", right=True), Column("Tokens", right=True))
+    parts += _section(columns, models)
+    tools = [(one.name, f"{one.calls:,}") for one in report.tools[:MOST]]
+    parts += _section((Column("Tool"), Column("Results", right=True)), tools)
+    weekdays = report.activity.weekdays
+    if highest := max(weekdays):
+        bars = [Text("█" * round(BAR * one / highest)) for one in weekdays]
+        days_told = [(name, f"{one:,}", bar) for name, one, bar in zip(WEEKDAYS, weekdays, bars, strict=True)]
+        parts += _section((Column("Day"), count, Column("")), days_told)
+    return Group(*parts)
+
+
+def _overview(report: Insights, days: float) -> RenderableType:
+    whole, activity = report.overview, report.activity
+    tokens = whole.used.input_tokens + whole.used.output_tokens
+    when = f"{report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({report.zone})"
+    return facts(
+        [
+            ("Time", f"the last {days:g} days, {when}"),
+            ("Sessions", f"{whole.sessions:,}, {whole.started:,} of them new"),
+            ("Messages", f"{whole.messages:,}, {whole.tool_calls:,} tool results"),
+            ("In use", span(whole.active)),
+            ("Tokens", f"{tokens:,}" if tokens else None),
+            ("Active days", f"{activity.active_days}, at most {activity.longest_streak} in a row"),
+            ("Busiest", _busiest(report)),
+        ]
+    )
+
+
+def explanation_page(answer: Explanation, written: Sequence[Setting], waiting: int) -> RenderableType:
+    """Why a lane is as it is."""
+    running = f"yes, try {answer.lane.attempts + 1}" if answer.lane.running else "no"
+    pairs = [
+        ("Lane", answer.session_key),
+        *_key_told(answer.session_key),
+        *_entry_told(answer),
+        *_policy_told(answer, written),
+        ("Turn runs", running),
+        ("Waiting", counted(waiting, "message")),
+        ("Next message", answer.next_message),
+    ]
+    rows = [
+        (
+            f"{one.at:%Y-%m-%d %H:%M}",
+            one.event,
+            f"{one.from_state or ''} → {one.to_state}",
+            one.reason,
+            one.actor,
+        )
+        for one in answer.history
+    ]
+    columns = (Column("When"), Column("Event"), Column("State"), Column("Reason"), Column("By"))
+    return Group(facts(pairs), *_section(columns, rows))
+
+
+def _entry_told(answer: Explanation) -> list[tuple[str, object]]:
+    entry, now = answer.entry, answer.now
+    if entry is None:
+        return []
+    return [
+        ("Session", f"{entry.session_id}, {entry.state}{_because(entry.state_reason)}"),
+        ("Came after", entry.previous_session_id),
+        ("Last message", f"{_utc(entry.last_interaction_at)}, {ago(entry.last_interaction_at, now)}"),
+        ("Last written", f"{_utc(entry.updated_at)}, {ago(entry.updated_at, now)}"),
+    ]
+
+
+def _policy_told(answer: Explanation, written: Sequence[Setting]) -> list[tuple[str, object]]:
+    policy, due, local = answer.policy, answer.next_reset_at, answer.next_reset_local
+    if policy is None:
+        return []
+    found = f"from {policy.path} (level: {policy.level})"
+    pairs: list[tuple[str, object]] = [
+        ("Policy", f"{policy.policy.mode}, {found}, zone {policy.zone_name}"),
+        *(("Set by", f"{one.key}: {one.value} ({one.where})") for one in written),
+    ]
+    if not written:
+        pairs.append(("Set by", "nobody: these are the defaults"))
+    if due is None or local is None:
+        return [*pairs, ("Next reset", "never, by this policy")]
+    pairs.append(("Next reset", f"{_utc(due)}, {ago(due, answer.now)}"))
+    return [*pairs, ("", f"{local:%Y-%m-%d %H:%M:%S %Z} there")] if local.utcoffset() else pairs
+
+
+def simulation_page(
+    found: Sequence[WouldReset], by_lane: Sequence[tuple[str, int]], lanes: int, days: float
+) -> RenderableType:
+    """What other policies would have done."""
+    reasons = Counter(str(one.reason) for one in found)
+    told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
+    head = Text(
+        f"In the last {days:g} days, {counted(len(found), 'reset')} on {counted(lanes, 'lane')}"
+        + (f": {told}." if told else ".")
+    )
+    parts: list[RenderableType] = [head]
+    latest = {one.session_key: one.at for one in found}
+    rows = [(key, f"{count:,}", f"{latest[key]:%Y-%m-%d %H:%M} UTC") for key, count in by_lane]
+    parts += _section((Column("Lane"), Column("Resets", right=True), Column("The last")), rows)
+    return Group(*parts)
+
+
+def _section(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[RenderableType]:
+    return [Text(), table(columns, rows)] if rows else []
+
+
+def _busiest(report: Insights) -> str | None:
+    weekday, hour = report.activity.busiest_weekday, report.activity.busiest_hour
+    return (
+        None if weekday is None or hour is None else f"{WEEKDAYS[weekday]}, {hour:02}:00 to {hour + 1:02}:00"
+    )
+
+
+def _key_told(key: str) -> list[tuple[str, object]]:
+    """How the key came about."""
+    parts = [part.replace("%3A", ":").replace("%25", "%") for part in key.split(":")]
+    if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind
+        return []
+    rest = f", {' / '.join(map(inline, parts[4:]))}" if parts[4:] else ""
+    return [
+        ("Key says", f"profile {inline(parts[1])}, platform {inline(parts[2])}, {inline(parts[3])}{rest}")
+    ]
+
+
+def _because(reason: str | None) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def _utc(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M:%S} UTC"

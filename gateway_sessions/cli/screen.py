@@ -1,0 +1,123 @@
+"""What people see: one console, tables that fit their terminal, and texts of strangers made harmless."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from gateway_sessions.core.untrusted import visible
+
+PIPED_WIDTH: Final = 4096
+"""Whoever reads from a pipe wants lines that are not cut."""
+NONE: Final = "—"
+GAP: Final = 2
+SMALLEST: Final = 6
+"""No column is made narrower."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    widest: int | None = None
+    """Longer texts are cut there, and earlier where the terminal is narrow."""
+    whole: bool = False
+    """Never cut: for what people copy."""
+    right: bool = False
+
+    def least(self, width: int) -> int:
+        """What is left of it where there is little room."""
+        return width if self.whole or self.right else min(width, SMALLEST)
+
+
+def console(*, to_errors: bool = False) -> Console:
+    """Colours only on a terminal, and not with NO_COLOR."""
+    stream = sys.stderr if to_errors else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def inline(text: object) -> str:
+    """One line of what may come from anybody."""
+    return " ".join(visible(str(text)).split()) if text not in (None, "") else NONE
+
+
+def cell(value: object) -> Text:
+    """The same, for a table; what has a style already keeps it."""
+    return value if isinstance(value, Text) else Text(inline(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows under headings, in the width that there is: what people copy is whole, the rest gives way."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Text]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """What rich prints."""
+        del console
+        widths = self._natural()
+        shown = fitted(
+            [column.least(width) for column, width in zip(self.columns, widths, strict=True)],
+            widths,
+            options.max_width,
+            GAP,
+        )
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+        for place, width in shown.items():
+            one = self.columns[place]
+            side: Literal["left", "right"] = "right" if one.right else "left"
+            table.add_column(one.name, width=width, no_wrap=True, overflow="ellipsis", justify=side)
+        for row in self.rows:
+            table.add_row(*(row[place] for place in shown))
+        yield table
+
+    def _natural(self) -> list[int]:
+        """As wide as each would like to be."""
+        widths: list[int] = []
+        for place, one in enumerate(self.columns):
+            widest = max([len(one.name), *(row[place].cell_len for row in self.rows)])
+            widths.append(widest if one.widest is None else min(widest, one.widest))
+        return widths
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> Rows:
+    """Rows under headings."""
+    return Rows(columns, [[cell(value) for value in row] for row in rows])
+
+
+def fitted(least: Sequence[int], widths: Sequence[int], room: int, gap: int) -> dict[int, int]:
+    """The width of each column by its place: the widest gives way first, and the last goes if nothing helps.
+
+    A column whose least width is all of its width is never left out.
+    """
+    shown = dict(enumerate(widths))
+    while sum(shown.values()) + gap * (len(shown) - 1) > room:
+        shrinking = [place for place, width in shown.items() if width > least[place]]
+        if shrinking:
+            shown[max(shrinking, key=lambda place: shown[place])] -= 1
+            continue
+        leaving = [place for place in shown if least[place] < widths[place]]
+        if not leaving:
+            break
+        shown = {place: widths[place] for place in shown if place != leaving[-1]}
+    return shown
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> Table:
+    """Names and what is so, one below the other; what is None is left out."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    shown.add_column(style="bold", no_wrap=True)
+    shown.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None:
+            shown.add_row(name, cell(value))
+    return shown

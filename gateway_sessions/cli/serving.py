@@ -1,0 +1,183 @@
+"""A gateway as a service: what it connects to, what it says of itself, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+import gateway_sessions as gs
+from gateway_sessions.adapters.background import in_background
+from gateway_sessions.adapters.console import Console
+from gateway_sessions.adapters.http import Request, Response
+from gateway_sessions.adapters.http_server import HttpServer, listen
+from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
+from gateway_sessions.cli.desk import Desk
+from gateway_sessions.config import ServeConfig
+from gateway_sessions.core.untrusted import visible
+from gateway_sessions.storage.verbs import status
+
+ALIVE_PATH: Final = "/healthz"
+READY_PATH: Final = "/readyz"
+DATABASE_SECONDS: Final = 2.0
+"""How long the database may take before this gateway counts as not ready."""
+
+_JSON: Final = {"content-type": "application/json", "cache-control": "no-store"}
+_OF_ANY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"action", "asctime", "message"}
+
+
+class Service:
+    """Runs one gateway, and says how it is."""
+
+    def __init__(self, desk: Desk, settings: ServeConfig) -> None:
+        self._desk = desk
+        self._settings = settings
+        self._webhook = _webhook(settings)
+        self._adapters: list[Adapter] = [Console()] if settings.console else []
+        if self._webhook is not None:
+            self._adapters.append(self._webhook)
+        self._gateway: gs.Gateway | None = None
+        if not self._adapters:
+            problem = gs.ConfigProblem(
+                "serve", "connects to nothing: set serve.webhook_port or serve.console"
+            )
+            raise gs.ConfigError(str(desk.config_path or "configuration"), [problem])
+
+    async def run(self, **agent: Any) -> None:
+        """Serve until a signal, or until another process wants the store; what runs may end."""
+        with anyio.CancelScope() as beginning:
+            # From when the gateway runs, it hears signals itself.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, beginning.cancel)
+            in_time = await self._served(agent)
+            ended = (
+                "all turns have ended" if in_time else "turns were cut off, and go on after the next start"
+            )
+            self._desk.note(f"Ended: {ended}.")
+        if beginning.cancelled_caught:
+            self._desk.note("Ended before it was ready.")
+
+    async def _served(self, agent: Mapping[str, Any]) -> bool:
+        """Whether all turns had the time to end."""
+        async with (
+            self._health() as health,
+            self._desk.store(may_be_new=True) as store,
+            gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
+        ):
+            self._gateway = gateway
+            self._tell_where(health)
+            return await gateway.run()
+
+    def _tell_where(self, health: str | None) -> None:
+        where = ["the console"] if self._settings.console else []
+        if self._webhook is not None:
+            address = self._webhook.address
+            path = self._settings.webhook_path
+            where.append(f"{_url(*address)}{path}" if address else "the webhook, which is not connected yet")
+        told = f"; {health}{READY_PATH} says how it is" if health else ""
+        self._desk.note(f"Serving {' and '.join(where)}{told}.")
+
+    # How it is
+
+    @asynccontextmanager
+    async def _health(self) -> AsyncGenerator[str | None]:
+        """Answer within the block to those who ask; gives where, if anywhere."""
+        host, port = self._settings.host, self._settings.health_port
+        if port is None:
+            yield None
+            return
+        try:
+            listener = await asyncio.to_thread(listen, host, port)
+        except OSError as error:
+            problem = f"serve.health_port: cannot listen at {host}:{port} ({error.strerror or error})"
+            raise gs.InvalidInputError(problem) from error
+        with listener:
+            async with in_background(HttpServer(listener, self._answer, max_body=0).serve):
+                yield _url(*listener.getsockname()[:2])
+
+    async def _answer(self, request: Request) -> Response:
+        if request.path not in (ALIVE_PATH, READY_PATH):
+            return Response(HTTPStatus.NOT_FOUND)
+        if request.method != "GET":
+            return Response(HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": "GET"})
+        if request.path == ALIVE_PATH:
+            return _said(HTTPStatus.OK, status="alive")
+        problem = await self._problem()
+        if problem is None:
+            return _said(HTTPStatus.OK, status="ready")
+        return _said(HTTPStatus.SERVICE_UNAVAILABLE, status="not ready", problem=problem)
+
+    async def _problem(self) -> str | None:
+        """Why no messages should be sent here just now."""
+        if self._gateway is None:
+            return "it is starting"
+        if self._gateway.draining:
+            return "it is ending"
+        if self._webhook is not None and self._webhook.address is None:
+            return "the webhook is not connected"
+        try:
+            with anyio.fail_after(DATABASE_SECONDS):
+                await self._gateway.store.db.read(status.schema_version)
+        except (gs.GatewaySessionsError, TimeoutError):
+            return "the database does not answer"
+        return None
+
+
+def _webhook(settings: ServeConfig) -> Webhook | None:
+    if settings.webhook_port is None or settings.webhook_callback_url is None:
+        return None
+    return Webhook(
+        WebhookSettings(
+            secrets=settings.webhook_secrets,
+            callback_url=settings.webhook_callback_url,
+            host=settings.host,
+            port=settings.webhook_port,
+            path=settings.webhook_path,
+        )
+    )
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _said(code: HTTPStatus, **told: str) -> Response:
+    return Response(code, msgspec.json.encode(told), _JSON)
+
+
+# What it logs
+
+
+class _Lines(logging.Formatter):
+    """A line for each record: what happened, and its facts by name."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record, and where an error came from on lines of its own."""
+        facts = {name: value for name, value in vars(record).items() if name not in _OF_ANY_RECORD}
+        told = "".join(f" {name}={visible(str(value))}" for name, value in facts.items())
+        action = getattr(record, "action", record.name)
+        line = f"{record.levelname} {action}: {visible(record.getMessage())}{told}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+@contextmanager
+def logging_to_errors() -> Generator[None]:
+    """Within the block, write what is worth knowing to the standard error output, where services keep it."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines())
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)

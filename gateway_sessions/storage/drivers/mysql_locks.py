@@ -1,0 +1,49 @@
+"""How transactions on a MySQL server keep out of each other's way.
+
+A lock that has a name belongs to a connection there, not to a transaction: it would have to be given back,
+and after a lost answer nobody could tell whether it was. So locks are the rows of a table of their own. Who
+has locked one has it until the end of the transaction, however that comes; it costs no write, and what is not
+there yet has a lock as well. Names come to the rows by chance: two that meet in one merely wait for each
+other.
+
+The first row is the store as a whole: shared by verbs that name what they decide on, alone for all others.
+Each kind of lock has rows of its own. So, as all verbs take the kinds in the same order, lanes and sessions
+that meet do not wait for each other in a circle; where others do, the server ends one, which is run afresh.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+
+STORE: Final = 0
+KINDS: Final = ("lane", "session", "reply", "index")
+"""The first words of names."""
+OF_EACH_KIND: Final = 1024
+"""How many rows it has; the schema makes them."""
+TAKE: Final = "SELECT lock_id FROM locks WHERE lock_id = ? FOR UPDATE"
+EPOCH: Final = "SELECT value FROM meta WHERE name = 'epoch'"
+ALONE: Final = "FOR UPDATE"
+SHARED: Final = "LOCK IN SHARE MODE"
+"""What both kinds of servers understand."""
+
+
+def number_of(lock: str) -> int:
+    """The row that stands for a lock."""
+    kind = KINDS.index(lock.partition(" ")[0])
+    digest = blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return 1 + kind * OF_EACH_KIND + int.from_bytes(digest) % OF_EACH_KIND
+
+
+def entrance(first_lock: str | None) -> tuple[str, ...]:
+    """What a changing transaction does before all else: get its first locks.
+
+    Whoever opens the store has its first row alone: then no change of an earlier owner is under way any more.
+    """
+    if first_lock is None:
+        return (f"{_row(STORE)} {ALONE}",)
+    return (f"{_row(STORE)} {SHARED}", f"{_row(number_of(first_lock))} {ALONE}")
+
+
+def _row(number: int) -> str:
+    return f"SELECT lock_id FROM locks WHERE lock_id = {number}"  # noqa: S608 -- a number

@@ -1,0 +1,28 @@
+"""A database on a MySQL server that another process may own: read, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway_sessions.storage.drivers.mysql import MySQLDriver
+from gateway_sessions.storage.drivers.mysql_errors import PLACE
+from gateway_sessions.storage.drivers.mysql_link import Links
+from gateway_sessions.storage.drivers.mysql_schema import inspect
+from gateway_sessions.storage.drivers.server_engine import ReadServer
+from gateway_sessions.storage.engine import FILE_ON_SERVERS
+from gateway_sessions.storage.queries import Migration
+
+
+class MySQLReadingEngine(ReadServer, MySQLDriver):
+    """Reads a database that another process may own."""
+
+    place: str = PLACE
+
+    def __init__(self, address: str, home: Path) -> None:
+        super().__init__(address)
+        self.path = home / FILE_ON_SERVERS
+
+    async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
+        async with links.lent() as link:
+            self._require_ready((await inspect(link)).version, migrations)

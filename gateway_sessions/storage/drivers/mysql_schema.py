@@ -1,0 +1,118 @@
+"""Bringing a MySQL or MariaDB database up to date, before anything else runs.
+
+These servers cannot undo a definition: it is committed at once, whatever stands before or behind it. So each
+statement is noted when it has been carried out, and one that was broken off is gone on with where it stood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway_sessions.errors import (
+    ForeignDatabaseError,
+    StorageUnavailableError,
+    UnsupportedStorageError,
+)
+from gateway_sessions.failpoints import failpoint
+from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
+from gateway_sessions.storage.drivers.mysql_errors import WHAT
+from gateway_sessions.storage.drivers.mysql_link import Link
+from gateway_sessions.storage.drivers.sqlite_schema import statements
+from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
+from gateway_sessions.storage.queries import Migration
+
+OLDEST_SERVERS: Final = {"MySQL": (8, 0), "MariaDB": (10, 6)}
+"""The first that skip locked rows and read JSON as a table."""
+READABLE_FROM: Final = 1
+"""The oldest schema a program must know to work with what this one writes."""
+MARK: Final = "gateway_sessions"
+"""The comment of our first table: without it, tables belong to another program."""
+UNLIMITED: Final = (
+    "SET SESSION autocommit = 1, lock_wait_timeout = 60 /*M! , max_statement_time = 0 */ "
+    "/*!50708 , max_execution_time = 0 */"
+)
+"""A definition may have to write a large table anew."""
+_LOCK: Final = "concat('gateway_sessions.', left(sha2(database(), 256), 32))"
+"""Who holds this lock brings the database up to date; the others wait and find it done."""
+_WAIT_SECONDS: Final = 300
+_THERE_ALREADY: Final = frozenset({1050, 1060, 1061})
+"""A table, a column, an index."""
+_TABLES: Final = (
+    "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = database()"
+)
+_FACTS: Final = "SELECT name, value FROM meta WHERE name IN ('schema_version', 'readable_from', 'migrating')"
+_NOTE: Final = "REPLACE INTO meta (name, value) VALUES (?, ?)"
+_FORGET: Final = "DELETE FROM meta WHERE name = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How far a database has been brought."""
+
+    version: SchemaVersion | None = None
+    step: str = ""
+    """The step that was begun last and has not come to its end."""
+    done: int = 0
+    """How many of its statements have been carried out, or one more that was not noted."""
+
+
+async def prepare(link: Link, known: Sequence[Migration]) -> None:
+    """Check that the database can be ours, and take the migrations that are due. Then hang up."""
+    await _check_server(link)
+    await link.say(UNLIMITED)
+    if not (await link.fetch(f"SELECT GET_LOCK({_LOCK}, {_WAIT_SECONDS})"))[0][0]:
+        raise StorageUnavailableError(WHAT, "is being brought up to date by another process")
+    found = await inspect(link)
+    for step in plan_migrations(WHAT, found.version, known):
+        await _take(link, step, found.done if step.name == found.step else 0)
+
+
+async def inspect(link: Link) -> Found:
+    """What the database says about itself; `ForeignDatabaseError` if it is not ours."""
+    tables = {str(name): comment for name, comment in await link.fetch(_TABLES)}
+    if not tables:
+        return Found()
+    facts = await link.fetch(_FACTS) if tables.get("meta") == MARK else ()
+    values: dict[str, str] = {row[0]: row[1] for row in facts}
+    step, _, done = values.get("migrating", "").rpartition(" ")
+    version = None
+    if {"schema_version", "readable_from"} <= values.keys():
+        version = SchemaVersion(int(values["schema_version"]), int(values["readable_from"]))
+    elif not step and tables != {"meta": MARK}:
+        raise ForeignDatabaseError(WHAT, f"{len(tables)} tables of another program")
+    return Found(version, step, int(done or 0))
+
+
+async def _take(link: Link, step: Migration, done: int) -> None:
+    for number, statement in enumerate(statements(step.script)):
+        if number < done:
+            continue
+        # A definition ends the transaction, rows become part of it.
+        await link.say("START TRANSACTION")
+        try:
+            await link.say(statement)
+        except MySQLError as error:
+            if number != done or error.args[0] not in _THERE_ALREADY:
+                raise
+        failpoint("during_migration")
+        await link.change(_NOTE, [("migrating", f"{step.name} {number + 1}")])
+        await link.say("COMMIT")
+        failpoint("during_migration")
+    versions = (("schema_version", str(step.version)), ("readable_from", str(READABLE_FROM)))
+    await link.say("START TRANSACTION")
+    await link.change(_NOTE, versions)
+    await link.change(_FORGET, [("migrating",)])
+    await link.say("COMMIT")
+
+
+async def _check_server(link: Link) -> None:
+    said = str((await link.fetch("SELECT version()"))[0][0])
+    name = "MariaDB" if "mariadb" in said.lower() else "MySQL"
+    numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+    oldest = OLDEST_SERVERS[name]
+    if numbers < oldest:
+        wanted = ".".join(map(str, oldest))
+        raise UnsupportedStorageError(WHAT, f"{name} {said} is too old, {wanted} or newer is needed")

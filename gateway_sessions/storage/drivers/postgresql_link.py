@@ -1,0 +1,102 @@
+"""Connections to PostgreSQL, each in one transaction at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, cast
+
+import anyio
+import asyncpg
+
+from gateway_sessions.errors import NodeSilentError
+from gateway_sessions.ports import Row
+from gateway_sessions.storage.drivers import postgresql_locks as locks
+from gateway_sessions.storage.drivers.limits import Limits
+from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, WHAT, is_end
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+WRITE: Final = "READ COMMITTED"
+READ: Final = "REPEATABLE READ READ ONLY"
+"""How transactions see the work of others: writers all that is committed, readers one moment."""
+DECLARED_DEAD: Final = "this node was silent for so long that others have its turns; it joins them anew"
+_ROLL_BACK_SECONDS: Final = 2.0
+
+
+class PostgresLink:
+    """A connection of a pool until it is given back."""
+
+    def __init__(self, connection: asyncpg.Connection | PoolConnectionProxy, limits: Limits) -> None:
+        self._connection = connection
+        self._limits = limits
+
+    async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
+        """Begin a transaction that has this lock; `NodeSilentError` if the node was declared dead."""
+        try:
+            await self._begin(WRITE, self._limits.idle_seconds, locks.entrance(lock, epoch))
+        except asyncpg.DivisionByZeroError:
+            raise NodeSilentError(WHAT, DECLARED_DEAD) from None
+
+    async def begin_reading(self, *, view: bool) -> None:
+        """Begin a transaction that sees this moment until it ends."""
+        if view:
+            # The moment is that of the first statement.
+            await self._begin(READ, self._limits.view_idle_seconds, "SELECT 1")
+        else:
+            await self._begin(READ, self._limits.idle_seconds)
+
+    async def fetch(self, sql: str, params: Sequence[object]) -> Sequence[Row]:
+        """The rows that a query finds."""
+        return cast("Sequence[Row]", await self._connection.fetch(sql, *params))
+
+    async def change(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        """How many rows a statement has changed; of many at once, at most: it is not asked row by row."""
+        if len(rows) == 1:
+            return _count(await self._connection.execute(sql, *rows[0]))
+        await self._connection.executemany(sql, rows)
+        return len(rows)
+
+    async def take(self, lock: str) -> None:
+        """Wait until nobody else has the lock. By then all that was done under it can be seen."""
+        await self._connection.execute(locks.TAKE, locks.number_of(lock))
+
+    async def commit(self) -> None:
+        """End the transaction: what it has done stands."""
+        await self._connection.execute("COMMIT")
+
+    async def undo(self, error: BaseException) -> None:
+        """Roll back, whoever was cancelled; a connection that cannot even do that is thrown away."""
+        if is_end(error):
+            self.close()
+            return
+        try:
+            with anyio.fail_after(_ROLL_BACK_SECONDS, shield=True), suppress(asyncpg.InterfaceError):
+                await self._connection.execute("ROLLBACK")
+        except FOREIGN:
+            self.close()
+
+    def close(self) -> None:
+        """Hang up: the server undoes what was not committed."""
+        with suppress(asyncpg.InterfaceError):  # the pool may have thrown it away already
+            self._connection.terminate()
+
+    async def _begin(self, isolation: str, idle_seconds: float, entrance: str = "") -> None:
+        # One message: BEGIN costs no round trip more for the limits and the first locks.
+        await self._connection.execute(
+            f"BEGIN ISOLATION LEVEL {isolation};"
+            f"SET LOCAL statement_timeout = {_millis(self._limits.statement_seconds)};"
+            f"SET LOCAL lock_timeout = {_millis(self._limits.lock_seconds)};"
+            f"SET LOCAL idle_in_transaction_session_timeout = {_millis(idle_seconds)};"
+            f"{entrance}"
+        )
+
+
+def _millis(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _count(status: str) -> int:
+    """The number of rows at the end of what the server says was done: `INSERT 0 1`."""
+    return int(status.rsplit(" ", 1)[-1])

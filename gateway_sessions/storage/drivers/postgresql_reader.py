@@ -1,0 +1,32 @@
+"""A database on a PostgreSQL server that another process may own: read, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gateway_sessions.storage.drivers.postgresql import PostgresDriver
+from gateway_sessions.storage.drivers.postgresql_errors import PLACE
+from gateway_sessions.storage.drivers.postgresql_schema import inspect
+from gateway_sessions.storage.drivers.server_engine import ReadServer
+from gateway_sessions.storage.engine import FILE_ON_SERVERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from asyncpg.pool import PoolConnectionProxy
+
+    from gateway_sessions.storage.queries import Migration
+
+
+class PostgresReadingEngine(ReadServer, PostgresDriver):
+    """Reads a database that another process may own."""
+
+    place: str = PLACE
+
+    def __init__(self, address: str, home: Path) -> None:
+        super().__init__(address)
+        self.path = home / FILE_ON_SERVERS
+
+    async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
+        self._require_ready(await inspect(connection), migrations)

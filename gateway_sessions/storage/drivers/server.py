@@ -1,0 +1,240 @@
+"""A database that many processes may use: each verb is a transaction on a connection of its own.
+
+What all servers have in common: verbs in the order they were asked for, run afresh when others overtake them,
+and committed to the end. How a transaction begins, what a lock is and what an error means, each server says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from random import SystemRandom
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions.core.news import News
+from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreStoppedError
+from gateway_sessions.failpoints import failpoint
+from gateway_sessions.ports import Reader, Statement, VerbFactory
+from gateway_sessions.storage.drivers.ids import RisingIds
+from gateway_sessions.storage.drivers.limits import Limits
+from gateway_sessions.storage.drivers.order import InOrder
+from gateway_sessions.storage.drivers.run import Begun, Executor, Run, View, only
+from gateway_sessions.storage.drivers.to_the_end import to_the_end
+from gateway_sessions.storage.drivers.troubles import Troubles
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.queries import SEARCH, STORE, Migration, Query, load_migrations, load_queries
+from gateway_sessions.storage.search_column.languages import Language
+
+ANY: Final[Callable[[], float]] = SystemRandom().random
+UNHEARD: Final = "this node could not say in time that it lives; it writes nothing until it can"
+_FIRST_PAUSE: Final = 0.01
+
+T = TypeVar("T")
+
+
+class Link(Executor, Protocol):
+    """A connection of a server that is ours alone for as long as we have it."""
+
+    async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
+        """Begin a transaction that has this lock, or the whole store if it is None.
+
+        `StoreBusyError` if the store has had an owner after that *epoch*, or `NodeSilentError` if the node of
+        that epoch was declared dead.
+        """
+        ...
+
+    async def begin_reading(self, *, view: bool) -> None:
+        """Begin a transaction that sees this moment until it ends, for longer if it is a *view*."""
+        ...
+
+    async def commit(self) -> None:
+        """End the transaction: what it has done stands."""
+        ...
+
+    async def undo(self, error: BaseException) -> None:
+        """End the transaction, or the whole connection, after that error: what it has done is undone."""
+        ...
+
+    def close(self) -> None:
+        """Hang up: the server undoes what was not committed."""
+        ...
+
+
+Begin: TypeAlias = Callable[[Link], Coroutine[Any, Any, None]]
+Lend: TypeAlias = Callable[[], AbstractAsyncContextManager[Link]]
+"""A connection until the end of the block."""
+
+
+class ServerDriver(ABC):
+    """Runs verbs on a database of a server, which others may use as well."""
+
+    engine: ClassVar[str]
+    troubles: ClassVar[Troubles]
+    index_language: Language
+    """What the search index in the database understands."""
+
+    def __init__(
+        self, *, limits: Limits, migrations: Sequence[Migration] = (), jitter: Callable[[], float] = ANY
+    ) -> None:
+        self._limits = limits
+        self._migrations = migrations
+        self._jitter = jitter
+        self._queries: Mapping[str, Query] = {}
+        self._lend: Lend | None = None
+        self._order = InOrder()
+        self.ids = RisingIds()
+        self.epoch: int | None = None
+        """Of the owner or node that this process is; None as long as it is none. Whatever it writes then is
+        refused once there is a later owner, or once the node was declared dead."""
+        self.trusted: Callable[[], bool] = lambda: True
+        """Whether a node can be sure that it was not."""
+        self.on_call: Callable[[frozenset[int]], object] = lambda _: None
+        """Told which nodes another one has called to look at once."""
+        self.changes = 0
+        """How often this process has changed the truth behind sessions.json since it was opened."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after a commit of this process that has changed what sessions.json shows."""
+        self.on_news: Callable[[Sequence[News]], None] = lambda _: None
+        """Called with what commits of this process have brought about."""
+
+    @abstractmethod
+    async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
+        """Get connections, bring the database up to date, and tell how to borrow one."""
+
+    async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Connect and bring the database up to date; *cleanup* closes everything again."""
+        del tasks
+        self._queries = await in_thread(partial(load_queries, self.engine, STORE, SEARCH))
+        migrations = self._migrations or await in_thread(partial(load_migrations, self.engine))
+        try:
+            lend = await self._connect(migrations, cleanup)
+        except self.troubles.foreign as error:
+            raise self.troubles.translate(error) from error
+        cleanup.callback(self._stop)
+        self._lend = lend
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction; when this returns, the outcome is durable.
+
+        Cancelled while it runs, it is undone; cancelled while it is committed, its outcome stands.
+        """
+        if not self.trusted():
+            raise NodeSilentError(self.troubles.what, UNHEARD)
+        return await self._written(verb, self.epoch)
+
+    async def _written(self, verb: VerbFactory[T], epoch: int | None) -> T:
+        """Run a verb as that owner or node, or as somebody who is none."""
+        try:
+            return await self._write_in_order(verb, epoch)
+        except self.troubles.foreign as error:
+            raise self.troubles.translate(error) from error
+
+    async def change(self, statement: Statement) -> int:
+        """Run one changing statement, durably; how many rows it has changed."""
+        return await self.write(lambda: only(statement))
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing; it sees everything acknowledged before."""
+        try:
+            async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
+                result = await Run(link, self._queries, self.index_language, reads=True).drive(Begun(verb()))
+                await link.commit()
+                return result
+        except self.troubles.foreign as error:
+            raise self.troubles.translate(error) from error
+
+    @asynccontextmanager
+    async def view(self) -> AsyncGenerator[Reader]:
+        """A reader of its own whose verbs all see the same moment; it has a connection for as long."""
+        async with AsyncExitStack() as stack:
+            try:
+                transaction = self._transaction(lambda link: link.begin_reading(view=True))
+                link = await stack.enter_async_context(transaction)
+            except self.troubles.foreign as error:
+                raise self.troubles.translate(error) from error
+            yield View(Run(link, self._queries, self.index_language, reads=True), self.troubles)
+            with suppress(*self.troubles.foreign):
+                await link.commit()
+
+    async def _write_in_order(self, verb: VerbFactory[T], epoch: int | None) -> T:
+        begun = Begun(verb())
+        async with self._order.turn(begun.lock) as waited:
+            if waited:  # it may have looked at something that has changed since
+                begun = Begun(verb())
+            for attempt in range(1, self._limits.attempts):
+                try:
+                    return await self._write(begun, epoch)
+                except self.troubles.foreign as error:
+                    if not self.troubles.is_overtaken(error):
+                        raise
+                await asyncio.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + self._jitter()))
+                begun = Begun(verb())
+            return await self._write(begun, epoch)
+
+    async def _write(self, begun: Begun[T], epoch: int | None) -> T:
+        async with self._transaction(lambda link: link.begin_writing(begun.lock, epoch)) as link:
+            run = Run(link, self._queries, self.index_language, None if begun.lock is None else {begun.lock})
+            result = await run.drive(begun)
+            failpoint("before_commit")
+            cancelled = await self._commit(link)
+        failpoint("after_commit")
+        if run.changed_index:
+            self.changes += 1
+            self.on_change()
+        if run.news:
+            self.on_news(run.news)
+        if cancelled is not None:
+            raise cancelled
+        return result
+
+    async def _commit(self, link: Link) -> asyncio.CancelledError | None:
+        """Commit, whoever is cancelled meanwhile: nobody could tell what has become of half a commit.
+
+        Returns the cancellation, for the end.
+        """
+        try:
+            return await to_the_end(link.commit, self._limits.answer_seconds)
+        except self.troubles.foreign as error:
+            if not self.troubles.is_end(error):
+                raise
+            link.close()
+            problem = "the connection was lost while a change was committed; it may stand or not"
+            raise StorageUnavailableError(self.troubles.what, problem) from error
+
+    @asynccontextmanager
+    async def _transaction(self, begin: Begin) -> AsyncGenerator[Link]:
+        """A transaction on a connection of its own. Who asks commits it; after any error it is undone."""
+        async with AsyncExitStack() as lent:
+            link = await self._begun(begin, lent)
+            try:
+                yield link
+            except BaseException as error:
+                await link.undo(error)
+                raise
+
+    async def _begun(self, begin: Begin, lent: AsyncExitStack) -> Link:
+        """A connection in a transaction. All that are kept may have been cut while nobody used them."""
+        kept = self._limits.connections
+        while True:
+            if (lend := self._lend) is None:
+                raise StoreStoppedError("database")
+            async with AsyncExitStack() as attempt:
+                link = await attempt.enter_async_context(lend())
+                try:
+                    await begin(link)
+                except BaseException as error:
+                    await link.undo(error)
+                    if not kept or not self.troubles.was_cut(error):
+                        raise
+                    kept -= 1
+                else:
+                    lent.push_async_exit(attempt.pop_all())
+                    return link
+
+    def _stop(self) -> None:
+        self._lend = None

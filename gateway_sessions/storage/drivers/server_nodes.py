@@ -1,0 +1,93 @@
+"""A database on a server that several nodes have open at once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions.core.cluster import SLOTS
+from gateway_sessions.ports import Clock, VerbFactory
+from gateway_sessions.storage.drivers.server_engine import WholeServer
+from gateway_sessions.storage.engine import Shared
+from gateway_sessions.storage.home import owned, prepare_home
+from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.queries import Query
+from gateway_sessions.storage.search_column.languages import Language
+
+T = TypeVar("T")
+
+
+class Line(Protocol):
+    """A connection beside the others, for what must wait for nobody."""
+
+    def run(
+        self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]
+    ) -> Coroutine[Any, Any, T]:
+        """Run a verb in a transaction that takes no locks by name."""
+        ...
+
+    async def call(self, epochs: frozenset[int]) -> None:
+        """Call others. Nothing is lost if nobody hears it."""
+        ...
+
+    async def close(self) -> None:
+        """End in order."""
+        ...
+
+
+class SharedServer(WholeServer):
+    """A database that any number of nodes have open, each of them with a directory of its own."""
+
+    _line: Line
+
+    @property
+    def shared(self) -> Shared | None:
+        """Many nodes may have it open."""
+        return self
+
+    @asynccontextmanager
+    async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
+        """Be the only process that has this directory; the database is everybody's."""
+        await in_thread(partial(prepare_home, self._home, allow_network=self._allow_network))
+        async with owned(self._home, clock, wait=wait):
+            yield
+
+    async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Connect and bring the database up to date; *cleanup* closes everything again."""
+        await super().start(tasks, cleanup)
+        cleanup.push_async_callback(self._line.close)
+
+    async def enter(self, verb: VerbFactory[T]) -> T:
+        """Run a verb as nobody yet, alone."""
+        return await self._written(verb, None)
+
+    async def aside(self, verb: VerbFactory[T]) -> T:
+        """Run a verb at once, on a connection of its own: it waits for nobody, and is never refused."""
+        return await self._line.run(self._queries, self.index_language, verb)
+
+    async def call(self, epochs: frozenset[int]) -> None:
+        """Let these nodes look at once, or all if none are named. Whoever does not hear it looks later."""
+        await self._line.call(epochs)
+
+    def id_above(self, other: int) -> int:
+        """An id for a row of this node that is above that one."""
+        self.ids.rise_to(other + 1)
+        return next(self.ids)
+
+    def be(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
+        """From now on everything is written as that node."""
+        self.epoch = epoch
+        self.ids.begin_at(first_id, slot=slot, slots=SLOTS, earliest=earliest)
+
+    def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
+        """Ids for rows, from that one on, for an owner that nobody else is beside."""
+        del epoch
+        self.ids.begin_at(first_id)
+        return self.ids
+
+    def _called(self, epochs: frozenset[int]) -> None:
+        self.on_call(epochs)

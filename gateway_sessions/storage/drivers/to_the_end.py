@@ -1,0 +1,44 @@
+"""Work that nobody breaks off, whoever is cancelled meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import anyio
+
+
+async def to_the_end(
+    work: Callable[[], Coroutine[Any, Any, None]], seconds: float
+) -> asyncio.CancelledError | None:
+    """Do *work* and wait for its end; `TimeoutError` if that does not come in time: then it is broken off.
+
+    Returns the cancellation that came meanwhile: nothing is undone by it, so it has to wait.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    cancelled: asyncio.CancelledError | None = None
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(_outcome(work))
+        with anyio.CancelScope(shield=True):
+            while not task.done() and loop.time() < until:
+                try:
+                    await asyncio.wait({task}, timeout=until - loop.time())
+                except asyncio.CancelledError as error:
+                    cancelled = error
+        task.cancel()
+    if task.cancelled():
+        raise TimeoutError
+    failure = task.result()
+    if failure is not None:
+        raise failure
+    return cancelled
+
+
+async def _outcome(work: Callable[[], Coroutine[Any, Any, None]]) -> Exception | None:
+    try:
+        await work()
+    except Exception as error:  # noqa: BLE001 -- handed to the one who waits for it
+        return error
+    return None

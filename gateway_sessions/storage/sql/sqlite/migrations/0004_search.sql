@@ -1,0 +1,1 @@
+-- The search index is a file of its own; databases on servers get theirs with this step.

@@ -1,3 +1,0 @@
--- name: count_lanes
--- How many lanes have a session.
-SELECT count(*) FROM entries

@@ -1,0 +1,121 @@
+-- name: entries_without_session
+-- Entries whose session has no row, with what its row has to say.
+SELECT session_id, session_key, owner, coalesce(platform, 'unknown'), updated_at FROM entries
+JOIN clocks USING (entry_id) WHERE session_id NOT IN (SELECT session_id FROM sessions)
+
+-- name: messages_without_session
+-- Sessions that only their messages tell of, and that are not just being removed.
+SELECT session_id, NULL, 'main:unknown:local', 'unknown', min(sent_at) FROM messages
+WHERE session_id NOT IN (SELECT session_id FROM sessions)
+    AND NOT EXISTS (SELECT 1 FROM meta WHERE name = {joined:'left_over:' {with} messages.session_id})
+GROUP BY session_id
+
+-- name: usage_without_session
+-- Sessions that only their bills tell of.
+SELECT session_id, NULL, 'main:unknown:local', 'unknown', min(at) FROM usage_events
+WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id
+
+-- name: restore_session_row
+-- A row for a session that lost it.
+INSERT INTO sessions (session_id, session_key, owner, source, started_at) VALUES (?, ?, ?, ?, ?)
+
+-- name: sessions_without_totals
+-- Sessions that nobody counts the messages of.
+SELECT session_id, started_at FROM sessions WHERE session_id NOT IN (SELECT session_id FROM totals)
+
+-- name: totals_without_session
+-- Counts of sessions that are gone.
+SELECT session_id FROM totals WHERE session_id NOT IN (SELECT session_id FROM sessions)
+
+-- name: delete_totals
+-- Nothing is left to count.
+DELETE FROM totals WHERE session_id = ?
+
+-- name: wrong_totals
+-- Sessions whose counts are not those of their messages.
+SELECT totals.session_id, count(message_id), coalesce(max(seq), 0) FROM totals
+LEFT JOIN messages ON messages.session_id = totals.session_id GROUP BY totals.session_id
+HAVING max(totals.message_count) <> sum({flag:message_id IS NOT NULL AND hidden_because IS NULL})
+    OR max(totals.last_seq) <> coalesce(max(seq), 0)
+
+-- name: recount_totals
+-- Count the messages of a session anew.
+UPDATE totals SET text_bytes = ?,
+    last_seq = (SELECT coalesce(max(seq), 0) FROM messages AS m WHERE m.session_id = totals.session_id),
+    message_count = (SELECT count(*) FROM messages AS m
+        WHERE m.session_id = totals.session_id AND hidden_because IS NULL),
+    tool_call_count = (SELECT coalesce(sum({number_of_calls}), 0) FROM messages AS m
+        WHERE m.session_id = totals.session_id AND hidden_because IS NULL)
+WHERE session_id = ?
+
+-- name: gaps_in_sessions
+-- Sessions with places where a message must have been, and how many.
+SELECT messages.session_id, last_seq - count(*) FROM messages
+JOIN totals ON totals.session_id = messages.session_id
+GROUP BY messages.session_id, last_seq HAVING last_seq > count(*)
+
+-- name: sessions_with_parent
+-- Which session comes from which, the oldest first.
+SELECT session_id, parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL ORDER BY started_at, session_id
+
+-- name: cut_from_parent
+-- The session is where its conversation begins.
+UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE session_id = ?
+
+-- name: entries_without_clock
+-- Entries of which nobody knows when they were used.
+SELECT entry_id, coalesce((SELECT last_active FROM totals WHERE totals.session_id = entries.session_id), 0)
+FROM entries WHERE entry_id NOT IN (SELECT entry_id FROM clocks)
+
+-- name: restore_clock (index)
+-- The entry was used when its session was.
+INSERT INTO clocks (entry_id, version, updated_at) VALUES (?, 1, ?)
+
+-- name: clocks_without_entry
+-- Clocks of lanes that are gone.
+SELECT entry_id FROM clocks WHERE entry_id NOT IN (SELECT entry_id FROM entries)
+
+-- name: delete_clock
+-- Nobody looks at it.
+DELETE FROM clocks WHERE entry_id = ?
+
+-- name: queues_without_lane
+-- Lanes that only their messages tell of.
+SELECT DISTINCT session_key FROM inbox WHERE session_key NOT IN (SELECT session_key FROM lanes)
+
+-- name: restore_lane
+-- A row for a lane that lost it.
+INSERT INTO lanes (session_key) VALUES (?)
+
+-- name: turns_without_lease
+-- Lanes of which messages are said to be part of a turn that does not run.
+SELECT DISTINCT inbox.session_key FROM inbox LEFT JOIN lanes ON lanes.session_key = inbox.session_key
+WHERE outcome IS NULL AND token IS NOT NULL AND (lease_epoch IS NULL OR NOT token {is} lease_token)
+
+-- name: free_turns
+-- Those wait again.
+UPDATE inbox SET token = NULL WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = inbox.session_key
+        AND lease_epoch IS NOT NULL AND lease_token = inbox.token)
+
+-- name: messages_without_turn
+-- Messages that became part of a turn that is gone.
+SELECT item_id FROM inbox AS item WHERE outcome IS NULL AND merged_into IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM inbox AS head WHERE head.session_key = item.session_key
+        AND head.seq = item.merged_into AND head.outcome IS NULL AND head.token {is} item.token)
+
+-- name: give_own_turn
+-- It gets a turn of its own.
+UPDATE inbox SET merged_into = NULL WHERE item_id = ?
+
+-- name: wrong_queues
+-- Lanes that do not say truly how much waits, or whether something may begin.
+SELECT session_key FROM lanes
+WHERE waiting <> (SELECT count(*) FROM inbox WHERE inbox.session_key = lanes.session_key AND outcome IS NULL
+        AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal'))
+    OR (ready_at IS NOT NULL) <> (lease_epoch IS NULL AND waiting > 0)
+
+-- name: wrong_places
+-- Lanes that would give a place a second time, and the last that they gave.
+SELECT inbox.session_key, max(seq) FROM inbox JOIN lanes ON lanes.session_key = inbox.session_key
+GROUP BY inbox.session_key HAVING max(seq) >= max(next_seq)

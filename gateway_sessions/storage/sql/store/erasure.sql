@@ -1,0 +1,101 @@
+-- name: put_tombstone
+-- Somebody was erased; what they sent before must not come back.
+INSERT INTO tombstones (subject, erased_at) VALUES (?, ?)
+{update_instead:subject} erased_at = {greater}(tombstones.erased_at, {given:erased_at})
+
+-- name: get_tombstone
+-- When somebody was erased.
+SELECT erased_at FROM tombstones WHERE subject = ?
+
+-- name: any_tombstone_since
+-- Whether anybody was erased at that instant or later.
+SELECT 1 FROM tombstones WHERE erased_at >= ? LIMIT 1
+
+-- name: lanes_of_owner
+-- Their lanes, and whether a turn runs there.
+SELECT e.session_key, e.session_id, l.lease_epoch FROM entries AS e LEFT JOIN lanes AS l ON l.session_key = e.session_key
+WHERE e.owner = ? ORDER BY e.session_key
+
+-- name: lanes_that_were_of_owner
+-- Lanes that they once had a session on and that are nobody else's now.
+SELECT DISTINCT s.session_key FROM sessions AS s LEFT JOIN entries AS e ON e.session_key = s.session_key
+WHERE s.owner = ? AND s.session_key IS NOT NULL AND (e.owner IS NULL OR e.owner = ?) ORDER BY s.session_key
+
+-- name: sessions_of_owner_until
+-- Some of their sessions that began before.
+SELECT session_id FROM sessions WHERE owner = ? AND started_at <= ? ORDER BY session_id LIMIT ?
+
+-- name: delete_transitions_of_lane_until
+-- What happened on a lane before.
+DELETE FROM transitions WHERE session_key = ? AND at <= ?
+
+-- name: delete_hook_calls_of_lane_until
+-- What hooks would have been told of it.
+DELETE FROM hook_calls WHERE session_key = ? AND created_at <= ?
+
+-- name: delete_lane_without_session
+-- Nothing is left to know of the lane, unless somebody uses it again.
+DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL AND waiting = 0
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.session_key = lanes.session_key)
+
+-- name: entries_that_name
+-- Lanes of others whose entries hold a text.
+SELECT session_key FROM entries WHERE owner <> ? AND platform = ? AND {says:record} ORDER BY session_key
+
+-- name: archives_that_name
+-- Ended sessions of others whose entries hold a text.
+SELECT session_id, entry FROM sessions WHERE owner <> ? AND source = ? AND {says:entry} ORDER BY session_id
+
+-- name: set_archived_entry
+-- The entry of an ended session, as it should be from now on.
+UPDATE sessions SET entry = ? WHERE session_id = ?
+
+-- name: forget_user_of_sessions
+-- It is not known any more who began these sessions of others.
+UPDATE sessions SET user_id = NULL WHERE owner <> ? AND source = ? AND user_id = ?
+
+-- name: transitions_of_owner_lane
+-- All that happened on a lane.
+SELECT at, session_id, event, from_state, to_state, reason, actor FROM transitions
+WHERE session_key = ? ORDER BY change_id
+
+-- name: unfinished_erasures
+-- What was noted of erasures that have not come to their end.
+SELECT value FROM meta WHERE name > ? AND name < ? ORDER BY name
+
+-- name: open_items_of_person
+-- What waits or runs on their lanes, or was sent by them to a room.
+SELECT item_id, session_key, token FROM inbox
+WHERE outcome IS NULL AND {on_lanes_of_person}
+
+-- name: delete_item
+-- Nothing is left of a message.
+DELETE FROM inbox WHERE item_id = ?
+
+-- name: delete_replies_of_person
+-- What they are owed, or were sent, as far as it was said before: on their lanes, or in answer to them in a room.
+{forget_replies:SELECT reply_id FROM outbox
+    WHERE created_at <= ? AND (owner = ? OR session_key IN ({each_of})
+        OR (session_key, seq) IN (SELECT session_key, seq FROM inbox
+            WHERE {sent_to_room}))
+    LIMIT ?}
+
+-- name: delete_items_of_person
+-- What they sent before, whatever became of it.
+{forget_items:SELECT item_id FROM inbox
+    WHERE admitted_at <= ? AND {on_lanes_of_person}
+    LIMIT ?}
+
+-- name: kept_items_of_person
+-- What of them waits, runs or was given up, lane by lane.
+SELECT session_key, seq, token, outcome, admitted_at, payload FROM inbox
+WHERE payload IS NOT NULL AND {on_lanes_of_person}
+ORDER BY session_key, seq
+
+-- name: kept_replies_of_person
+-- What they are owed, or could not be sent, lane by lane.
+SELECT session_key, state, created_at, content FROM outbox
+WHERE content IS NOT NULL AND (owner = ? OR session_key IN ({each_of})
+    OR (session_key, seq) IN (SELECT session_key, seq FROM inbox
+        WHERE {sent_to_room}))
+ORDER BY session_key, reply_id

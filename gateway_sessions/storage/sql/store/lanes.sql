@@ -1,0 +1,86 @@
+-- name: get_lane
+-- Whether a turn runs, how often it was cut off, and which session was resumed elsewhere.
+SELECT lease_epoch, attempts, moved_session_id FROM lanes WHERE session_key = ?
+
+-- name: mark_moved
+-- The lane's session was resumed elsewhere; its next message will be told.
+INSERT INTO lanes (session_key, moved_session_id) VALUES (?, ?)
+{update_instead:session_key} moved_session_id = {given:moved_session_id}
+
+-- name: forget_moved
+-- The lane has a session again.
+UPDATE lanes SET moved_session_id = NULL WHERE session_key = ? AND moved_session_id IS NOT NULL
+
+-- name: lanes_left_behind
+-- Turns that were begun by openings of the store other than these.
+SELECT session_key FROM lanes WHERE lease_epoch IS NOT NULL AND lease_epoch NOT IN ({each_number_of})
+ORDER BY session_key LIMIT ?
+
+-- name: set_attempts
+-- How many times in a row the lane's turn was cut off.
+INSERT INTO lanes (session_key, attempts) VALUES (?, ?)
+{update_instead:session_key} attempts = {given:attempts}
+
+-- name: clear_attempts
+-- A turn succeeded.
+UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0
+
+-- name: tried_lanes
+-- Lanes whose turn was cut off and has not succeeded since.
+SELECT session_key, attempts FROM lanes WHERE attempts > 0 ORDER BY session_key
+
+-- name: delete_idle_lane
+-- Nothing is left to know of the lane.
+DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL AND waiting = 0 AND next_seq = 1
+
+-- name: lane_row
+-- All that is known of a lane besides its session.
+SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at
+FROM lanes WHERE session_key = ?
+
+-- name: put_lane_row
+-- Write all of it.
+INSERT INTO lanes (session_key, lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+{update_instead:session_key}
+    lease_epoch = {given:lease_epoch}, lease_token = {given:lease_token}, leased_at = {given:leased_at},
+    attempts = {given:attempts}, moved_session_id = {given:moved_session_id}, next_seq = {given:next_seq},
+    waiting = {given:waiting}, ready_at = {given:ready_at}
+
+-- name: lease_calm_lane
+-- A turn begins on a lane that is as it was known, with the message that comes next.
+UPDATE lanes SET lease_epoch = ?, leased_at = ?, lease_token = lease_token + 1, next_seq = next_seq + 1
+WHERE session_key = ? AND next_seq = ? AND lease_token = ?
+    AND lease_epoch IS NULL AND waiting = 0 AND attempts = 0 AND ready_at IS NULL AND moved_session_id IS NULL
+
+-- name: free_calm_lane
+-- The turn has ended, and nothing waits behind it.
+UPDATE lanes SET lease_epoch = NULL, leased_at = NULL, attempts = 0
+WHERE session_key = ? AND lease_epoch = ? AND lease_token = ? AND waiting = 0
+
+-- name: lane_is_running
+-- Whether a turn runs.
+SELECT 1 FROM lanes WHERE session_key = ? AND lease_epoch IS NOT NULL
+
+-- name: lane_is_busy
+-- Whether a turn runs or waits.
+SELECT 1 FROM lanes WHERE session_key = ? AND (lease_epoch IS NOT NULL OR waiting > 0)
+
+-- name: ready_lanes
+-- Lanes whose next turn may begin, those that have waited longest first.
+SELECT lanes.session_key, owner, ready_at FROM lanes LEFT JOIN entries ON entries.session_key = lanes.session_key
+WHERE ready_at <= ? AND (owner IS NULL OR owner NOT IN ({each_of}))
+ORDER BY ready_at, lanes.session_key LIMIT ?
+
+-- name: next_ready
+-- When another one may.
+SELECT min(ready_at) FROM lanes WHERE ready_at > ?
+
+-- name: put_off_lane
+-- Its next turn cannot begin now.
+UPDATE lanes SET ready_at = ? WHERE session_key = ? AND ready_at IS NOT NULL
+
+-- name: waiting_lanes
+-- Where turns wait, how many, and whose lane it is.
+SELECT lanes.session_key, waiting, ready_at, owner FROM lanes
+LEFT JOIN entries ON entries.session_key = lanes.session_key WHERE waiting > 0

@@ -1,0 +1,223 @@
+-- name: known_event
+-- Whether an event of a platform was accepted before.
+SELECT session_key, seq FROM inbox WHERE event = ?
+
+-- name: add_item
+-- A message was accepted.
+INSERT INTO inbox (item_id, session_key, seq, place, event, owner, sender, kind, solo, media, merged_into, messages,
+    characters, last_at, admitted_at, ready_at, token, payload, outcome, settled_at, settled_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: last_waiting
+-- The turn that would begin last; a message may become part of it.
+SELECT seq, sender, solo, media, kind, messages, characters, admitted_at, last_at, place, item_id
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
+ORDER BY place DESC LIMIT 1
+
+-- name: oldest_waiting
+-- The turn that makes room for another one: the first that is nobody's explicit wish.
+SELECT seq FROM inbox
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND solo = 0 AND kind = 'message'
+ORDER BY place LIMIT 1
+
+-- name: count_deferred
+-- How many of the waiting turns were asked for with /queue.
+SELECT count(*) FROM inbox
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND solo = 1 AND kind = 'message'
+
+-- name: extend_item
+-- Another message became part of a waiting turn.
+UPDATE inbox SET messages = messages + 1, characters = characters + ?, media = {greater}(media, ?), last_at = ?, ready_at = ?
+WHERE item_id = ?
+
+-- name: next_waiting
+-- The turn that begins next.
+SELECT seq, ready_at, last_at FROM inbox
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
+ORDER BY place LIMIT 1
+
+-- name: last_open_place
+-- How far the queue of a lane reaches; 0 if nothing waits or runs.
+SELECT coalesce(max(place), 0) FROM inbox WHERE session_key = ? AND outcome IS NULL
+
+-- name: items_of_next
+-- What the turn is about that begins next, the message that leads it first.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+    AND (seq = ? OR merged_into = ?)
+ORDER BY merged_into IS NOT NULL, seq
+
+-- name: bury_next
+-- The turn cannot begin, because of what it is about; that is kept.
+UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ?
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+    AND (seq = ? OR merged_into = ?)
+
+-- name: set_ready_at
+-- The turn may begin at that time, and stands in line from then on.
+UPDATE inbox SET ready_at = ? WHERE session_key = ? AND seq = ? AND outcome IS NULL
+
+-- name: count_waiting_turns
+-- How many turns wait on a lane.
+SELECT count(*) FROM inbox
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
+
+-- name: take_turn
+-- A turn begins: its message and all that became part of it are given to whoever has that token.
+UPDATE inbox SET token = ? WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+    AND (seq = ? OR merged_into = ?)
+
+-- name: steer_item
+-- A waiting message becomes part of the running turn.
+UPDATE inbox SET token = ? WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL
+
+-- name: items_of_turn
+-- What a turn is about: the message that leads it, then what was said into it, then what became part of it before.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ?
+ORDER BY merged_into IS NOT NULL, place, seq
+
+-- name: note_rows
+-- The transcript has it now.
+UPDATE inbox SET transcript_id = ? WHERE session_key = ? AND outcome IS NULL AND token = ? AND transcript_id IS NULL
+
+-- name: note_row
+-- The transcript has this message, or does not have it any more.
+UPDATE inbox SET transcript_id = ? WHERE item_id = ?
+
+-- name: first_row_of_turn
+-- Where the first of a turn's messages stands in a session.
+SELECT min(messages.seq) FROM inbox JOIN messages ON messages.message_id = inbox.transcript_id
+WHERE inbox.session_key = ? AND inbox.outcome IS NULL AND inbox.token = ? AND messages.session_id = ?
+
+-- name: message_that_stands
+-- Of which conversation a message is part, and how many calls it makes; no row if it is hidden.
+SELECT session_id, {number_of_calls} FROM messages
+WHERE message_id = ? AND hidden_because IS NULL
+
+-- name: withdraw_message
+-- It stands elsewhere from now on; nobody brings it back to where it stood.
+UPDATE messages SET hidden_because = 'rewound', hidden_by = NULL WHERE message_id = ?
+
+-- name: settle_turn
+-- The turn has ended; of what was said, the transcript knows.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
+WHERE session_key = ? AND outcome IS NULL AND token = ?
+
+-- name: bury_turn
+-- The turn failed for good; what it was about is kept.
+UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ?
+WHERE session_key = ? AND outcome IS NULL AND token = ?
+
+-- name: give_back_turn
+-- The turn did not come to an end: what it was about waits again, in its old place.
+UPDATE inbox SET token = NULL, ready_at = ?
+WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
+
+-- name: give_back_item
+-- What was said into a turn waits again, in its old place.
+UPDATE inbox SET token = NULL, ready_at = ? WHERE item_id = ?
+
+-- name: settle_waiting
+-- Everything that waits is taken out of the queue.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+
+-- name: messages_of_turn
+-- The places of all messages of a turn that waits.
+SELECT seq FROM inbox WHERE session_key = ? AND outcome IS NULL AND (seq = ? OR merged_into = ?) ORDER BY seq
+
+-- name: settle_item
+-- One waiting turn is taken out of the queue, with all that became part of it.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal') AND (seq = ? OR merged_into = ?)
+
+-- name: open_items
+-- All that waits or runs on a lane, in the order of its turns.
+SELECT item_id, seq, solo, merged_into, token, admitted_at, payload, place, ready_at
+FROM inbox AS item WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'internal')
+ORDER BY coalesce((SELECT place FROM inbox AS head
+    WHERE head.session_key = item.session_key AND head.seq = item.merged_into AND head.outcome IS NULL), place), seq
+
+-- name: waiting_item
+-- A waiting message.
+SELECT item_id, merged_into, payload FROM inbox
+WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+
+-- name: set_place
+-- The turn begins earlier or later than it came.
+UPDATE inbox SET place = ? WHERE item_id = ?
+
+-- name: open_event
+-- A message that waits or runs, by the name its platform knows it under.
+SELECT item_id, session_key, seq, merged_into, token, payload
+FROM inbox WHERE event = ? AND outcome IS NULL
+
+-- name: set_payload
+-- The message says something else now.
+UPDATE inbox SET payload = ? WHERE item_id = ?
+
+-- name: change_size
+-- The waiting turn that a message leads has become longer or shorter.
+UPDATE inbox SET messages = messages + ?, characters = characters + ?
+WHERE session_key = ? AND seq = ? AND outcome IS NULL
+
+-- name: settle_one
+-- One message is done, and nothing else with it.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
+WHERE item_id = ? AND outcome IS NULL
+
+-- name: open_commands
+-- What was to be carried out at once, of which nobody knows whether it was, because its process is gone.
+SELECT item_id, session_key, seq, owner, payload FROM inbox
+WHERE outcome IS NULL AND kind IN ('command', 'change')
+
+-- name: forget_event
+-- It was not carried out, so it is news when it comes again.
+UPDATE inbox SET event = NULL WHERE item_id = ?
+
+-- name: dead_items
+-- Messages whose turns failed for good, the newest first.
+SELECT item_id, seq, session_key, owner, payload, admitted_at, settled_at, problem
+FROM inbox WHERE outcome = 'dead' AND item_id < ? ORDER BY item_id DESC LIMIT ?
+
+-- name: dead_item
+-- One of them.
+SELECT session_key, seq, merged_into FROM inbox WHERE item_id = ? AND outcome = 'dead'
+
+-- name: dead_turn
+-- One of them, with all that failed with it as part of one turn.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+FROM inbox WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
+
+-- name: revive
+-- It waits again, behind everything that waits, with all that was part of it.
+UPDATE inbox SET outcome = NULL, settled_at = NULL, settled_by = NULL, problem = NULL, token = NULL,
+    place = ?, ready_at = ?
+WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
+
+-- name: forget_items
+-- Whatever was settled long ago is not known any more.
+{forget_items:
+    SELECT item_id FROM inbox WHERE item_id < ? AND outcome IS NOT NULL AND outcome <> 'dead' AND settled_at < ?
+    ORDER BY item_id LIMIT ?}
+
+-- name: transcript_version
+-- What changes whenever anybody writes to a session.
+SELECT last_seq, message_count, rewind_count FROM totals WHERE session_id = ?
+
+-- name: lane_outcomes
+-- How often each thing became of what was accepted on a lane, as far as it is still known.
+SELECT coalesce(outcome, 'open'), count(*) FROM inbox WHERE session_key = ? GROUP BY 1
+
+-- name: followers
+-- What became part of a waiting turn, in the order in which it came.
+SELECT item_id, seq FROM inbox WHERE session_key = ? AND merged_into = ? AND outcome IS NULL ORDER BY seq
+
+-- name: lead_item
+-- A merged message leads its turn, because the one that led it is not part of it any more.
+{lead_like_head}
+
+-- name: follow_item
+-- The others follow it.
+UPDATE inbox SET merged_into = ? WHERE session_key = ? AND merged_into = ? AND outcome IS NULL

@@ -1,0 +1,194 @@
+-- name: advance_totals
+-- Make room for that many messages behind the last one, and add up what they bring, unless anybody at all was erased
+-- since the first of them was sent.
+UPDATE totals SET last_seq = last_seq + ?, message_count = message_count + ?, tool_call_count = tool_call_count + ?,
+    text_bytes = text_bytes + ?, preview = coalesce(preview, ?), last_active = {greater}(last_active, ?)
+WHERE session_id = ? AND NOT EXISTS (SELECT 1 FROM tombstones WHERE erased_at >= ?)
+
+-- name: add_message
+-- A message, so many places before the last one that there is room for.
+INSERT INTO messages (message_id, session_id, seq, role, content, parts, tool_call_id, tool_calls, tool_name,
+    effect_disposition, sent_at, token_count, finish_reason, reasoning, reasoning_content, reasoning_details,
+    codex_reasoning_items, codex_message_items, api_content, platform_message_id, observed, hidden_because, edited_at,
+    extra{and_tokens})
+VALUES (?, ?, (SELECT last_seq FROM totals WHERE session_id = ?) - ?,
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
+
+-- name: add_text
+-- The same for a message that has nothing but these: half of what it takes to add one is to hand values over.
+INSERT INTO messages (message_id, session_id, seq, role, content, sent_at, platform_message_id, observed{and_tokens})
+VALUES (?, ?, (SELECT last_seq FROM totals WHERE session_id = ?) - ?, ?, ?, ?, ?, ?{and_what_it_says})
+
+-- name: messages_after
+-- The first so many messages between two places.
+SELECT {message} FROM messages WHERE session_id = ? AND seq > ? AND seq < ? AND (hidden_because IS NULL OR {a_number} = 1)
+ORDER BY seq LIMIT ?
+
+-- name: messages_before
+-- The last so many messages between two places, the last one first.
+SELECT {message} FROM messages WHERE session_id = ? AND seq > ? AND seq < ? AND (hidden_because IS NULL OR {a_number} = 1)
+ORDER BY seq DESC LIMIT ?
+
+-- name: conversation_of_session
+-- The messages that may go to a model.
+SELECT {part_of_conversation} FROM messages
+WHERE session_id = ? AND hidden_because IS NULL AND role IN ('user', 'assistant', 'tool')
+ORDER BY seq
+
+-- name: end_of_conversation
+-- The same of the last so many, the last one first.
+SELECT {part_of_conversation} FROM messages
+WHERE session_id = ? AND hidden_because IS NULL AND role IN ('user', 'assistant', 'tool')
+ORDER BY seq DESC LIMIT ?
+
+-- name: find_message
+-- Where a message stands, what it is, and whether it is hidden.
+SELECT seq, role, hidden_because FROM messages WHERE message_id = ? AND session_id = ?
+
+-- name: visible_messages_from
+-- A message and those behind it; what was taken back or retracted only if asked for.
+SELECT {message} FROM messages WHERE session_id = ? AND seq >= ?
+    AND (hidden_because IS NULL OR hidden_because = 'compacted' OR {a_number} = 1) ORDER BY seq LIMIT ?
+
+-- name: visible_messages_until
+-- A message and those before it, the message first; what was taken back or retracted only if asked for.
+SELECT {message} FROM messages WHERE session_id = ? AND seq <= ?
+    AND (hidden_because IS NULL OR hidden_because = 'compacted' OR {a_number} = 1) ORDER BY seq DESC LIMIT ?
+
+-- name: first_texts_before
+-- How the session began: messages with text before a place, of these roles if any are named.
+SELECT {message} FROM messages WHERE session_id = ? AND seq < ? AND {filled:content}
+    AND (hidden_because IS NULL OR hidden_because = 'compacted' OR {a_number} = 1)
+    AND ({a_text} IS NULL OR role IN ({each_of})) ORDER BY seq LIMIT ?
+
+-- name: last_texts_behind
+-- How it ended: messages with text behind a place, the last one first.
+SELECT {message} FROM messages WHERE session_id = ? AND seq > ? AND {filled:content}
+    AND (hidden_because IS NULL OR hidden_because = 'compacted' OR {a_number} = 1)
+    AND ({a_text} IS NULL OR role IN ({each_of})) ORDER BY seq DESC LIMIT ?
+
+-- name: platform_message_exists
+-- Whether a message of its platform was stored already, hidden or not.
+SELECT 1 FROM messages WHERE session_id = ? AND platform_message_id = ? LIMIT 1
+
+-- name: recent_user_turns
+-- What people said to the agent, the latest first.
+SELECT message_id, seq, sent_at, content FROM messages
+WHERE session_id = ? AND role = 'user' AND observed = 0 AND hidden_because IS NULL ORDER BY seq DESC LIMIT ?
+
+-- name: user_turn
+-- The same of one message, whether it is part of the conversation or not.
+SELECT message_id, seq, sent_at, content FROM messages WHERE message_id = ? AND session_id = ? AND role = 'user'
+
+-- name: first_user_texts
+-- How the first texts of people begin that are part of the conversation.
+SELECT seq, substr(content, 1, ?) FROM messages
+WHERE session_id = ? AND seq > ? AND role = 'user' AND hidden_because IS NULL AND {filled:content} ORDER BY seq LIMIT ?
+
+-- name: active_messages_from
+-- What is part of the conversation from a place on, and how many calls each message makes.
+SELECT message_id, {number_of_calls}, {flag:role = 'user' AND observed = 0} FROM messages
+WHERE session_id = ? AND seq >= ? AND hidden_because IS NULL
+
+-- name: hide_messages_from
+-- None of this is part of the conversation any more.
+UPDATE messages SET hidden_because = ?, hidden_by = ? WHERE session_id = ? AND seq >= ? AND hidden_because IS NULL
+
+-- name: last_active_message
+-- Where the conversation stands.
+SELECT message_id FROM messages WHERE session_id = ? AND hidden_because IS NULL ORDER BY seq DESC LIMIT 1
+
+-- name: last_rewind
+-- The latest of the changes that took messages back, and how far these reach.
+SELECT hidden_by, max(seq) FROM messages
+WHERE session_id = ? AND hidden_because = 'rewound' AND hidden_by IS NOT NULL
+GROUP BY hidden_by ORDER BY hidden_by DESC LIMIT 1
+
+-- name: turn_goes_on_behind
+-- Whether anything was said to or by the agent behind a place.
+SELECT 1 FROM messages WHERE session_id = ? AND seq > ? AND hidden_because IS NULL AND observed = 0
+    AND role IN ('user', 'assistant', 'tool') LIMIT 1
+
+-- name: messages_rewound_by
+-- What one change took back, and how many calls each message makes.
+SELECT message_id, {number_of_calls} FROM messages
+WHERE session_id = ? AND hidden_because = 'rewound' AND hidden_by = ?
+
+-- name: show_messages_rewound_by
+-- It is part of the conversation again.
+UPDATE messages SET hidden_because = NULL, hidden_by = NULL
+WHERE session_id = ? AND hidden_because = 'rewound' AND hidden_by = ?
+
+-- name: adjust_totals
+-- Messages came back or went away.
+UPDATE totals SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,
+    text_bytes = text_bytes + ?, rewind_count = rewind_count + ?, preview = ?
+WHERE session_id = ?
+
+-- name: reset_totals
+-- Nothing is part of the conversation any more, and so many hidden messages are left.
+UPDATE totals SET last_seq = ?, message_count = 0, tool_call_count = 0, text_bytes = ?, preview = NULL
+WHERE session_id = ?
+
+-- name: stored_messages
+-- Every message that is stored, and whether it is hidden.
+SELECT message_id, seq, {flag:hidden_because IS NOT NULL} FROM messages WHERE session_id = ? ORDER BY seq
+
+-- name: bytes_of_messages
+-- What the stored messages take.
+SELECT coalesce({sum:
+    coalesce({octets:content}, 0) + coalesce({octets:parts}, 0)
+    + coalesce({octets:tool_call_id}, 0) + coalesce({octets:tool_calls}, 0)
+    + coalesce({octets:tool_name}, 0) + coalesce({octets:effect_disposition}, 0)
+    + coalesce({octets:finish_reason}, 0) + coalesce({octets:reasoning}, 0)
+    + coalesce({octets:reasoning_content}, 0) + coalesce({octets:reasoning_details}, 0)
+    + coalesce({octets:codex_reasoning_items}, 0)
+    + coalesce({octets:codex_message_items}, 0) + coalesce({octets:api_content}, 0)
+    + coalesce({octets:platform_message_id}, 0) + coalesce({octets:extra}, 0)
+}, 0) FROM messages WHERE session_id = ?
+
+-- name: delete_message
+-- Nothing is left of it.
+DELETE FROM messages WHERE message_id = ?
+
+-- name: delete_message_versions
+-- Nor of what it was before.
+DELETE FROM message_versions WHERE message_id = ?
+
+-- name: move_message
+-- A place before it has become free.
+UPDATE messages SET seq = ? WHERE message_id = ?
+
+-- name: latest_platform_message
+-- The last message that a platform calls that.
+SELECT message_id, role, content, parts, api_content, hidden_because FROM messages
+WHERE session_id = ? AND platform_message_id = ? ORDER BY seq DESC LIMIT 1
+
+-- name: keep_message_version
+-- A message as it is, before it is changed.
+INSERT INTO message_versions (message_id, version, content, parts, replaced_at)
+SELECT message_id, (SELECT count(*) FROM message_versions AS v WHERE v.message_id = m.message_id) + 1, content, parts, ?
+FROM messages AS m WHERE message_id = ?
+
+-- name: edit_message
+-- It says something else now, and so would a model be told.
+UPDATE messages SET content = ?, parts = ?, api_content = NULL, edited_at = ? WHERE message_id = ?
+
+-- name: message_versions
+-- What a message said before, the first version first.
+SELECT v.version, v.content, v.parts, v.replaced_at FROM message_versions AS v
+JOIN messages AS m ON m.message_id = v.message_id
+WHERE m.session_id = ? AND m.message_id = ? ORDER BY v.version
+
+-- name: platform_messages_to_retract
+-- All that a platform calls that and that is not retracted yet.
+SELECT message_id, {number_of_calls}, {flag:hidden_because IS NULL} FROM messages
+WHERE session_id = ? AND platform_message_id = ? AND (hidden_because IS NULL OR hidden_because <> 'retracted')
+
+-- name: retract_message
+-- It was deleted where it was said.
+UPDATE messages SET hidden_because = 'retracted', hidden_by = ? WHERE message_id = ?
+
+-- name: add_index_change
+-- What the search index knows of a message is out of date.
+INSERT INTO index_changes (change_id, message_id) VALUES (?, ?)

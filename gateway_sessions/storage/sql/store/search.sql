@@ -1,0 +1,76 @@
+-- name: index_limits
+-- The highest id of a message, the highest note of a change, and how far such notes have been cleared away.
+SELECT (SELECT max(message_id) FROM messages), (SELECT max(change_id) FROM index_changes),
+    (SELECT {whole:value} FROM meta WHERE name = 'index_changes_cleared')
+
+-- name: messages_to_index
+-- What was said after a message, in the order of commits. A very long text is cut.
+SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at,
+    s.owner, s.session_key, s.source
+FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
+WHERE m.message_id > ? ORDER BY m.message_id LIMIT ?
+
+-- name: messages_to_index_again
+-- Messages as they are now, for the index.
+SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at,
+    s.owner, s.session_key, s.source
+FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
+WHERE m.message_id IN ({each_number_of})
+
+-- name: index_changes_after
+-- Messages that were changed or removed after they may have been indexed, in the order of commits.
+SELECT change_id, message_id FROM index_changes WHERE change_id > ? ORDER BY change_id LIMIT ?
+
+-- name: message_ids_of_session
+-- All that was said in a session.
+SELECT message_id FROM messages WHERE session_id = ? ORDER BY message_id
+
+-- name: clear_index_changes
+-- The index has taken them in.
+DELETE FROM index_changes WHERE change_id <= ?
+
+-- name: unindexed_messages
+-- What may not be in the index yet, the newest first.
+SELECT {candidate}
+WHERE m.message_id > ? AND m.message_id < ? ORDER BY m.message_id DESC LIMIT ?
+
+-- name: changed_messages
+-- Indexed messages of which the index says something that is not true any more, as they are now.
+SELECT {candidate}
+WHERE m.message_id IN (SELECT message_id FROM index_changes WHERE change_id > ?) AND m.message_id <= ?
+LIMIT ?
+
+-- name: pending_changes
+-- Which messages these are, also those that are not there any more.
+SELECT DISTINCT message_id FROM index_changes WHERE change_id > ? AND message_id <= ? LIMIT ?
+
+-- name: search_candidates
+-- Messages of a time that may be shown, with as much of their text as their place in the order depends on.
+SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at, s.owner,
+    s.session_key, s.source, m.hidden_because, s.relation
+FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
+WHERE m.message_id IN ({each_number_of}) AND m.sent_at >= ? AND m.sent_at < ?
+
+-- name: whole_search_candidates
+-- The same with all of their text, to look at every character of it.
+SELECT {candidate}
+WHERE m.message_id IN ({each_number_of}) AND m.sent_at >= ? AND m.sent_at < ?
+
+-- name: search_hits
+-- What is shown of messages that were found.
+SELECT m.message_id, m.session_id, m.seq, m.role, m.content, m.tool_name, m.tool_calls, m.sent_at, m.hidden_because,
+    s.session_key, s.source, s.model, s.started_at, s.title
+FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
+WHERE m.message_id IN ({each_number_of})
+
+-- name: said_around
+-- What was said before each of these messages and after it, as far as it still stands.
+SELECT m.message_id, earlier.role, substr(earlier.content, 1, ?), later.role, substr(later.content, 1, ?)
+FROM messages AS m
+LEFT JOIN messages AS earlier ON earlier.session_id = m.session_id AND earlier.seq = (
+    SELECT seq FROM messages AS other WHERE other.session_id = m.session_id AND other.seq < m.seq
+        AND (other.hidden_because IS NULL OR other.hidden_because = 'compacted') ORDER BY seq DESC LIMIT 1)
+LEFT JOIN messages AS later ON later.session_id = m.session_id AND later.seq = (
+    SELECT seq FROM messages AS other WHERE other.session_id = m.session_id AND other.seq > m.seq
+        AND (other.hidden_because IS NULL OR other.hidden_because = 'compacted') ORDER BY seq LIMIT 1)
+WHERE m.message_id IN ({each_number_of})

@@ -1,0 +1,75 @@
+-- name: session_record
+-- All that is known of a session.
+SELECT s.session_id, s.source, s.owner, s.started_at, t.last_active, s.session_key, s.user_id, s.parent_session_id,
+    s.relation, s.ended_at, s.end_reason, s.title, s.title_by, s.model, s.model_config, s.system_prompt,
+    s.billing_provider, s.billing_base_url, s.billing_mode, s.pinned, s.archived, s.extra, t.last_seq, t.message_count,
+    t.tool_call_count, t.text_bytes, t.rewind_count, t.preview, t.input_tokens, t.output_tokens, t.cache_read_tokens,
+    t.cache_write_tokens, t.reasoning_tokens, t.api_call_count, t.estimated_cost_usd, t.actual_cost_usd,
+    t.cost_status, t.cost_source, t.pricing_version
+FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
+WHERE s.session_id = ?
+
+-- name: add_session_row
+-- A session that somebody makes by hand.
+INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, model,
+    model_config, system_prompt, extra)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: fill_session_row
+-- What is known now of a session and was not before; whose it is and where it began never changes.
+UPDATE sessions SET session_key = coalesce(session_key, ?),
+    relation = CASE WHEN parent_session_id IS NULL THEN ? ELSE relation END,
+    parent_session_id = coalesce(parent_session_id, ?), model = coalesce(model, ?),
+    model_config = coalesce(model_config, ?), system_prompt = coalesce(system_prompt, ?), extra = coalesce(extra, ?)
+WHERE session_id = ?
+
+-- name: parent_of_session
+-- Which session it came from.
+SELECT parent_session_id, relation FROM sessions WHERE session_id = ?
+
+-- name: continuation_of_session
+-- Where a compressed session goes on.
+SELECT session_id FROM sessions WHERE parent_session_id = ? AND relation = 'continuation'
+
+-- name: lane_of_session
+-- The lane whose current session it is.
+SELECT session_key FROM entries WHERE session_id = ?
+
+-- name: owner_of_lane
+-- Whose the lane is.
+SELECT owner FROM entries WHERE session_key = ?
+
+-- name: end_session_row
+-- A session without a lane has ended. The first reason stands.
+UPDATE sessions SET ended_at = ?, end_reason = ?, ends = ends + 1 WHERE session_id = ? AND ended_at IS NULL
+
+-- name: reopen_session_row
+-- A session without a lane goes on.
+UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE session_id = ? AND ended_at IS NOT NULL
+
+-- name: set_system_prompt
+-- What the model is told before anything else.
+UPDATE sessions SET system_prompt = ? WHERE session_id = ?
+
+-- name: set_session_model
+-- Which model answers now, and how it is set.
+UPDATE sessions SET model = ?, model_config = coalesce(?, model_config) WHERE session_id = ?
+
+-- name: set_session_pinned
+-- Whether it is kept whatever retention says.
+UPDATE sessions SET pinned = ? WHERE session_id = ?
+
+-- name: stored_messages_of_session
+-- How many messages are part of the conversation, and how many are stored.
+SELECT message_count, last_seq FROM totals WHERE session_id = ?
+
+-- name: count_sessions
+-- How many there are of a source, with so many messages at least; archived ones only if asked for.
+SELECT count(*) FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
+WHERE ({a_text} IS NULL OR s.source = ?) AND t.message_count >= ? AND (s.archived = 0 OR {a_number} = 1)
+
+-- name: count_sessions_of_owners
+-- The same, as far as somebody may see them.
+SELECT count(*) FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
+WHERE {whose:s}
+    AND ({a_text} IS NULL OR s.source = ?) AND t.message_count >= ? AND (s.archived = 0 OR {a_number} = 1)

@@ -1,0 +1,34 @@
+-- name: count_lanes
+-- How many lanes have a session.
+SELECT count(*) FROM entries
+
+-- name: lanes_in_use
+-- Lanes where a turn runs, then lanes where one waits, each kind from the oldest on.
+SELECT session_key, lease_epoch, lease_token, leased_at, attempts, waiting, ready_at FROM (
+    SELECT session_key, lease_epoch, lease_token, leased_at, attempts, waiting, ready_at
+    FROM lanes WHERE lease_epoch IS NOT NULL
+    UNION ALL
+    SELECT session_key, lease_epoch, lease_token, leased_at, attempts, waiting, ready_at
+    FROM lanes WHERE lease_epoch IS NULL AND ready_at IS NOT NULL) AS used
+ORDER BY CASE WHEN lease_epoch IS NULL THEN 1 ELSE 0 END, coalesce(leased_at, ready_at), session_key LIMIT ?
+
+-- name: oldest_on_lane
+-- Since when anything waits on a lane.
+SELECT min(admitted_at) FROM inbox
+WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+
+-- name: count_work
+-- How many turns run, how many wait on how many lanes, since when, how many replies are owed, and what was given up.
+SELECT (SELECT count(*) FROM lanes WHERE lease_epoch IS NOT NULL),
+    (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NOT NULL),
+    (SELECT coalesce({sum:waiting}, 0) FROM lanes WHERE lease_epoch IS NULL AND ready_at IS NOT NULL),
+    (SELECT min(admitted_at) FROM inbox
+        WHERE outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')),
+    (SELECT count(*) FROM outbox WHERE state IN ('owed', 'sending')),
+    (SELECT count(*) FROM inbox WHERE outcome = 'dead'),
+    (SELECT count(*) FROM outbox WHERE state = 'dead')
+
+-- name: first_entries_due
+-- Entries whose policy may be due first, whatever their lanes do.
+SELECT {entry}
+FROM entries JOIN clocks USING (entry_id) WHERE due_at IS NOT NULL ORDER BY due_at, session_key LIMIT ?

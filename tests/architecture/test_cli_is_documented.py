@@ -1,0 +1,41 @@
+"""The page of the command line says all that can be typed, and how it ends."""
+
+import re
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from gateway_sessions.cli.app import ANYWHERE, command_line
+from gateway_sessions.cli.desk import CONFIG_VARIABLE, HOME_VARIABLE
+from gateway_sessions.cli.exits import Exit
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = (FOLDER / "cli.md").read_text(encoding="utf-8")
+
+
+def test_the_page_lists_every_command_with_all_it_takes():
+    spec = spec_from_file_location("make_cli", FOLDER / "make_cli.py")
+    assert spec is not None
+    assert spec.loader is not None
+    maker = module_from_spec(spec)
+    spec.loader.exec_module(maker)
+    assert maker.page(PAGE) == PAGE, "run docs/reference/make_cli.py"
+    assert PAGE.count("\n### ") > 20
+
+
+def test_the_page_lists_every_exit_code():
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", PAGE, re.MULTILINE)
+    assert [(int(code), name) for code, name in rows] == [(one.value, one.name) for one in Exit]
+
+
+def test_the_page_names_what_stands_in_front_of_all_commands():
+    front = {opts for one in command_line().params for opts in one.opts}
+    for name in (*ANYWHERE, HOME_VARIABLE, CONFIG_VARIABLE, "--install-completion"):
+        assert f"`{name}" in PAGE, name
+    assert set(ANYWHERE) <= front
+
+
+def test_every_option_and_argument_has_a_word_of_help():
+    for name, group in command_line().commands.items():
+        for verb, command in getattr(group, "commands", {name: group}).items():
+            assert command.help, verb
+            assert all(one.help for one in command.params if one.name != "help"), (name, verb)

@@ -1,0 +1,158 @@
+"""The bare driver: what our queue has said to a server is said again by asyncpg alone.
+
+Lane by lane, transaction by transaction, with the values that were sent then, to a database that is new
+again. Nothing is decided, and nothing is made of the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Final, NamedTuple
+from unittest.mock import patch
+
+import asyncpg
+
+from gateway_sessions import SessionStore
+from gateway_sessions.storage.drivers.limits import USUAL
+from gateway_sessions.storage.queries import load_migrations
+from tests.benchmarks.child import Figures, answer, latencies
+from tests.benchmarks.contenders import our_queue
+from tests.benchmarks.servers import own_database
+
+FENCE: Final = "SELECT 1 / count(*)"
+"""Ends the transaction of who may not write any more: nobody is known here who may."""
+
+
+class Said(NamedTuple):
+    """A statement and its values."""
+
+    sql: str
+    values: Sequence[Any]
+
+    @property
+    def many(self) -> bool:
+        """Whether there are several rows of values."""
+        return "$1" in self.sql and all(type(one) in (tuple, list) for one in self.values)
+
+
+Work = list[list[Said]]
+"""Transactions, one after the other."""
+
+
+class Recorder:
+    """Hears what is said on every connection of a pool."""
+
+    def __init__(self) -> None:
+        self._said: list[tuple[int, Said]] = []
+        self._make_pool = asyncpg.create_pool
+
+    def make_pool(self, *args: Any, **options: Any) -> Awaitable[asyncpg.Pool]:
+        return self._make_pool(*args, **options, init=self._listen)
+
+    async def _listen(self, connection: asyncpg.Connection) -> None:
+        number = id(connection)
+        connection.add_query_logger(
+            lambda one: self._said.append(
+                (number, Said(one.query.replace(FENCE, "SELECT count(*)"), one.args))
+            )
+        )
+
+    async def listening(self, work: Awaitable[object]) -> Work:
+        """The transactions in which that was done."""
+        self._said.clear()
+        await work
+        found: dict[int, list[Said]] = {}
+        whole: Work = []
+        for number, said in self._said:
+            begun = found.setdefault(number, [])
+            begun.append(said)
+            if said.sql == "COMMIT":
+                whole.append(found.pop(number))
+        return whole
+
+
+async def record(lanes: int, each: int) -> tuple[list[Said], dict[str, list[list[Work]]]]:
+    """What makes the database what it is before, and the work of each message of each lane."""
+    recorder = Recorder()
+    parts: dict[str, list[list[Work]]] = {"enqueue": [], "turns": []}
+    with ExitStack() as patched:
+        patched.enter_context(patch.object(asyncpg, "create_pool", recorder.make_pool))
+        async with (
+            own_database(f"gateway_sessions_bench_{os.getpid()}") as address,
+            SessionStore.open(address, our_queue.config()) as store,
+        ):
+            before: list[Said] = []
+            for step in (our_queue.enqueue, our_queue.turns):
+                for one in await recorder.listening(step(store, range(lanes), 1)):
+                    before += one
+            for lane in range(lanes):
+                here = range(lane, lane + 1)
+                one_by_one = [partial(our_queue.enqueue, store, here, 1, first=n + 1) for n in range(each)]
+                parts["enqueue"].append([await recorder.listening(one()) for one in one_by_one])
+                turns: list[Callable[[], Awaitable[object]]] = [
+                    partial(our_queue.turns, store, here, 1)
+                ] * each
+                parts["turns"].append([await recorder.listening(one()) for one in turns])
+    return before, parts
+
+
+async def say(connection: asyncpg.pool.PoolConnectionProxy | asyncpg.Connection, said: Said) -> None:
+    if said.many:
+        await connection.executemany(said.sql, said.values)
+    elif said.values:
+        await connection.fetch(said.sql, *said.values)
+    else:
+        await connection.execute(said.sql)
+
+
+async def again(pool: asyncpg.Pool, lanes: list[list[Work]]) -> Figures:
+    """All lanes do their work at once, each one message after another."""
+    measured: list[int] = []
+
+    async def do(lane: list[Work]) -> None:
+        for transactions in lane:
+            before = time.perf_counter_ns()
+            for transaction in transactions:
+                async with pool.acquire() as connection:
+                    for said in transaction:
+                        await say(connection, said)
+            measured.append(time.perf_counter_ns() - before)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(do(lane) for lane in lanes))
+    return {"per second": len(measured) / (time.perf_counter() - start)} | latencies(measured)
+
+
+async def nothing_to_reset(_: asyncpg.Connection) -> None:
+    """As our own pool does."""
+
+
+async def queue(folder: str, lanes: int, each: int) -> Figures:
+    """The work of our queue, by hand."""
+    os.environ["XDG_STATE_HOME"] = folder
+    before, parts = await record(lanes, each)
+    async with own_database(f"gateway_sessions_bench_{os.getpid()}") as address:
+        connection = await asyncpg.connect(address)
+        for step in load_migrations("postgresql"):
+            await connection.execute(step.script)
+        for said in before:
+            await say(connection, said)
+        await connection.close()
+        async with asyncpg.create_pool(
+            address,
+            min_size=1,
+            max_size=USUAL.connections,
+            statement_cache_size=512,
+            reset=nothing_to_reset,
+        ) as pool:
+            figures = {kind: await again(pool, parts[kind]) for kind in parts}
+    return {f"{kind}: {name}": value for kind, some in figures.items() for name, value in some.items()}
+
+
+if __name__ == "__main__":
+    answer({"queue": lambda **task: asyncio.run(queue(**task))})

@@ -1,0 +1,49 @@
+"""`python -m tests.cluster --seconds 180`: the cluster run on a server of its own, with a report."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.cluster.checker import Verdict
+from tests.cluster.run import Plan, cluster_run
+from tests.cluster.server import own_server
+
+
+async def run(plan: Plan, home: Path) -> Verdict:
+    async with own_server() as server:
+        return await cluster_run(plan, server.address, home, server)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--seconds", type=float, default=180)
+    options.add_argument("--nodes", type=int, default=4)
+    options.add_argument("--lanes", type=int, default=64)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--ttl", type=float, default=5)
+    given = options.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="cluster-run-nodes-"))
+    plan = Plan(
+        nodes=given.nodes,
+        lanes=given.lanes,
+        seconds=given.seconds,
+        seed=given.seed,
+        ttl=given.ttl,
+        heartbeat=given.ttl / 5,
+    )
+    verdict = asyncio.run(run(plan, home))
+    for name, value in verdict.figures.items():
+        print(f"{name:36} {value}")  # noqa: T201
+    for name in ("lost", "doubled", "reordered"):
+        found = getattr(verdict, name)
+        print(f"{name:36} {len(found)} {found[:5] or ''}")  # noqa: T201
+    print(f"{'logs and effects':36} {home}")  # noqa: T201
+    return 0 if verdict.good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

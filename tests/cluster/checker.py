@@ -1,0 +1,158 @@
+"""What came of a cluster run: by what senders were told, the world has seen, and the database says."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import quantiles
+from typing import Any
+
+import asyncpg
+
+from gateway_sessions.core.delivery import REPEATED
+
+SPOKEN = """
+    SELECT s.session_key, m.role, m.content FROM messages AS m JOIN sessions AS s USING (session_id)
+    WHERE m.hidden_because IS NULL ORDER BY s.session_key, s.started_at, s.session_id, m.seq
+"""
+OPEN = "SELECT count(*) FROM inbox WHERE outcome IS NULL"
+OUTCOMES = "SELECT coalesce(outcome, 'open'), count(*) FROM inbox GROUP BY 1"
+OWED = "SELECT count(*) FROM outbox WHERE state IN ('owed', 'sending')"
+
+
+@dataclass(kw_only=True)
+class Verdict:
+    """What must be empty, and what is told as it is."""
+
+    lost: list[str] = field(default_factory=list)
+    """Accepted, and never answered."""
+    doubled: list[str] = field(default_factory=list)
+    """In a conversation twice, or said to people twice without the mark of a repeat."""
+    reordered: list[str] = field(default_factory=list)
+    """Lanes whose conversation, or replies, are not in the order of what was accepted."""
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        return not (self.lost or self.doubled or self.reordered)
+
+
+async def all_is_done(address: str) -> bool:
+    """Whether nothing waits or runs, and nobody is owed anything."""
+    connection = await asyncpg.connect(address, timeout=5)
+    try:
+        return not await connection.fetchval(OPEN) and not await connection.fetchval(OWED)
+    finally:
+        await connection.close()
+
+
+async def judge(
+    address: str,
+    accepted: Mapping[str, Sequence[str]],
+    effects: Sequence[Mapping[str, Any]],
+    deaths: Sequence[tuple[str, float]],
+) -> Verdict:
+    """*accepted*: the texts of each lane, in order; *deaths*: which node was killed, and when."""
+    connection = await asyncpg.connect(address, timeout=5)
+    try:
+        rows = await connection.fetch(SPOKEN)
+        outcomes = {row[0]: row[1] for row in await connection.fetch(OUTCOMES)}
+    finally:
+        await connection.close()
+    verdict = Verdict()
+    asked, answered = _said(rows, "user"), _said(rows, "assistant")
+    shown = [(one["lane"], one["text"]) for one in effects if one["kind"] == "sent"]
+    for lane, texts in accepted.items():
+        _judge_transcript(verdict, lane, texts, asked[lane], answered[lane])
+        _judge_replies(verdict, lane, texts, [text for where, text in shown if where == lane])
+    verdict.figures |= {
+        "accepted": sum(map(len, accepted.values())),
+        "outcomes": outcomes,
+        "replies marked as repeats": sum(text.startswith(REPEATED) for _, text in shown),
+        "turns begun again": sum(one - 1 for one in Counter(_begun(effects)).values()),
+        "turns that were fenced off": sum(one["kind"] == "fenced" for one in effects),
+        "calls refused, to be made again": dict(
+            Counter(one["error"] for one in effects if one["kind"] == "refused")
+        ),
+        "turns of one lane at the same time": _overlaps(effects),
+        **_takeovers(effects, deaths),
+    }
+    return verdict
+
+
+def _said(rows: Iterable[Any], role: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for key, by, content in rows:
+        if by == role:
+            found[str(key).rsplit(":", 1)[-1]].append(content)
+    return found
+
+
+def _judge_transcript(
+    verdict: Verdict, lane: str, texts: Sequence[str], asked: Sequence[str], answered: Sequence[str]
+) -> None:
+    counted, replies = Counter(asked), Counter(answered)
+    verdict.lost += [text for text in texts if not counted[text] or not replies[f"re {text}"]]
+    verdict.doubled += [text for text in texts if counted[text] > 1 or replies[f"re {text}"] > 1]
+    known = set(texts)
+    found = list(dict.fromkeys(text for text in asked if text in known))
+    if found != [text for text in texts if counted[text]]:
+        verdict.reordered.append(lane)
+
+
+def _judge_replies(verdict: Verdict, lane: str, texts: Sequence[str], shown: Sequence[str]) -> None:
+    plain = Counter(text for text in shown if not text.startswith(REPEATED))
+    seen = {text.removeprefix(REPEATED).strip() for text in shown}
+    verdict.lost += [f"the reply to {text}" for text in texts if f"re {text}" not in seen]
+    verdict.doubled += [f"the reply {text!r}" for text, times in plain.items() if times > 1]
+    first = list(dict.fromkeys(text.removeprefix(REPEATED).strip() for text in shown))
+    expected = [f"re {text}" for text in texts if f"re {text}" in seen]
+    if [text for text in first if text in set(expected)] != expected:
+        verdict.reordered.append(f"the replies of {lane}")
+
+
+def _begun(effects: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [one["text"] for one in effects if one["kind"] == "begin"]
+
+
+def _overlaps(effects: Sequence[Mapping[str, Any]]) -> int:
+    """Turns that ended after a later one of their lane had begun elsewhere: what they said did not count."""
+    latest: dict[str, int] = {}
+    late = 0
+    for one in effects:
+        if one["kind"] == "begin":
+            latest[one["lane"]] = max(latest.get(one["lane"], 0), one["token"])
+        elif one["kind"] == "end":
+            late += one["token"] < latest[one["lane"]]
+    return late
+
+
+def _takeovers(effects: Sequence[Mapping[str, Any]], deaths: Sequence[tuple[str, float]]) -> dict[str, Any]:
+    """How long turns stood still whose node was killed, until another one began them again."""
+    seconds: list[float] = []
+    for node, at in deaths:
+        running = {
+            one["text"]: one
+            for one in effects
+            if one["node"] == node and one["kind"] == "begin" and one["at"] < at
+        }
+        for one in effects:
+            if one["kind"] == "end" and one["node"] == node and one["at"] < at:
+                running.pop(one["text"], None)
+        for text in running:
+            again = (
+                one["at"]
+                for one in effects
+                if one["kind"] == "begin" and one["text"] == text and one["at"] > at
+            )
+            if (first := next(again, None)) is not None:
+                seconds.append(first - at)
+    if len(seconds) < 2:
+        return {"turns taken over": len(seconds), "takeover": [round(one, 2) for one in seconds]}
+    cuts = quantiles(seconds, n=100, method="inclusive")
+    return {
+        "turns taken over": len(seconds),
+        "takeover p50": round(cuts[49], 2),
+        "takeover p99": round(cuts[98], 2),
+    }

@@ -1,0 +1,186 @@
+"""Many connections do the same thing at once, and it comes out as if one had done it after the other."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from gateway_sessions import Config, Scope
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.inbound import InboundMessage, stored_form
+from gateway_sessions.core.instants import EPOCH
+from gateway_sessions.core.keys import Isolation, session_key
+from gateway_sessions.core.messages import Message
+from gateway_sessions.core.queue import Outcome
+from gateway_sessions.core.receipts import Duplicate
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.errors import FencedError, SessionEndedError, TitleTakenError
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.drivers.server import ServerDriver
+from gateway_sessions.storage.verbs import (
+    access,
+    beginning,
+    ledger,
+    messages,
+    meta,
+    session_rows,
+    splitting,
+    titles,
+    turns,
+)
+from gateway_sessions.storage.verbs.beginning import Claimed, Starter
+from gateway_sessions.storage.verbs.ledger import Admission, Admitted
+from gateway_sessions.storage.verbs.session_rows import NewSession
+from gateway_sessions.storage.verbs.splitting import Descent
+from gateway_sessions.storage.verbs.succession import Actor, Change
+from gateway_sessions.storage.verbs.turns import Settlement
+
+T = TypeVar("T")
+
+MANY = 24
+ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
+FLAGS = Isolation()
+LANE = session_key(ALICE, FLAGS, {})
+RULES = BusyRules(max_queued=MANY * 2)
+BOOK = Config(timezone="UTC").policy_book("UTC")
+names = itertools.count()
+entry_ids = itertools.count(1)
+
+
+def change_of(driver: ServerDriver) -> Change:
+    return Change(
+        now=EPOCH, ids=driver.ids, entry_ids=entry_ids, actor=Actor.PERSON, policies=BOOK, freshness=None
+    )
+
+
+def starter() -> Starter:
+    return Starter(epoch=1, new_session_id=f"n{next(names)}", flags=FLAGS)
+
+
+def admitting(text: str, driver: ServerDriver) -> Verb[Any]:
+    message = InboundMessage(source=ALICE, text=text, message_id=text)
+    admission = Admission(message=message, payload=stored_form(message), rules=RULES, solo=True)
+    request = access.Request(source=ALICE, key=LANE, flags=FLAGS, new_session_id=f"s{next(names)}")
+    return ledger.admit(admission, request, change_of(driver))
+
+
+def claiming(driver: ServerDriver) -> Verb[Claimed | None]:
+    return beginning.claim(starter(), LANE, change_of(driver))
+
+
+def making(driver: ServerDriver, session_id: str) -> Verb[str]:
+    new = NewSession(session_id=session_id, source="cli", started_at=EPOCH)
+    return session_rows.create(new, driver.ids)
+
+
+async def at_once(
+    drivers: Sequence[ServerDriver], verb: Callable[[ServerDriver, int], Verb[T]], many: int = MANY
+) -> list[T | BaseException]:
+    """Each on another connection than the one before."""
+    turns_of = itertools.cycle(drivers)
+    asked = ((next(turns_of), number) for number in range(many))
+    writes = [driver.write(partial(verb, driver, number)) for driver, number in asked]
+    return await asyncio.gather(*writes, return_exceptions=True)
+
+
+class BesideEachOther:
+    """A test class of an engine inherits this; its `drivers` are of several processes, on one database."""
+
+    async def test_a_new_lane_counts_without_gaps(self, drivers: list[ServerDriver]):
+        admitted = await at_once(drivers, lambda driver, number: admitting(str(number), driver))
+        assert all(isinstance(one, Admitted) for one in admitted), admitted
+        assert sorted(one.receipt.seq for one in admitted) == list(range(1, MANY + 1))
+        assert len({one.receipt.session_id for one in admitted}) == 1
+        assert max(one.receipt.depth for one in admitted) == MANY
+
+    async def test_one_delivery_of_a_message_counts(self, drivers: list[ServerDriver]):
+        admitted = await at_once(drivers, lambda driver, _: admitting("the same", driver))
+        assert sum(isinstance(one, Admitted) for one in admitted) == 1
+        assert sum(one == Duplicate(seq=1, session_key=LANE) for one in admitted) == MANY - 1
+
+    async def test_one_claim_of_a_lane_wins(self, drivers: list[ServerDriver]):
+        await drivers[0].write(lambda: admitting("hello", drivers[0]))
+        claimed = await at_once(drivers, lambda driver, _: claiming(driver))
+        assert [one.held.token for one in claimed if isinstance(one, Claimed)] == [1]
+        assert sum(one is None for one in claimed) == MANY - 1
+
+    async def test_turns_end_while_messages_come(self, drivers: list[ServerDriver]):
+        """The two that meet on every lane: neither waits for ever, and nothing is counted wrong."""
+        first, *others = drivers
+        ended: list[int] = []
+
+        async def answer_all() -> None:
+            while len(ended) < MANY:
+                claimed = await first.write(lambda: claiming(first))
+                if claimed is None:
+                    await asyncio.sleep(0.001)
+                    continue
+                said = [Message("assistant", "yes")]
+                settlement = Settlement(held=claimed.held, outcome=Outcome.TURNED, messages=said)
+                await first.write(partial(turns.end_turn, settlement, change_of(first)))
+                ended.append(claimed.items[0].seq)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(answer_all())
+            admitted = await at_once(others, lambda driver, number: admitting(str(number), driver))
+        assert ended == list(range(1, MANY + 1))
+        assert all(isinstance(one, Admitted) for one in admitted), admitted
+        session_id = admitted[0].receipt.session_id
+        said = await first.read(lambda: messages.page(session_id, messages.Page(after_seq=0)))
+        assert [one.seq for one in said] == list(range(1, 2 * MANY + 1))
+
+    async def test_a_turn_that_was_ended_elsewhere_ends_once(self, drivers: list[ServerDriver]):
+        await drivers[0].write(lambda: admitting("hello", drivers[0]))
+        claimed = await drivers[0].write(lambda: claiming(drivers[0]))
+        assert claimed is not None
+        settlement = Settlement(
+            held=claimed.held, outcome=Outcome.TURNED, messages=[Message("assistant", "yes")]
+        )
+        ended = await at_once(drivers, lambda driver, _: turns.end_turn(settlement, change_of(driver)))
+        assert sum(isinstance(one, FencedError) for one in ended) == MANY - 1
+
+    async def test_a_session_counts_without_gaps(self, drivers: list[ServerDriver]):
+        await drivers[0].write(lambda: making(drivers[0], "s"))
+        appended = await at_once(
+            drivers,
+            lambda driver, number: messages.append("s", [Message("user", str(number))], EPOCH, driver.ids),
+        )
+        assert not [one for one in appended if isinstance(one, BaseException)]
+        said = await drivers[0].read(lambda: messages.page("s", messages.Page(after_seq=0)))
+        assert [one.seq for one in said] == list(range(1, MANY + 1))
+        assert sorted(one.text for one in said) == sorted(map(str, range(MANY)))
+
+    async def test_a_session_has_one_continuation(self, drivers: list[ServerDriver]):
+        await drivers[0].write(lambda: making(drivers[0], "s"))
+
+        def splitting_it(driver: ServerDriver, number: int) -> Verb[str]:
+            descent = Descent(session_id="s", new_session_id=f"c{number}", now=EPOCH, ids=driver.ids)
+            return splitting.split(descent, [Message("system", "a summary")])
+
+        children = await at_once(drivers, splitting_it)
+        assert len(set(children)) == 1
+        assert not isinstance(children[0], SessionEndedError)
+
+    async def test_a_title_has_one_session(self, drivers: list[ServerDriver]):
+        for number in range(MANY):
+            await drivers[0].write(lambda number=number: making(drivers[0], f"s{number}"))
+        scope = Scope.operator()
+        claimed = await at_once(drivers, lambda _, number: titles.set_title(f"s{number}", "Trip", scope))
+        assert sum(one is True for one in claimed) == 1
+        assert sum(isinstance(one, TitleTakenError) for one in claimed) == MANY - 1
+
+    async def test_what_names_no_lock_runs_alone(self, drivers: list[ServerDriver]):
+        def count() -> Verb[None]:
+            before = yield from meta.number("counted")
+            yield from meta.remember("counted", before + 1)
+
+        await at_once(drivers, lambda _driver, _number: count())
+        assert await drivers[0].read(lambda: meta.number("counted")) == MANY
+
+    async def test_what_was_asked_for_first_is_done_first(self, drivers: list[ServerDriver]):
+        driver = drivers[0]
+        admitted = await asyncio.gather(
+            *(driver.write(partial(admitting, str(number), driver)) for number in range(MANY))
+        )
+        assert [one.receipt.seq for one in admitted] == list(range(1, MANY + 1))

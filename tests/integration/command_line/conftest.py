@@ -1,0 +1,112 @@
+"""A store with a little in it, and the command line as a function of its arguments."""
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import BlockBuster
+
+from gateway_sessions import InboundMessage, SessionSource, SessionStore
+from gateway_sessions.cli.app import main
+from gateway_sessions.cli.desk import CONFIG_VARIABLE, HOME_VARIABLE
+from tests.integration.moving.furniture import OF_A_PROCESS
+
+TITLES = ("refactoring auth", "my project", None)
+SAID = (
+    "Help me refactor the auth module please",
+    "Can you check the test failures?",
+    "火车几点出发 \x1b[31mred [bold]x",
+)
+DOCUMENTED = "telegram"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command has said, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        return dict(json.loads(self.out))
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+Gsess = Callable[..., Ended]
+
+
+def person(number: int) -> SessionSource:
+    return SessionSource(platform=DOCUMENTED, chat_id=str(number), user_id=f"u{number}", user_name="Ann")
+
+
+def key(number: int) -> str:
+    return f"agent:main:telegram:dm:{number}"
+
+
+async def fill(home: Path) -> None:
+    async with SessionStore.open(home, titler=None) as store:
+        for number, (title, text) in enumerate(zip(TITLES, SAID, strict=True)):
+            entry = await store.get_or_create_session(person(number))
+            await store.append_to_transcript(entry.session_id, {"role": "user", "content": text})
+            await store.append_to_transcript(
+                entry.session_id, {"role": "assistant", "content": f"Sure: {text}"}
+            )
+            if title:
+                await store.db.set_session_title(entry.session_id, title)
+        for text in ("one", "two", "three"):
+            await store.enqueue(InboundMessage(source=person(1), text=text, message_id=text), solo=True)
+        await store.db.create_session("loose", "cli")
+        await store.db.append_message("loose", "user", "nobody's")
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("command line") / "home"
+    asyncio.run(fill(home))
+    return home
+
+
+@pytest.fixture
+def home(filled: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(filled, tmp_path / "home", ignore=OF_A_PROCESS)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    async def make() -> None:
+        async with SessionStore.open(tmp_path / "empty"):
+            pass
+
+    asyncio.run(make())
+    return tmp_path / "empty"
+
+
+@pytest.fixture
+def gsess(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], blockbuster: BlockBuster
+) -> Iterator[Gsess]:
+    """Runs a command in this process, whose loop serves nobody else."""
+    monkeypatch.setattr(sys, "argv", ["gsess"])
+    monkeypatch.delenv(HOME_VARIABLE, raising=False)
+    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
+
+    def run(*arguments: object) -> Ended:
+        capfdbinary.readouterr()
+        code = main([str(one) for one in arguments])
+        said = capfdbinary.readouterr()
+        return Ended(code, said.out.decode(), said.err.decode())
+
+    blockbuster.deactivate()
+    yield run
+    blockbuster.activate()

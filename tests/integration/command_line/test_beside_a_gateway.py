@@ -1,0 +1,196 @@
+"""The command line works while another process has the store open: it reads directly, and acts through it."""
+
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+
+from gateway_sessions.cli.app import in_front
+from gateway_sessions.cli.exits import Exit
+from tests.integration.command_line.conftest import Gsess, key
+from tests.integration.command_line.test_commands import session_of
+from tests.programs import WarmPython
+
+OWNER = """
+    import asyncio, sys
+    from gateway_sessions import SessionStore
+
+    async def main():
+        async with SessionStore.open(sys.argv[1]) as store:
+            print("open", flush=True)
+            await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.run(main())
+"""
+HELP_SECONDS = 0.4
+LOADED = """
+import sys
+from gateway_sessions.cli.app import main
+main(["--help"])
+needless = ("gateway_sessions.storage", "gateway_sessions.runtime", "aiosqlite", "msgspec")
+print([one for one in sys.modules if one.startswith(needless)])
+"""
+
+
+@pytest.fixture
+def owned(warm_python: WarmPython, home: Path) -> Iterator[Path]:
+    with warm_python.start(OWNER, home) as owner:
+        assert owner.stdout.readline() == "open\n"
+        yield home
+        owner.stdin.close()
+        assert owner.wait() == 0
+
+
+def test_what_the_gateway_has_is_read_and_changed(gsess: Gsess, owned: Path):
+    assert "my project" in gsess("--home", owned, "sessions", "list").out
+    assert gsess("--home", owned, "sessions", "rename", "my project", "renamed").code == Exit.DONE
+    assert gsess("--home", owned, "sessions", "delete", "loose", "--yes").code == Exit.DONE
+    assert gsess("--home", owned, "queue", "cancel", key(1), "--all", "--yes").code == Exit.DONE
+    assert gsess("--home", owned, "sessions", "prune", "--yes").code == Exit.DONE
+    told = gsess("--home", owned, "explain", "renamed", "--json").answer
+    assert told["results"][0]["session_key"] == key(1)
+    assert "answers" in gsess("--home", owned, "doctor").out
+    assert gsess("--home", owned, "privacy", "erase", key(2), "--yes").code == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("sessiondb", "repair", "--yes"), ("import", "hermes", "."), ("sessiondb", "migrate", "new")],
+    ids=" ".join,
+)
+def test_what_only_an_owner_can_do_says_who_is_in_the_way(
+    gsess: Gsess, owned: Path, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    ended = gsess("--home", owned, *command)
+    assert ended.code == Exit.BUSY
+    assert "in use by process" in ended.err
+    assert "stop that process" in ended.err
+
+
+# As people start it
+
+
+def start(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [Path(sys.executable).with_name("gsess"), *map(str, arguments)]
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, env={**os.environ, **environment}, timeout=60
+    )
+
+
+def test_the_installed_command_answers(home: Path):
+    ended = start("sessions", "list", GATEWAY_SESSIONS_HOME=str(home))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "my project" in ended.stdout
+    assert start("sessions", "show", "nothing", GATEWAY_SESSIONS_HOME=str(home)).returncode == Exit.NOT_FOUND
+
+
+def test_whoever_has_seen_enough_may_go(home: Path):
+    command = f"{Path(sys.executable).with_name('gsess')} --home {home} sessions export - | head -c 10"
+    ended = subprocess.run(["sh", "-c", command], check=False, capture_output=True, timeout=60)
+    assert (ended.returncode, len(ended.stdout), ended.stderr.count(b"Traceback")) == (0, 10, 0)
+
+
+def test_the_installed_package_has_its_demo_with_it():
+    """All of it is held by the tests of the examples, which play the same."""
+    command = f"{Path(sys.executable).with_name('gsess')} demo | head -n 10"
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert "1. Every conversation has a lane" in ended.stdout
+    assert (ended.returncode, ended.stderr) == (0, "")
+    told = start("demo", "--json")
+    assert (told.returncode, "not JSON" in told.stdout) == (Exit.WRONG_USE, True)
+
+
+def test_help_does_not_load_what_it_does_not_need():
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_is_there_at_once():
+    command = [str(Path(sys.executable).with_name("gsess")), "--help"]
+    assert min(_seconds_of_work(command) for _ in range(5)) < HELP_SECONDS
+
+
+def _seconds_of_work(command: list[str]) -> float:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        _, ended, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(ended)
+    assert process.returncode == 0
+    return used.ru_utime + used.ru_stime
+
+
+def on_terminal(columns: int, *arguments: object, typed: str = "", **environment: str) -> str:
+    """What somebody sees on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [str(Path(sys.executable).with_name("gsess")), *map(str, arguments)]
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NO_COLOR", "COLUMNS", "FORCE_COLOR")
+    }
+    with subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=clean | {"TERM": "xterm-256color"} | environment,
+    ) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        seen = b""
+        while select.select([ours], [], [], 30)[0]:
+            try:
+                seen += os.read(ours, 1 << 16)
+            except OSError:
+                break
+        process.wait(30)
+    os.close(ours)
+    return seen.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_list_fits_its_terminal_and_shows_whole_ids(home: Path, columns: int):
+    seen = on_terminal(columns, "--home", home, "sessions", "list", NO_COLOR="1")
+    lines = [Text.from_ansi(line) for line in seen.splitlines()]
+    assert max(line.cell_len for line in lines) <= columns
+    for number in range(3):
+        assert session_of(home, number) in seen
+    assert "…" in seen
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none(home: Path):
+    assert "\x1b[1m" in on_terminal(80, "--home", home, "sessions", "list")
+
+
+def test_a_person_is_asked_and_believed(home: Path):
+    assert "nothing was changed" in on_terminal(
+        80, "--home", home, "sessions", "delete", "loose", typed="n\n"
+    )
+    assert "Deleted loose" in on_terminal(80, "--home", home, "sessions", "delete", "loose", typed="yes\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("sessions list --json", "--json sessions list"),
+        ("sessions --home x list --json", "--home x --json sessions list"),
+        ("sessions search --home=x -- --json", "--home=x sessions search -- --json"),
+        ("sessions list --home", "--home sessions list"),
+    ],
+)
+def test_options_for_all_commands_stand_anywhere(typed: str, meant: str):
+    assert in_front(typed.split()) == meant.split()

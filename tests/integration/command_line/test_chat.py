@@ -1,0 +1,127 @@
+"""People talk to an agent at a terminal, and go on with any conversation."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+
+from gateway_sessions.cli.exits import Exit
+from tests.integration.command_line.conftest import SAID, Ended, Gsess, key
+from tests.integration.command_line.test_beside_a_gateway import on_terminal
+from tests.integration.command_line.test_commands import count, session_of
+from tests.programs import PATIENCE, WarmPython, read_until
+
+CODE = """
+import sys
+from gateway_sessions.cli.app import main
+
+arguments, sys.argv = sys.argv[1:], ["gsess"]
+sys.exit(main(arguments))
+"""
+
+Talk = Callable[..., Ended]
+
+
+@pytest.fixture
+def talk(warm_python: WarmPython) -> Talk:
+    """Says something in a chat of its own process, to its end."""
+
+    def hold(home: Path, *arguments: object, says: str = "") -> Ended:
+        command = ("--home", home, "chat", *arguments)
+        with (
+            tempfile.TemporaryFile() as errors,
+            warm_python.start(CODE, *command, stderr=errors, folder=str(home.parent)) as program,
+        ):
+            program.stdin.write(says)
+            program.stdin.close()
+            said = read_until(program.stdout, time.monotonic() + PATIENCE)
+            code = program.wait()
+            errors.seek(0)
+            return Ended(code, said, errors.read().decode())
+
+    return hold
+
+
+def test_what_is_said_is_answered_and_remembered(talk: Talk, tmp_path: Path):
+    first = talk(tmp_path / "home", says="hello there\n")
+    assert "You said: hello there" in first.out
+    session_id = first.err.split("chat -r ")[1].strip()
+    again = talk(tmp_path / "home", "-c", says="and again\n")
+    assert "the first was: hello there" in again.out
+    assert "● hello there" in again.out
+    assert again.err.endswith(f"gsess chat -r {session_id}\n")
+    fresh = talk(tmp_path / "home", says="who are you\n")
+    assert "Before that" not in fresh.out
+    assert "the first was: hello there" in talk(tmp_path / "home", "--resume", session_id, says="back\n").out
+
+
+@pytest.mark.parametrize(("form", "shown"), [("minimal", "2 messages so far"), ("off", "")])
+def test_the_recap_can_be_short_or_left_out(talk: Talk, tmp_path: Path, form: str, shown: str):
+    talk(tmp_path / "home", says="hello there\n")
+    ended = talk(tmp_path / "home", "-c", "--recap", form)
+    assert "● hello" not in ended.out
+    assert shown in ended.err
+    assert ("so far" in ended.err) == bool(shown)
+
+
+def test_a_conversation_is_found_by_its_title(talk: Talk, home: Path):
+    talk(home, says="hello\n/title my very own\n")
+    talk(home, says="something else\n")
+    assert "● hello" in talk(home, "-c", "my very own").out
+
+
+def test_no_lane_loses_its_session_unless_somebody_says_so(talk: Talk, home: Path):
+    theirs = session_of(home, 0)
+    refused = talk(home, "-r", "refactoring auth")
+    assert refused.code == Exit.DECLINED
+    assert key(0) in refused.err
+    assert session_of(home, 0) == theirs
+    copied = talk(home, "-r", "refactoring auth", "--fork", says="mine\n")
+    assert f"the first was: {SAID[0]}" in copied.out
+    assert session_of(home, 0) == theirs
+    sessions = count(home, "sessions")
+    moved = talk(home, "-r", theirs, "--move", says="mine\n")
+    assert f"the first was: {SAID[0]}" in moved.out
+    assert count(home, "sessions") == sessions
+    assert count(home, "entries WHERE session_key = 'agent:main:telegram:dm:0'") == 0
+
+
+def test_an_agent_of_ones_own_answers(talk: Talk, tmp_path: Path):
+    (tmp_path / "mine.py").write_text(
+        "async def answer(turn):\n    return turn.text.upper()\n"
+        "def make(entry, history):\n    return answer\n"
+    )
+    for name in ("answer", "make"):
+        assert talk(tmp_path / "home", "--agent", f"mine:{name}", says="loud\n").out == "LOUD\n"
+
+
+def test_on_a_terminal_it_looks_like_a_conversation(talk: Talk, tmp_path: Path):
+    talk(tmp_path / "home", says="hello there\n")
+    seen = on_terminal(
+        60, "--home", tmp_path / "home", "chat", "-c", typed="on a terminal\n\x04", NO_COLOR="1"
+    )
+    plain = "\n".join(Text.from_ansi(line).plain for line in seen.splitlines())
+    assert "Previous conversation" in plain
+    assert "● hello there" in plain
+    assert "You said: on a terminal" in plain
+    assert "chat -r 2" in plain
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "says"),
+    [
+        (["--agent", "nothing:here"], Exit.WRONG_USE, "write module:name"),
+        (["--agent", "json"], Exit.WRONG_USE, "write module:name"),
+        (["--recap", "long"], Exit.WRONG_USE, "full, minimal, off"),
+        (["my project"], Exit.WRONG_USE, "say: -c 'my project'"),
+        (["--json"], Exit.WRONG_USE, "not JSON"),
+        (["-r", "nothing"], Exit.NOT_FOUND, "no session 'nothing'"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_so(gsess: Gsess, home: Path, typed: list[str], code: Exit, says: str):
+    ended = gsess("--home", home, "chat", *typed)
+    assert ended.code == code
+    assert says in ended.err or says in ended.out

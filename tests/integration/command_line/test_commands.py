@@ -1,0 +1,378 @@
+"""Each command does what people type it for, on a store that nobody has open."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import SessionDB, SessionStore
+from gateway_sessions.cli.exits import Exit
+from gateway_sessions.core.reasons import EndReason
+from tests.integration.command_line.conftest import SAID, Gsess, key, person
+
+CONFIG = """
+timezone: Europe/Berlin
+platforms:
+  telegram:
+    session_reset:
+      mode: daily
+      at_hour: 3
+"""
+
+
+def session_of(home: Path, number: int) -> str:
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        row = connection.execute(
+            "SELECT session_id FROM entries WHERE session_key = ?", (key(number),)
+        ).fetchone()
+    return str(row[0])
+
+
+def count(home: Path, table: str) -> int:
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 -- ours
+
+
+# sessions
+
+
+def test_sessions_are_listed_with_titles_the_latest_first(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "list")
+    assert ended.code == Exit.DONE
+    assert ended.lines[0].split() == ["Title", "Preview", "Last", "Active", "ID"]
+    assert "nobody's" in ended.lines[1]
+    assert [line.split("  ")[0] for line in ended.lines[3:]] == ["my project", "refactoring auth"]
+    assert session_of(home, 0) in ended.lines[-1]
+
+
+def test_without_titles_the_list_says_where_sessions_come_from(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "list", "--source", "cli")
+    assert ended.lines[0].split() == ["Preview", "Last", "Active", "Src", "ID"]
+    said, *_, source, session_id = ended.lines[1].split()
+    assert (said, source, session_id) == ("nobody's", "cli", "loose")
+
+
+def test_a_list_says_that_there_is_more(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "list", "--limit", 2)
+    assert len(ended.lines) == 3
+    assert "--limit" in ended.err
+    assert gsess("--home", home, "sessions", "list", "--limit", 2, "--json").answer["facts"] == {"more": True}
+
+
+def test_what_strangers_wrote_moves_no_cursor_and_marks_nothing_up(gsess: Gsess, home: Path):
+    for ended in (
+        gsess("--home", home, "sessions", "list"),
+        gsess("--home", home, "sessions", "show", session_of(home, 2)),
+    ):
+        assert "\x1b" not in ended.out
+        assert "[bold]x" in ended.out
+
+
+def test_a_session_is_shown_by_title_beginning_or_id(gsess: Gsess, home: Path):
+    whole = session_of(home, 1)
+    for text in ("my project", whole):
+        ended = gsess("--home", home, "sessions", "show", text)
+        assert whole in ended.out
+        assert SAID[1] in ended.out
+    assert gsess("--home", home, "sessions", "show", "loos").code == Exit.DONE
+
+
+def test_a_session_is_shown_without_what_was_said_before(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "show", "my project", "-n", 1)
+    assert "1 earlier message " in ended.out
+    assert f"user: {SAID[1]}" not in ended.out
+
+
+def test_a_search_shows_where_something_was_said(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "search", "refactor*")
+    assert "refactoring auth" in ended.lines[0]
+    assert ended.out.count("auth module") == 2
+    found = gsess("search", "--home", home).code
+    assert found == Exit.WRONG_USE
+    assert (
+        gsess("--home", home, "sessions", "search", "火车", "--role", "user", "--json").answer["facts"][
+            "matches"
+        ]
+        == 1
+    )
+    assert "Nothing" in gsess("--home", home, "sessions", "search", "nowhere").err
+
+
+def test_a_search_knows_times_and_sessions(gsess: Gsess, home: Path):
+    asked = ("--home", home, "sessions", "search", "module", "--json")
+    assert gsess(*asked, "--since", "1h", "--session", "refactoring auth").answer["facts"]["matches"] == 2
+    assert gsess(*asked, "--until", "1h").answer["facts"]["matches"] == 0
+
+
+def test_stats_count(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "stats")
+    assert [line.split() for line in ended.lines[:3]] == [
+        ["Sessions", "4"],
+        ["Messages", "7"],
+        ["Lanes", "3"],
+    ]
+    assert gsess("--home", home, "sessions", "stats", "--json").answer["facts"]["waiting"] == 3
+
+
+def test_a_session_is_renamed(gsess: Gsess, home: Path):
+    assert gsess("--home", home, "sessions", "rename", "my project", "a", "better", "name").code == Exit.DONE
+    assert "a better name" in gsess("--home", home, "sessions", "list").out
+
+
+def test_a_session_is_deleted_when_that_is_confirmed(gsess: Gsess, home: Path):
+    asked = gsess("--home", home, "sessions", "delete", "loose")
+    assert (asked.code, count(home, "sessions")) == (Exit.DECLINED, 4)
+    assert "Would delete loose" in gsess("--home", home, "sessions", "delete", "loose", "--dry-run").out
+    assert count(home, "sessions") == 4
+    assert gsess("--home", home, "sessions", "delete", "loose", "--yes").out == "Deleted loose.\n"
+    assert count(home, "sessions") == 3
+
+
+def test_old_sessions_are_pruned_when_that_is_confirmed(gsess: Gsess, home: Path):
+    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
+        connection.execute("UPDATE totals SET last_active = 0 WHERE session_id = 'loose'")
+    would = gsess("--home", home, "sessions", "prune", "--older-than", "5w", "--dry-run")
+    assert would.lines == ["Would remove 1 session (1 message, 8 B of text):", "  loose"]
+    assert gsess("--home", home, "sessions", "prune").code == Exit.DECLINED
+    assert gsess("--home", home, "sessions", "prune", "--json").answer["error"]["exit_code"] == Exit.DECLINED
+    assert count(home, "sessions") == 4
+    assert "Removed 1 session " in gsess("--home", home, "sessions", "prune", "--yes").out
+    assert count(home, "sessions") == 3
+
+
+def test_a_reset_is_undone(gsess: Gsess, home: Path):
+    before = session_of(home, 0)
+
+    async def reset() -> None:
+        async with SessionStore.open(home) as store:
+            await store.reset_session(key(0))
+
+    asyncio.run(reset())
+    assert session_of(home, 0) != before
+    assert gsess("--home", home, "sessions", "undo-reset", key(0)).code == Exit.DECLINED
+    assert gsess("--home", home, "sessions", "undo-reset", key(0), "--yes").code == Exit.DONE
+    assert session_of(home, 0) == before
+
+
+def test_sessions_go_to_a_file_and_into_another_store(gsess: Gsess, home: Path, tmp_path: Path):
+    file = tmp_path / "backup.jsonl"
+    assert gsess("--home", home, "sessions", "export", file).out.startswith(
+        "Exported 4 sessions with 7 messages"
+    )
+    assert gsess("--home", home, "sessions", "export", file).code == Exit.WRONG_USE
+    rehearsed = gsess("--home", tmp_path / "new", "sessions", "import", file, "--dry-run")
+    assert rehearsed.out.startswith("Would import 4 sessions")
+    assert gsess("--home", tmp_path / "new", "sessions", "import", file).out.startswith("Imported 4 sessions")
+    assert "4 were here already" in gsess("--home", tmp_path / "new", "sessions", "import", file).out
+
+
+def test_an_export_can_go_into_a_pipe(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "export", "-", "--session-id", "my project")
+    (line,) = ended.lines
+    assert json.loads(line)["title"] == "my project"
+    assert "Exported 1 session " in ended.err
+    assert "# " in gsess("--home", home, "sessions", "export", "-", "--format", "markdown").out
+
+
+# what happened
+
+
+def test_insights_report_the_last_days(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "insights", "--days", 2)
+    assert "telegram" in ended.out
+    assert "4, 4 of them new" in ended.out
+    assert gsess("--home", home, "insights", "--json").answer["results"][0]["platforms"]
+
+
+def test_insights_need_no_message(gsess: Gsess, empty: Path):
+    async def make() -> None:
+        async with SessionStore.open(empty) as store:
+            await store.db.create_session("silent", "cli")
+
+    asyncio.run(make())
+    assert "1, 1 of them new" in gsess("--home", empty, "insights").out
+
+
+def test_a_lane_is_explained_with_the_line_that_decides(gsess: Gsess, home: Path):
+    (home / "config.yaml").write_text(CONFIG)
+    ended = gsess("--home", home, "explain", "my project")
+    assert "platforms.telegram.session_reset.at_hour: 3" in ended.out
+    assert "line 7" in ended.out
+    assert "03:00:00 CE" in ended.out
+    assert "3 messages" in ended.out
+    assert f"goes on with {session_of(home, 1)}" in ended.out
+    answer = gsess("--home", home, "explain", key(1), "--json").answer
+    assert answer["results"][0]["policy"]["path"] == "platforms.telegram.session_reset"
+
+
+def test_a_policy_is_tried_on_what_was_recorded(gsess: Gsess, tmp_path: Path):
+    async def make() -> None:
+        async with SessionDB.open(tmp_path / "home" / "sessions.db") as db:
+            now = db._clock.now()  # noqa: SLF001 -- what was said before is said a while ago
+            await db.create_session("s", "telegram", session_key=key(1))
+            for hours in (72, 71, 40, 1):
+                said = {
+                    "role": "user",
+                    "content": "x",
+                    "timestamp": (now - timedelta(hours=hours)).timestamp(),
+                }
+                await db.append_messages("s", [said])
+
+    asyncio.run(make())
+    (tmp_path / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 720}\ntimezone: UTC\n")
+    ended = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml")
+    assert "2 resets on 1 lane: 2 idle" in ended.out
+    found = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json").answer
+    assert [one["reason"] for one in found["results"]] == [EndReason.IDLE] * 2
+
+
+# queues
+
+
+def test_what_waits_is_listed_and_cancelled(gsess: Gsess, home: Path):
+    assert [line.split()[-1] for line in gsess("--home", home, "queue", "list").lines[1:]] == [
+        "one",
+        "two",
+        "three",
+    ]
+    assert gsess("--home", home, "queue", "cancel", key(1), 2).code == Exit.DECLINED
+    assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").out == "Cancelled 1 message.\n"
+    assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").code == Exit.NOT_FOUND
+    assert [line.split()[-1] for line in gsess("--home", home, "queue", "list", key(1)).lines[1:]] == [
+        "one",
+        "three",
+    ]
+    assert gsess("--home", home, "queue", "cancel", key(1), "--all", "--yes").out == "Cancelled 2 messages.\n"
+    assert "Nothing waits" in gsess("--home", home, "queue", "list").err
+
+
+def test_what_was_given_up_waits_again(gsess: Gsess, home: Path):
+    async def fail() -> None:
+        async with SessionStore.open(home) as store:
+            turn = await store.claim(key(1))
+            assert turn is not None
+            await turn.fail("broken")
+
+    asyncio.run(fail())
+    (letter,) = gsess("--home", home, "queue", "list", "--dead", "--json").answer["results"]
+    assert "broken" in gsess("--home", home, "queue", "list", "--dead").out
+    assert key(1) in gsess("--home", home, "queue", "requeue", letter["item_id"]).out
+    assert "given up" in gsess("--home", home, "queue", "list", "--dead").err
+
+
+# the database
+
+
+def test_a_healthy_database_is_checked_and_needs_no_repair(gsess: Gsess, home: Path):
+    assert gsess("--home", home, "sessiondb", "check").out == "Nothing is wrong.\n"
+    assert gsess("--home", home, "sessiondb", "repair", "--yes").out == "Nothing had to be repaired.\n"
+
+
+def test_a_damaged_database_is_found_and_mended(gsess: Gsess, home: Path):
+    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
+        connection.execute("DELETE FROM totals WHERE session_id = 'loose'")
+    found = gsess("--home", home, "sessiondb", "check")
+    assert found.code == Exit.UNSOUND
+    assert "sessiondb repair" in found.out
+    assert gsess("--home", home, "doctor").code == Exit.UNSOUND
+    assert "Would mend" in gsess("--home", home, "sessiondb", "repair", "--dry-run").out
+    assert gsess("--home", home, "sessiondb", "repair").code == Exit.DECLINED
+    assert gsess("--home", home, "sessiondb", "check").code == Exit.UNSOUND
+    assert "mended" in gsess("--home", home, "sessiondb", "repair", "--yes").out
+    assert gsess("--home", home, "sessiondb", "check").code == Exit.DONE
+
+
+def test_a_store_moves(gsess: Gsess, home: Path, tmp_path: Path):
+    new = tmp_path / "new"
+    assert gsess("--home", home, "sessiondb", "migrate", new, "--dry-run").out.startswith(
+        "Would migrate 4 sessions"
+    )
+    assert not new.exists()
+    assert gsess("--home", home, "sessiondb", "migrate", new).out.startswith(
+        "Migrated 4 sessions, 7 messages, "
+    )
+    assert gsess("sessiondb", "migrate", new / "sessions.db", "--from", home).out.startswith(
+        "Checked 4 sessions"
+    )
+    assert gsess("--home", new, "sessions", "list").code == Exit.DONE
+    refused = gsess("sessiondb", "migrate", home, "--from", new, "--json")
+    assert (refused.code, refused.answer["error"]["kind"]) == (Exit.FAILED, "MigrationError")
+
+
+# people
+
+
+def test_a_person_is_told_and_forgotten(gsess: Gsess, home: Path, tmp_path: Path):
+    owner = f"main:telegram:user:{person(1).user_id}"
+    told = gsess("--home", home, "privacy", "export", "my project")
+    assert [json.loads(line).get("lane", "-") for line in told.lines] == [key(1), "-"]
+    gsess("--home", home, "privacy", "export", owner, tmp_path / "told.jsonl")
+    assert (tmp_path / "told.jsonl").read_text("utf-8") == told.out
+    assert (
+        f"Would forget {owner}: 1 session,"
+        in gsess("--home", home, "privacy", "erase", key(1), "--dry-run").out
+    )
+    assert gsess("--home", home, "privacy", "erase", owner).code == Exit.DECLINED
+    assert count(home, "sessions") == 4
+    receipt = gsess("--home", home, "privacy", "erase", owner, "--yes")
+    assert "1 sessions" in receipt.out
+    assert count(home, "sessions") == 3
+
+
+# configuration and the whole
+
+
+def test_a_configuration_is_checked_and_explained(gsess: Gsess, home: Path, monkeypatch: pytest.MonkeyPatch):
+    assert "no file" in gsess("--home", home, "config", "validate").out
+    (home / "config.yaml").write_text("timezone: UTC\nsessiondb:\n  url: sqlite:////x/y\n")
+    assert gsess("--home", home, "config", "validate").out == f"{home / 'config.yaml'} is right.\n"
+    monkeypatch.setenv("GATEWAY_SESSIONS__SESSION_RESET__AT_HOUR", "5")
+    told = gsess("--home", home, "config", "explain").lines
+    assert [line.split()[:2] for line in told[1:]] == [
+        ["timezone", "UTC"],
+        ["sessiondb.url", "sqlite:////x/y"],
+        ["session_reset.at_hour", "5"],
+    ]
+    assert "GATEWAY_SESSIONS__SESSION_RESET__AT_HOUR" in told[3]
+    assert "line 3" in told[2]
+    assert [
+        line.split()[0] for line in gsess("--home", home, "config", "explain", "sessiondb").lines[1:]
+    ] == ["sessiondb.url"]
+
+
+def test_the_configuration_shows_no_password(gsess: Gsess, tmp_path: Path):
+    file = tmp_path / "c.yaml"
+    file.write_text("sessiondb:\n  provider: postgresql\n  url: postgresql://me:secret@host/db\n")
+    assert "secret" not in gsess("config", "explain", "--file", file).out
+
+
+def test_the_doctor_finds_a_store_well(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "doctor")
+    assert ended.code == Exit.DONE
+    assert "✗" not in ended.out
+    assert {one["health"] for one in gsess("--home", home, "doctor", "--json").answer["results"]} <= {
+        "good",
+        "warning",
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sessions", "list"), ("sessions", "search", "x"), ("sessions", "stats"),
+        ("sessions", "prune", "--dry-run"),
+        ("sessions", "export", "-"), ("insights",), ("queue", "list"), ("queue", "list", "--dead"),
+        ("sessiondb", "check"), ("config", "validate"), ("config", "explain"), ("doctor",),
+        ("explain", "agent:main:telegram:dm:7"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_an_empty_store_is_no_problem(gsess: Gsess, empty: Path, command: tuple[str, ...]):
+    ended = gsess("--home", empty, *command)
+    assert ended.code == Exit.DONE
+    if "-" not in command:
+        assert gsess(*command, "--json", "--home", empty).answer["ok"] is True

@@ -1,0 +1,149 @@
+"""What people get wrong: a clear line, what to do next, the documented exit code, and nothing changes."""
+
+import hashlib
+import os
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions.cli.exits import Exit
+from tests.integration.command_line.conftest import Gsess, key
+
+ROOT = os.geteuid() == 0
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A command as it was typed, and how it has to end. `{home}` and `{tmp}` are directories."""
+
+    typed: str
+    code: Exit
+    says: str
+    next: str = ""
+
+
+USES = [
+    # What is no command, or not all of one.
+    Wrong("sesions list", Exit.WRONG_USE, "No such command 'sesions'", "--help"),
+    Wrong("sessions lits", Exit.WRONG_USE, "Did you mean 'list'", "sessions --help"),
+    Wrong("sessions list --limt 3", Exit.WRONG_USE, "No such option: --limt", "--help"),
+    Wrong("sessions list --limit many", Exit.WRONG_USE, "'--limit'", "--help"),
+    Wrong("sessions list --limit 0", Exit.WRONG_USE, "'--limit'", "--help"),
+    Wrong("sessions show", Exit.WRONG_USE, "Missing argument 'SESSION'", "sessions show --help"),
+    Wrong("queue requeue first", Exit.WRONG_USE, "'ID'", "--help"),
+    # What is not there.
+    Wrong("sessions show 20990101_000000_00000000", Exit.NOT_FOUND,
+          "no session '20990101_000000_00000000'", "sessions list"),
+    Wrong("sessions rename nothing else", Exit.NOT_FOUND, "no session 'nothing'", "sessions list"),
+    Wrong("sessions delete nothing --yes", Exit.NOT_FOUND, "no session 'nothing'", "sessions list"),
+    Wrong("sessions search x --session nothing", Exit.NOT_FOUND, "no session 'nothing'", "sessions list"),
+    Wrong("sessions undo-reset agent:main:telegram:dm:77 --yes", Exit.NOT_FOUND, "dm:77", "sessions list"),
+    Wrong("sessions undo-reset agent:main:telegram:dm:1 --yes", Exit.NOT_FOUND,
+          "nothing can be undone", "explain"),
+    Wrong("sessions import {tmp}/no.jsonl", Exit.WRONG_USE, "no such file", "--help"),
+    Wrong("import hermes {tmp}/no", Exit.WRONG_USE, "no such directory", "--help"),
+    Wrong("--home {tmp}/no sessions list", Exit.NOT_FOUND, "there is no store here yet", "--home"),
+    Wrong("--home {tmp}/no queue list", Exit.NOT_FOUND, "there is no store here yet", "--home"),
+    Wrong("--home {tmp}/no sessiondb migrate {tmp}/other", Exit.NOT_FOUND,
+          "there is no store here yet", "--home"),
+    Wrong("--home {tmp}/no sessiondb check", Exit.NOT_FOUND, "there is no", "--home"),
+    Wrong("--home {tmp}/no sessions prune --yes", Exit.NOT_FOUND, "there is no store here yet", "--home"),
+    # What could be several things, or is taken.
+    Wrong("sessions show 2", Exit.AMBIGUOUS, "could be any of these", "whole id"),
+    Wrong("sessions delete 2 --yes", Exit.AMBIGUOUS, "could be any of these", "whole id"),
+    # What means nothing.
+    Wrong("sessions search x --since someday", Exit.WRONG_USE, "'someday' is no time", "--help"),
+    Wrong("sessions search x --sort sideways", Exit.WRONG_USE, "sort must be one of", "--help"),
+    Wrong("sessions prune --older-than ages --dry-run", Exit.WRONG_USE,
+          "'ages' is no length of time", "--help"),
+    Wrong("sessions prune --max-size big --dry-run", Exit.WRONG_USE, "'big' is no size", "--help"),
+    Wrong("sessions export {tmp}/x --format word", Exit.WRONG_USE, "no export format 'word'", "--help"),
+    Wrong("sessions export {home}/sessions.db --force", Exit.WRONG_USE, "sessions.db", ""),
+    Wrong("sessions export - --json", Exit.WRONG_USE, "would mix", "--help"),
+    Wrong("queue cancel agent:main:telegram:dm:1 --yes", Exit.WRONG_USE, "its number, or --all", "--help"),
+    Wrong("queue cancel agent:main:telegram:dm:1 99 --yes", Exit.NOT_FOUND, "does not wait"),
+    Wrong("insights --days 0", Exit.WRONG_USE, "'--days'", "--help"),
+    Wrong("insights --zone Mars/Olympus", Exit.WRONG_USE, "Mars/Olympus", "--help"),
+    Wrong("privacy erase somebody --yes", Exit.NOT_FOUND, "no session 'somebody'", "sessions list"),
+    Wrong("sessions rename loose " + "x" * 101, Exit.WRONG_USE, "101 characters", "--help"),
+    Wrong("sessiondb migrate {home}/sessions.db", Exit.WRONG_USE, "both source and target", "--help"),
+    Wrong("sessiondb migrate mysqlx://host/db", Exit.FAILED, "mysqlx://", ""),
+    Wrong("sessiondb migrate postgresql://nobody@127.0.0.1:1/db", Exit.FAILED, "cannot be reached", "doctor"),
+    # What is not said to be meant.
+    Wrong("sessions delete loose", Exit.DECLINED, "say --yes"),
+    Wrong("privacy erase my-project-owner:x:y", Exit.DECLINED, "say --yes"),
+    # What is wrong with the configuration.
+    Wrong("--config {tmp}/no.yaml sessions list", Exit.WRONG_USE, "cannot be read", "config validate"),
+    Wrong("--config {tmp}/broken.yaml sessions list", Exit.WRONG_USE, "line 2", "config validate"),
+    Wrong("config validate {tmp}/broken.yaml", Exit.WRONG_USE, "did you mean 'timezone'", "config validate"),
+    Wrong("simulate --policy {tmp}/broken.yaml", Exit.WRONG_USE, "line 2", "config validate"),
+    # What is not ours, or not for us.
+    Wrong("--home {tmp}/foreign sessions list", Exit.WRONG_USE,
+          "not a gateway_sessions database", "another place"),
+    Wrong("--home {tmp}/newer sessions list", Exit.FAILED, "needs at least schema version 99", "newer"),
+    Wrong("--home {tmp}/torn sessions list", Exit.FAILED, "", "sessiondb repair"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def surroundings(home: Path, tmp_path: Path) -> Path:
+    (tmp_path / "broken.yaml").write_text("timezone: UTC\ntimezon: UTC\n")
+    (tmp_path / "foreign").mkdir()
+    with closing(sqlite3.connect(tmp_path / "foreign" / "sessions.db")) as connection, connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    for name in ("newer", "torn"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sessions.db").write_bytes((home / "sessions.db").read_bytes())
+    with closing(sqlite3.connect(tmp_path / "newer" / "sessions.db")) as connection, connection:
+        connection.execute("UPDATE meta SET value = 99 WHERE name IN ('schema_version', 'readable_from')")
+    (tmp_path / "torn" / "sessions.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 8000)
+    return tmp_path
+
+
+def content(home: Path) -> str:
+    with closing(sqlite3.connect(home / "sessions.db")) as connection:
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'meta'")
+        tables = sorted(row[0] for row in found.fetchall())
+        rows = [connection.execute(f"SELECT * FROM {one} ORDER BY 1").fetchall() for one in tables]  # noqa: S608
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.typed[:60])
+def test_one_line_says_what_is_wrong_and_what_to_do(gsess: Gsess, home: Path, surroundings: Path, use: Wrong):
+    before = content(home)
+    words = [word.format(home=home, tmp=surroundings) for word in use.typed.split()]
+    place = [] if "--home" in words else ["--home", str(home)]
+    ended = gsess(*place, *words)
+    told = ended.err or ended.out
+    assert (ended.code, use.says in told, use.next in told) == (use.code, True, True), told
+    assert "Traceback" not in told
+    assert told.startswith("gsess: ") or ended.out
+    assert content(home) == before
+    if words[:3] != ["sessions", "export", "-"]:
+        answer = gsess(*place, "--json", *words).answer
+        assert answer["ok"] is False
+        if "error" in answer:
+            assert answer["error"]["exit_code"] == use.code
+
+
+def test_a_title_that_is_taken_is_said_so(gsess: Gsess, home: Path):
+    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
+        connection.execute("UPDATE sessions SET owner = 'main:telegram:user:u1' WHERE session_id = 'loose'")
+    ended = gsess("--home", home, "sessions", "rename", "loose", "my", "project")
+    assert ended.code == Exit.WRONG_USE
+    assert "taken" in ended.err
+    assert "another title" in ended.err
+
+
+def test_the_current_session_of_a_lane_is_not_deleted(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "delete", "my project", "--yes")
+    assert ended.code == Exit.BUSY
+    assert key(1) in ended.err
+
+
+def test_a_bug_is_shown_where_it_is_asked_for(gsess: Gsess, home: Path):
+    with pytest.raises(LookupError):
+        gsess("--home", home, "sessions", "show", "nothing", "--debug")

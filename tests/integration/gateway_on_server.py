@@ -1,0 +1,118 @@
+"""A whole gateway on a server: people are answered in order, and who is killed loses nothing."""
+
+import asyncio
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gateway_sessions import Config, Scope
+from gateway_sessions.config import Provider, SessionDBConfig
+from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from tests.integration.gateway.house import QUICK, open_house
+
+CHILD = """
+import asyncio, sys
+from gateway_sessions import Config, InboundMessage, SessionSource, SessionStore
+from gateway_sessions.config import Provider, SessionDBConfig
+
+async def main():
+    config = Config(sessiondb=SessionDBConfig(provider=Provider(sys.argv[1]), url=sys.argv[2]))
+    async with SessionStore.open(sys.argv[3], config) as store:
+        alice = SessionSource(platform="telegram", chat_id="1", user_id="alice")
+        for text in ("one", "two"):
+            await store.enqueue(InboundMessage(source=alice, text=text, message_id=text), solo=True)
+        async with await store.claim() as turn:
+            await turn.append({"role": "assistant", "content": "as far as it came"})
+            print("claimed", flush=True)
+            await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+class Address(NamedTuple):
+    """Where a database is."""
+
+    provider: Provider
+    url: str
+
+
+class GatewayOnServer:
+    """For a fixture `server`, and a way to cut connections."""
+
+    async def cut_others(self, url: str) -> None:
+        """End all connections to the database but the one that says so."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def config(self, server: Address) -> Config:
+        return replace(
+            QUICK,
+            sessiondb=SessionDBConfig(provider=server.provider, url=server.url),
+            busy=BusyRules(mode=BusyMode.QUEUE),
+        )
+
+    async def test_people_are_answered_in_order_and_found_again(self, tmp_path: Path, config: Config):
+        people = [f"person{number}" for number in range(8)]
+        texts = ["one", "two", "three"]
+        async with open_house(tmp_path, config, agent=ScriptedAgent()) as house:
+            for text in texts:
+                await asyncio.gather(*(house.platform.says(name, text) for name in people))
+                await house.settles()
+            for name in people:
+                said = [content for role, content in await house.transcript(name) if role == "user"]
+                assert said == texts
+                assert await house.outcomes(name) == {"turned": len(texts)}
+            found = await house.store.db.search_messages("three", scope=Scope.operator())
+            assert {hit.role for hit in found.hits} == {
+                "user",
+                "assistant",
+            }  # the agent repeats what it is told
+            assert (found.matches, found.degraded) == (2 * len(people), False)
+        same = {"platform": house.platform, "clock": house.clock}
+        async with open_house(tmp_path / "another machine", config, agent=ScriptedAgent(), **same) as house:
+            await house.platform.says("person0", "four")
+            await house.settles()
+            said = [content for role, content in await house.transcript("person0") if role == "user"]
+            assert said == [*texts, "four"]
+
+    async def test_what_a_killed_process_had_begun_is_taken_up(
+        self, tmp_path: Path, config: Config, server: Address
+    ):
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", CHILD, server.provider, server.url, tmp_path, stdout=asyncio.subprocess.PIPE
+        )
+        assert child.stdout is not None
+        assert await asyncio.wait_for(child.stdout.readline(), 15) == b"claimed\n"
+        child.send_signal(signal.SIGKILL)
+        await child.wait()
+        async with SessionStore.open(tmp_path, config, wait=10) as store:
+            assert not store.started.clean
+            assert len(store.started.resumed) == 1
+            for text, attempt in (("one", 2), ("two", 1)):
+                async with await store.claim() as turn:
+                    assert [message.text for message in turn.messages] == [text]
+                    assert turn.attempt == attempt
+                    await turn.commit([{"role": "assistant", "content": "done"}])
+            entry = (await store.list_sessions(scope=Scope.operator()))[0]
+            rows = await store.db.get_messages(entry.session_id)
+            assert [one.text for one in rows if one.role == "user"] == ["one", "two"]
+
+    async def test_connections_that_were_cut_are_replaced_before_anybody_notices(
+        self, tmp_path: Path, config: Config, server: Address
+    ):
+        """As when a server was started anew, or a firewall forgets who has said nothing for long."""
+        async with SessionStore.open(tmp_path, config) as store:
+            await store.db.create_session("s", "cli")
+            for number in range(6):
+                texts = [f"{number} {one}" for one in "abcdefgh"]
+                await asyncio.gather(*(store.db.append_message("s", "user", text) for text in texts))
+                await self.cut_others(server.url)
+            rows = await store.db.get_messages("s")
+        assert [one.seq for one in rows] == list(range(1, 49))

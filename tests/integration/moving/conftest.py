@@ -1,0 +1,44 @@
+"""A store to move, and a server to move it to."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster
+
+from tests.integration.moving.furniture import furnish
+from tests.postgresql import empty_database
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("stores") / "home"
+    asyncio.run(furnish(home))
+    return home
+
+
+@pytest.fixture
+def home(furnished: Path, tmp_path: Path) -> Path:
+    """Its directory."""
+    return shutil.copytree(furnished, tmp_path / "home")
+
+
+@pytest.fixture
+def source(home: Path) -> Path:
+    return home / "sessions.db"
+
+
+@pytest.fixture
+async def dsn() -> AsyncIterator[str]:
+    async with empty_database() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def blocking_allowed(blockbuster: BlockBuster) -> Iterator[None]:
+    """For tests whose own callbacks write to a database."""
+    blockbuster.deactivate()
+    yield
+    blockbuster.activate()

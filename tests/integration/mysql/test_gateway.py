@@ -1,0 +1,24 @@
+"""A whole gateway on a MySQL server."""
+
+from contextlib import suppress
+
+import pytest
+
+from gateway_sessions.config import Provider
+from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
+from tests.integration.gateway_on_server import Address, GatewayOnServer
+from tests.mysql import connected
+
+OTHERS = "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> CONNECTION_ID()"
+
+
+class TestMySQL(GatewayOnServer):
+    @pytest.fixture
+    def server(self, address: str) -> Address:
+        return Address(Provider.MYSQL, address)
+
+    async def cut_others(self, url: str) -> None:
+        async with connected(url) as admin:
+            for (other,) in await admin.fetch(OTHERS):
+                with suppress(MySQLError):  # gone already
+                    await admin.say(f"KILL {other}")

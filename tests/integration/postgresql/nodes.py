@@ -1,0 +1,107 @@
+"""Several nodes on one database, in one process: each has a directory, a platform and an agent of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from gateway_sessions import Config, SessionDB, SessionStore
+from gateway_sessions.config import GatewayConfig, Provider, SessionDBConfig, SessionsJsonConfig, SnapshotMode
+from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.cluster import ClusterRules
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.source import SessionSource
+from gateway_sessions.runtime.gateway import Gateway
+from gateway_sessions.storage.membership import Membership
+from gateway_sessions.testing.fake_platform import FakePlatform
+
+BRISK = ClusterRules(
+    heartbeat=timedelta(seconds=0.5),
+    ttl=timedelta(seconds=5),
+    sticky=timedelta(seconds=0.1),
+    poll=timedelta(seconds=0.2),
+)
+
+
+def config_on(dsn: str, rules: ClusterRules = BRISK, mode: BusyMode = BusyMode.QUEUE, **more: Any) -> Config:
+    return Config(
+        timezone="UTC",
+        sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
+        sessiondb=SessionDBConfig(provider=Provider.POSTGRESQL, url=dsn),
+        busy=BusyRules(mode=mode, debounce=timedelta(0)),
+        cluster=rules,
+        gateway=GatewayConfig(drain_timeout=timedelta(seconds=2)),
+        **more,
+    )
+
+
+class NodeInTest:
+    """One node: what it hears, and what it does."""
+
+    def __init__(self, store: SessionStore, gateway: Gateway, platform: FakePlatform) -> None:
+        self.store = store
+        self.gateway = gateway
+        self.platform = platform
+
+    @property
+    def membership(self) -> Membership:
+        found = self.store.db.membership
+        assert found is not None
+        return found
+
+    def key(self, person: str) -> str:
+        return self.store.key_for(source_of(person))
+
+    async def hears(self, person: str, text: str, message_id: str | None = None) -> Any:
+        message = InboundMessage(source=source_of(person), text=text, message_id=message_id or text)
+        return await self.gateway.submit(message)
+
+    async def said(self, person: str) -> list[object]:
+        session_id = await self.store.peek_session_id(self.key(person))
+        if session_id is None:
+            return []
+        return [row["content"] for row in await self.store.load_transcript(session_id)]
+
+    def person_of_its_own(self) -> str:
+        """Somebody whose lane this node is to serve."""
+        cluster = self.store.cluster
+        assert cluster is not None
+        return next(name for number in range(1000) if cluster.is_mine(self.key(name := f"p{number}")))
+
+
+def source_of(person: str) -> SessionSource:
+    return SessionSource(platform="fake", chat_id=person, user_id=person)
+
+
+@asynccontextmanager
+async def node(
+    home: Path, config: Config, name: str, agent: Any, *, hooks: Any = (), **options: Any
+) -> AsyncGenerator[NodeInTest]:
+    named = replace(config, cluster=replace(config.cluster, name=name))
+    platform = FakePlatform()
+    async with (
+        SessionStore.open(home / name, named, hooks=hooks) as store,
+        Gateway(store, agent=agent, adapters=[platform], **options) as gateway,
+    ):
+        yield NodeInTest(store, gateway, platform)
+
+
+async def know_each_other(*nodes: NodeInTest) -> None:
+    await until(lambda: all(len(one.membership.nodes) == len(nodes) for one in nodes))
+
+
+async def until(true: Callable[[], object], *, seconds: float = 40) -> None:
+    with anyio.fail_after(seconds):
+        while not true():  # noqa: ASYNC110 -- nobody tells a test
+            await anyio.sleep(0.01)
+
+
+async def know_memberships(*databases: SessionDB) -> None:
+    members = [one.membership for one in databases if one.membership is not None]
+    await until(lambda: all(len(one.nodes) == len(databases) for one in members))

@@ -1,0 +1,144 @@
+"""Verbs on a PostgreSQL server: what they do stands whole or not at all, and errors are ours."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import asyncpg
+import pytest
+
+from gateway_sessions.errors import ForeignDatabaseError, InvalidInputError, StorageUnavailableError
+from gateway_sessions.ports import Statement
+from gateway_sessions.storage.drivers.postgresql import Limits, PostgresDriver
+from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
+from gateway_sessions.storage.queries import load_migrations
+from gateway_sessions.storage.verbs import meta
+from tests.integration.server_contract import ServerContract, make_session
+from tests.integration.server_drivers import running
+
+BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+END = BLOCKED.replace("count(*)", "pg_terminate_backend(pid)")
+INSERT = "INSERT INTO sessions (session_id, owner, source, started_at) VALUES ($1, 'o', 'cli', 1)"
+
+
+class PostgresRival:
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def insert(self, session_id: str) -> None:
+        await self._connection.execute("BEGIN")
+        await self._connection.execute(INSERT, session_id)
+
+    async def commit(self) -> None:
+        await self._connection.execute("COMMIT")
+
+    async def undo(self) -> None:
+        await self._connection.execute("ROLLBACK")
+
+    async def blocks_somebody(self) -> bool:
+        return bool(await self._connection.fetchval(BLOCKED))
+
+    async def end_the_blocked(self) -> None:
+        await self._connection.execute(END)
+
+
+@pytest.fixture
+async def driver(dsn: str) -> AsyncIterator[PostgresDriver]:
+    async with running(PostgresDriver(dsn, jitter=lambda: 0.0)) as driver:
+        yield driver
+
+
+class TestPostgresql(ServerContract):
+    newest_schema = load_migrations("postgresql")[-1].version
+    unreachable = "postgresql://me:hunter2@127.0.0.1:1/x"
+    not_an_address = "postgresql://me:hunter2@127.0.0.1:port/x"
+
+    @pytest.fixture
+    def address(self, dsn: str) -> str:
+        return dsn
+
+    def make_driver(self, address: Any, limits: Limits) -> PostgresDriver:
+        return PostgresDriver(address, limits=limits, jitter=lambda: 0.0)
+
+    @asynccontextmanager
+    async def rival(self, address: str) -> AsyncIterator[PostgresRival]:
+        connection = await asyncpg.connect(address)
+        yield PostgresRival(connection)
+        await connection.close()
+
+
+async def test_a_value_that_holds_a_zero_is_refused_and_not_quoted(driver: PostgresDriver):
+    with pytest.raises(InvalidInputError) as refused:
+        await driver.write(lambda: make_session("\0 private"))
+    assert "private" not in str(refused.value)
+
+
+async def test_a_commit_is_not_cut_off(driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch):
+    committing, go_on = asyncio.Event(), asyncio.Event()
+    commit = PostgresLink.commit
+
+    async def slowly(link: PostgresLink) -> None:
+        committing.set()
+        await go_on.wait()
+        await commit(link)
+
+    monkeypatch.setattr(PostgresLink, "commit", slowly)
+    writing = asyncio.create_task(driver.write(partial(meta.remember, "fact", 7)))
+    await committing.wait()
+    writing.cancel()
+    await asyncio.sleep(0.05)
+    assert not writing.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert await driver.read(lambda: meta.number("fact")) == 7
+
+
+async def test_a_pool_of_the_program_is_used_and_left_open(dsn: str):
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=2, statement_cache_size=0) as pool:
+        async with running(PostgresDriver(pool)) as driver:
+            assert await driver.write(make_session)
+            assert await driver.change(Statement("add_totals", many=[("s", 1)])) == 1
+        assert await pool.fetchval("SELECT count(*) FROM sessions") == 1
+
+
+async def test_no_time_limit_stays_on_a_connection(dsn: str):
+    async with asyncpg.create_pool(dsn, min_size=1, max_size=1) as pool:
+        async with running(PostgresDriver(pool)) as driver:
+            before = await pool.fetchval("SHOW statement_timeout")
+            await driver.write(make_session)
+        assert await pool.fetchval("SHOW statement_timeout") == before
+
+
+async def test_a_database_of_another_program_is_left_alone(dsn: str):
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("CREATE TABLE meta (name text, value text)")
+    with pytest.raises(ForeignDatabaseError):
+        async with running(PostgresDriver(dsn)):
+            pass
+    await connection.close()
+
+
+async def test_a_server_that_says_nothing_is_given_up(dsn: str):
+    """Its process is stopped, as a network that swallows everything would have it."""
+    limits = Limits(connections=1, answer_seconds=0.5)
+    async with running(PostgresDriver(dsn, limits=limits)) as driver:
+        admin = await asyncpg.connect(dsn)
+        ours = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        stopped = await admin.fetchval(f"{ours} AND pid <> pg_backend_pid()")
+        try:
+            os.kill(stopped, signal.SIGSTOP)
+        except OSError as error:
+            pytest.skip(f"only on the machine of the server, as a user who may stop it ({error!r})")
+        try:
+            async with asyncio.timeout(5):
+                with pytest.raises(StorageUnavailableError):
+                    await driver.write(make_session)
+                assert await driver.write(make_session)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        await admin.close()

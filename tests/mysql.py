@@ -1,0 +1,102 @@
+"""A MySQL or MariaDB server for tests: databases of their own, which are gone afterwards."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+
+from gateway_sessions.storage.drivers.limits import USUAL
+from gateway_sessions.storage.drivers.mysql_address import parse
+from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError, OwnPool, make_pool
+from gateway_sessions.storage.drivers.mysql_link import Link, Links
+from gateway_sessions.storage.drivers.mysql_schema import prepare
+from gateway_sessions.storage.queries import load_migrations
+
+SERVER = os.environ.get("GATEWAY_SESSIONS_MYSQL", "mysql://root@127.0.0.1:3306/mysql")
+"""Whoever this names may create databases."""
+MIGRATIONS = load_migrations("mysql")
+_TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
+_KEPT = frozenset({"meta", "locks"})
+BLOCKED = """
+    SELECT trx_mysql_thread_id FROM information_schema.innodb_trx JOIN information_schema.processlist
+    ON id = trx_mysql_thread_id WHERE trx_state = 'LOCK WAIT' AND db = database()
+"""
+"""Whoever waits for others in the same database."""
+HOW_TO_START = "mariadbd-safe --user=mysql &, or name one in GATEWAY_SESSIONS_MYSQL"
+
+
+@asynccontextmanager
+async def empty_database() -> AsyncIterator[str]:
+    """The address of a database with nothing in it."""
+    name = f"gateway_sessions_{os.getpid()}_{secrets.token_hex(4)}"
+    async with connected(SERVER) as admin:
+        # On a server of any collation: what our columns do must not depend on it.
+        await admin.say(f"CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_swedish_ci")
+        try:
+            yield urlsplit(SERVER)._replace(path=f"/{name}").geturl()
+        finally:
+            await admin.say("SET SESSION lock_wait_timeout = 10")
+            await admin.say(f"DROP DATABASE {name}")
+
+
+@asynccontextmanager
+async def migrated_database_at() -> AsyncIterator[str]:
+    """The address of a database with our tables."""
+    async with empty_database() as address:
+        async with connected(address) as link:
+            await prepare(link, MIGRATIONS)
+        yield address
+
+
+@asynccontextmanager
+async def connected(address: str) -> AsyncIterator[Link]:
+    """A connection of somebody else."""
+    async with a_pool(address) as pool, Links(pool, USUAL, 10).lent() as link:
+        try:
+            yield link
+        finally:
+            link.close()
+
+
+@asynccontextmanager
+async def a_pool(address: str, **options: object) -> AsyncIterator[OwnPool]:
+    """A pool of somebody else. Without a server the test is skipped, unless all has to be tested here."""
+    arguments = parse(address).arguments() | options
+    pool = await make_pool(2, USUAL.acquire_seconds, arguments)
+    try:
+        pool.release(await pool.acquire())
+    except (OSError, TimeoutError, MySQLError) as error:
+        missing = f"no MySQL or MariaDB server answers ({error!r}); start one: {HOW_TO_START}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    try:
+        yield pool
+    finally:
+        pool.close()
+        await pool.wait_closed()
+
+
+@pytest.fixture(scope="module")
+def shared_address() -> Iterator[str]:
+    """The address of a database with our tables, for all tests of a module: to make them takes seconds."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        yield runner.run(stack.enter_async_context(migrated_database_at()))
+        runner.run(stack.aclose())
+
+
+@pytest_asyncio.fixture
+async def fresh_address(shared_address: str) -> str:
+    """The same database with nothing in its tables, as when it was just made."""
+    async with connected(shared_address) as link:
+        tables = [row[0] for row in await link.fetch(_TABLES)]
+        forgetting = [f"DELETE FROM {table}" for table in tables if table not in _KEPT]  # noqa: S608 -- ours
+        facts = "DELETE FROM meta WHERE name NOT IN ('schema_version', 'readable_from')"
+        await link.say("; ".join(["START TRANSACTION", *forgetting, facts, "COMMIT"]))
+    return shared_address

@@ -1,0 +1,34 @@
+"""Locks by name become rows of a table."""
+
+from gateway_sessions.storage.drivers import mysql_locks
+from gateway_sessions.storage.drivers.mysql_locks import KINDS, OF_EACH_KIND, STORE, entrance, number_of
+from gateway_sessions.storage.verbs import locks
+
+
+def numbers(kind: int) -> range:
+    return range(1 + kind * OF_EACH_KIND, 1 + (kind + 1) * OF_EACH_KIND)
+
+
+def test_kinds_never_meet_in_a_row():
+    for name in map(str, range(3000)):
+        assert number_of(locks.of_lane(name)) in numbers(KINDS.index("lane"))
+        assert number_of(locks.of_session(name)) in numbers(KINDS.index("session"))
+    assert number_of(locks.of_reply(1)) in numbers(KINDS.index("reply"))
+
+
+def test_every_row_is_used():
+    used = {number_of(locks.of_lane(str(number))) for number in range(20 * OF_EACH_KIND)}
+    assert used == set(numbers(0))
+
+
+def test_a_name_always_means_the_same_row():
+    assert number_of("lane agent:main:telegram:dm:1") == 516
+    assert number_of("lane \ud800") in numbers(0)
+
+
+def test_who_names_no_lock_has_the_store_alone():
+    (alone,) = entrance(None)
+    assert alone.endswith(f"lock_id = {STORE} FOR UPDATE")
+    shared, own = entrance("lane a")
+    assert shared.endswith(f"lock_id = {STORE} {mysql_locks.SHARED}")
+    assert own.endswith(f"lock_id = {number_of('lane a')} FOR UPDATE")
