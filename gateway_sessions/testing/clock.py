@@ -22,6 +22,7 @@ _BACKWARDS: Final = "time only passes forward; to set the wall clock back, use s
 _CALM_ROUNDS: Final = 5  # a future's result takes a few turns of the loop to reach the task behind it
 _EAGER_ROUNDS: Final = 20  # most tasks only go back to sleep; spinning longer would take time from threads
 _POLL_SECONDS: Final = 0.001
+_STOOD_STILL: Final = timedelta(milliseconds=50)  # a turn that takes longer is not the tasks' time
 
 
 class TasksStillBusyError(GatewaySessionsError, TimeoutError):
@@ -48,6 +49,23 @@ class _Sleeper(NamedTuple):
     number: int  # equal deadlines: first come, first woken
     task: AnyTask
     alarm: asyncio.Future[None]
+
+
+class _Patience:
+    """How long the loop has turned. A machine that stood still meanwhile has given the tasks no time."""
+
+    def __init__(self) -> None:
+        self.waited = _ZERO
+        self.unmoved = _ZERO
+        self._looked = asyncio.get_running_loop().time()
+
+    def turned(self, *, moved: bool) -> None:
+        """Count the time since the last look; *moved*: whether a task did so meanwhile."""
+        now = asyncio.get_running_loop().time()
+        passed = min(timedelta(seconds=now - self._looked), _STOOD_STILL)
+        self._looked = now
+        self.waited += passed
+        self.unmoved = _ZERO if moved else self.unmoved + passed
 
 
 class FakeClock:
@@ -143,11 +161,12 @@ class FakeClock:
 
     async def wait_for_sleepers(self, count: int) -> None:
         """Wait, in real time and within *patience*, until at least *count* tasks sleep on this clock."""
-        deadline = asyncio.get_running_loop().time() + self._patience.total_seconds()
+        patience = _Patience()
         while self.sleepers < count:
-            if asyncio.get_running_loop().time() > deadline:
+            if patience.waited > self._patience:
                 raise TooFewSleepersError(self.sleepers, count)
             await self._pause(eager=False)
+            patience.turned(moved=True)
 
     def _wake_next(self) -> None:
         """Go to the earliest deadline and wake everybody who waits for it."""
@@ -160,7 +179,7 @@ class FakeClock:
 
     async def _rest(self, *, everybody: bool) -> None:
         """Wait until the tasks woken here rest, and all others if one of them did not just sleep again."""
-        started = asyncio.get_running_loop().time()
+        patience = _Patience()
         calm = False
         for turn in itertools.count():
             if any(task.done() for task in self._awake):
@@ -169,19 +188,20 @@ class FakeClock:
             if not everybody and not self._awake:
                 return
             if everybody or turn >= _EAGER_ROUNDS:
-                asleep = {sleeper.task for sleeper in self._asleep}  # however deep in a generator
-                working = [one for one in self._stillness.working(self._awake) if one not in asleep]
-                if (calm and not working) or self._waited_enough(started, working):
+                moving, waiting = self._stillness.working(self._awake, {one.task for one in self._asleep})
+                patience.turned(moved=bool(moving))
+                working = [*moving, *waiting]
+                if (calm and not working) or self._waited_enough(patience, working):
                     self._awake.clear()
                     return
                 calm = not working
             for _ in range(_CALM_ROUNDS if calm else 1):  # whoever moves meanwhile is seen to wait elsewhere
                 await self._pause(eager=turn < _EAGER_ROUNDS or calm)
 
-    def _waited_enough(self, started: float, working: Collection[AnyTask]) -> bool:
+    def _waited_enough(self, patience: _Patience, working: Collection[AnyTask]) -> bool:
         """Tell whether others may be left alone; raise if a task woken here still works."""
-        waited = timedelta(seconds=asyncio.get_running_loop().time() - started)
-        if waited < (self._patience if self._awake else min(GRACE, self._patience)):
+        others_may_go = not self._awake and patience.unmoved >= GRACE
+        if patience.waited < self._patience and not others_may_go:
             return False
         if busy := self._awake.intersection(working):
             raise TasksStillBusyError(busy, self._patience)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from types import CoroutineType, FrameType, GeneratorType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 AnyTask: TypeAlias = asyncio.Task[Any]
@@ -37,6 +37,13 @@ _WORKS: Final = {("gateway_sessions.storage.in_thread", "in_thread")}
 _NAMED: Final = {function for _, function in _SERVES | _WORKS}
 
 
+class Working(NamedTuple):
+    """The tasks that do not rest: they have moved since the last look, or wait for something outside."""
+
+    moving: list[AnyTask]
+    waiting: list[AnyTask]
+
+
 class Stillness:
     """Watches the tasks of the running loop, all but the one that asks."""
 
@@ -44,19 +51,21 @@ class Stillness:
         self._places: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
         self._idle: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
 
-    def working(self, woken: Collection[AnyTask]) -> list[AnyTask]:
+    def working(self, woken: Collection[AnyTask], asleep: Collection[AnyTask]) -> Working:
         """List the tasks that have moved since the last call, or wait for something outside the loop.
 
-        A real timer counts as such for *woken* tasks only: others may poll whatever they like.
+        A real timer counts as such for *woken* tasks only: others may poll whatever they like. *asleep* are
+        known to rest, however deep in a generator.
         """
-        found: list[AnyTask] = []
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        found = Working([], [])
+        for task in asyncio.all_tasks() - {asyncio.current_task()} - set(asleep):
             place, frame = _innermost(task.get_coro())
+            outside = _is_outside(frame, poller=task not in woken)
             if self._places.get(task) is not place:
                 self._places[task] = place
-                found.append(task)
-            elif _is_outside(frame, poller=task not in woken) and self._idle.get(task) is not place:
-                found.append(task)
+                (found.waiting if _is_timer(frame) else found.moving).append(task)
+            elif outside and self._idle.get(task) is not place:
+                found.waiting.append(task)
         return found
 
     def call_idle(self, tasks: Collection[AnyTask]) -> None:
@@ -98,10 +107,13 @@ def _innermost(awaited: Any) -> tuple[object, FrameType | None]:
 
 
 def _is_outside(frame: FrameType | None, *, poller: bool) -> bool:
+    if frame is None or (poller and _is_timer(frame)):
+        return False
+    exceptions = _WAITS_FOR_TASKS.get(str(frame.f_globals.get("__name__")))
+    return exceptions is None or frame.f_code.co_name in exceptions
+
+
+def _is_timer(frame: FrameType | None) -> bool:
     if frame is None:
         return False
-    module, function = frame.f_globals.get("__name__"), frame.f_code.co_name
-    if poller and (module, function) == ("asyncio.tasks", "sleep"):
-        return False
-    exceptions = _WAITS_FOR_TASKS.get(str(module))
-    return exceptions is None or function in exceptions
+    return (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("asyncio.tasks", "sleep")

@@ -449,6 +449,35 @@ class TestLimits:
         await clock.advance(minutes=1)
         assert hanging.done()
 
+    async def test_a_machine_that_stood_still_has_not_used_up_the_patience(self, background):
+        clock = FakeClock(patience=timedelta(milliseconds=300))
+        done = asyncio.Event()
+
+        async def work():
+            for turn in range(300):
+                await asyncio.sleep(0)
+                if turn % 100 == 50:
+                    time.sleep(0.4)
+            done.set()
+
+        background.start(work())
+        await clock.advance()
+        assert done.is_set()
+
+    async def test_whoever_moves_is_not_taken_for_idle(self, background, monkeypatch):
+        monkeypatch.setattr("gateway_sessions.testing.clock.GRACE", timedelta(milliseconds=20))
+        clock = FakeClock()
+        done = asyncio.Event()
+
+        async def work():
+            for _ in range(100):
+                await in_thread(lambda: time.sleep(0.002))
+            done.set()
+
+        background.start(work())
+        await clock.advance()
+        assert done.is_set()
+
     async def test_a_woken_task_that_sleeps_in_real_time_is_busy(self, background):
         clock = FakeClock(patience=timedelta(milliseconds=50))
 
