@@ -457,7 +457,7 @@ class TestLimits:
             for turn in range(300):
                 await asyncio.sleep(0)
                 if turn % 100 == 50:
-                    time.sleep(0.4)
+                    time.sleep(0.4)  # noqa: ASYNC251 -- stands for a machine that stops
             done.set()
 
         background.start(work())
