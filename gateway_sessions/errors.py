@@ -33,6 +33,8 @@
     │   ├── SchemaTooNewError           written by a newer version
     │   ├── MigrationError              a store cannot be moved there, or has not arrived as it was
     │   ├── UnsupportedStorageError     this place cannot hold a store safely
+    │   │   ├── UnknownProviderError    no such kind of database is installed
+    │   │   └── BrokenProviderError     a package brings one along that cannot be used
     │   └── ControlError                the owner of the store could not be asked, or did not answer
     ├── EventLoopRunningError           a blocking call was made where an event loop runs
     ├── AdapterError                    a message was certainly not sent
@@ -325,6 +327,29 @@ class MigrationError(StorageError):
 
 class UnsupportedStorageError(StorageError):
     """The place or the database library cannot hold a store safely."""
+
+
+class UnknownProviderError(UnsupportedStorageError):
+    """Nobody here knows that kind of database. `known` are those that are installed."""
+
+    def __init__(self, name: str, known: Sequence[str], meant: str | None = None) -> None:
+        self.name = name
+        self.known = tuple(known)
+        self.meant = meant
+        hint = f" (did you mean {meant!r}?)" if meant is not None else ""
+        there_is = ", ".join(self.known)
+        problem = f"is a kind of database that is not installed{hint}; there is {there_is}"
+        super().__init__(f"{name}://…", problem)
+
+
+class BrokenProviderError(UnsupportedStorageError):
+    """A kind of database that a package brings along cannot be used."""
+
+    def __init__(self, name: str, package: str, reason: str) -> None:
+        self.name = name
+        self.package = package
+        self.reason = reason
+        super().__init__(f"{name}://…", f"the provider of {package} cannot be used: {reason}")
 
 
 class ControlError(StorageError):
