@@ -330,26 +330,11 @@ class UnsupportedStorageError(StorageError):
 
 
 class UnknownProviderError(UnsupportedStorageError):
-    """Nobody here knows that kind of database. `known` are those that are installed."""
-
-    def __init__(self, name: str, known: Sequence[str], meant: str | None = None) -> None:
-        self.name = name
-        self.known = tuple(known)
-        self.meant = meant
-        hint = f" (did you mean {meant!r}?)" if meant is not None else ""
-        there_is = ", ".join(self.known)
-        problem = f"is a kind of database that is not installed{hint}; there is {there_is}"
-        super().__init__(f"{name}://…", problem)
+    """Nobody here knows that kind of database; `problem` says which there are, and what may be meant."""
 
 
 class BrokenProviderError(UnsupportedStorageError):
-    """A kind of database that a package brings along cannot be used."""
-
-    def __init__(self, name: str, package: str, reason: str) -> None:
-        self.name = name
-        self.package = package
-        self.reason = reason
-        super().__init__(f"{name}://…", f"the provider of {package} cannot be used: {reason}")
+    """A kind of database that a package brings along cannot be used; `problem` says why."""
 
 
 class ControlError(StorageError):

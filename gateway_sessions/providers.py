@@ -1,4 +1,4 @@
-"""What a package needs that brings a kind of database along: see docs/how-to/write-a-provider.md."""
+"""What a package needs that brings a kind of database along: see docs/how-to/prove-a-database.md."""
 
 from gateway_sessions.storage.engine import Engine
 from gateway_sessions.storage.providers import CONTRACT, SessionDBProvider, Wanted

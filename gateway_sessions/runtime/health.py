@@ -92,7 +92,7 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
 def _kinds() -> Symptom:
     """The kinds of databases that are installed."""
     found = all_providers()
-    broken = [f"{one.name} of {one.package} cannot be used: {one.problem}" for one in found if one.problem]
+    broken = [f"{one.name} cannot be used: {one.problem}" for one in found if one.problem]
     if broken:
         return Symptom("Databases", Health.WARNING, "; ".join(broken), "update that package, or remove it")
     others = [f"{one.name} of {one.package}" for one in found if one.package != OWN_PACKAGE]

@@ -126,7 +126,9 @@ def provider_of(url_or_path: str | Path) -> SessionDBProvider:
     scheme, others = kind.name, registered(PROVIDERS)
     if scheme not in others:
         known = [one.name for one in OURS] + sorted(others)
-        raise UnknownProviderError(scheme, known, next(iter(get_close_matches(scheme, known, 1)), None))
+        hint = "".join(f" (did you mean {one!r}?)" for one in get_close_matches(scheme, known, 1))
+        problem = f"is a kind of database that is not installed{hint}; there is {', '.join(known)}"
+        raise UnknownProviderError(kind.shown, problem)
     return loaded(others[scheme])
 
 
@@ -151,7 +153,7 @@ def all_providers() -> Sequence[Listing]:
             try:
                 loaded(entry)
             except BrokenProviderError as error:
-                problem = error.reason
+                problem = error.problem
         found.append(Listing(name, package_of(entry), problem))
     return found
 

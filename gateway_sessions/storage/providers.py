@@ -86,12 +86,15 @@ def loaded(entry: EntryPoint) -> SessionDBProvider:
     try:
         found: object = entry.load()
     except Exception as error:  # foreign code: whatever it raises, the others can be used
-        problem = f"{entry.value} cannot be imported ({type(error).__name__}: {error})"
-        raise BrokenProviderError(entry.name, package_of(entry), problem) from error
+        raise _broken(entry, f"cannot be imported ({type(error).__name__}: {error})") from error
     if not isinstance(found, SessionDBProvider):
-        raise BrokenProviderError(entry.name, package_of(entry), f"{entry.value} is no SessionDBProvider")
-    if (fault := _fault(entry, found)) is not None:
-        raise BrokenProviderError(entry.name, package_of(entry), fault)
+        raise _broken(entry, "is no SessionDBProvider")
+    if found.contract != CONTRACT:
+        what = package_of(entry) if found.contract < CONTRACT else "gateway-sessions"
+        fault = f"was written for contract {found.contract}, and this version has {CONTRACT}: update {what}"
+        raise _broken(entry, fault)
+    if found.name != entry.name:
+        raise _broken(entry, f"calls itself {found.name!r}, and is registered as {entry.name!r}")
     return found
 
 
@@ -100,11 +103,5 @@ def package_of(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
 
 
-def _fault(entry: EntryPoint, found: SessionDBProvider) -> str | None:
-    """What is wrong with it, if anything is."""
-    if found.contract != CONTRACT:
-        what = package_of(entry) if found.contract < CONTRACT else "gateway-sessions"
-        return f"it was written for contract {found.contract}, and this version has {CONTRACT}: update {what}"
-    if found.name != entry.name:
-        return f"it calls itself {found.name!r}, and is registered as {entry.name!r}"
-    return None
+def _broken(entry: EntryPoint, fault: str) -> BrokenProviderError:
+    return BrokenProviderError(f"{entry.name}://…", f"{entry.value} of {package_of(entry)} {fault}")

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from gateway_sessions.testing.scripted_agent import ScriptedAgent
 from tests.integration.gateway.house import open_house
 from tests.integration.postgresql.nodes import config_on, know_each_other, node, until
 
+PAGE = Path(__file__).parents[3] / "docs/how-to/hand-in-a-pool.md"
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 CUT = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -119,3 +123,18 @@ async def test_what_cannot_be_used_as_a_pool_is_refused(dsn: str, tmp_path: Path
     async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as small:
         with pytest.raises(InvalidInputError, match="needs 2 connections or more"):
             SessionDB.open(dsn, home=tmp_path, pool=small)
+
+
+async def test_the_page_about_pools_works_as_it_stands(dsn: str, tmp_path: Path):
+    page = await asyncio.to_thread(PAGE.read_text, "utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    environ = {
+        **os.environ,
+        "STORE_ADDRESS": dsn,
+        "XDG_STATE_HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+    }
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", "-c", code, env=environ, stdout=PIPE, stderr=PIPE
+    )
+    assert await child.communicate() == (b"agent:main:local:dm:desk 1\n", b"")
