@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.config import Config, Durability, Provider, SnapshotMode
+from gateway_sessions.config import Config, Durability, SnapshotMode
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.keys import Isolation
@@ -54,7 +54,7 @@ def placed(path: str | Path, config: Config) -> tuple[Path, Config]:
     if config.sessiondb.url not in (None, address):
         problem = "the address that is opened and sessiondb.url are different; give one of them"
         raise InvalidInputError(problem)
-    settings = replace(config.sessiondb, provider=Provider(server.name), url=address)
+    settings = replace(config.sessiondb, provider=server.name, url=address)
     return home_of_server(server, address, config.cluster.name), replace(config, sessiondb=settings)
 
 
@@ -76,6 +76,8 @@ class StoreOptions:
     aliases: AliasResolver | None = None
     titler: Titler | None = plain_titler
     wait: float = 0.0
+    pool: object | None = None
+    """Connections to the database, which the program closes itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +191,8 @@ class Assembly:
                 allow_network=settings.allow_network_filesystem,
                 home=home,
                 cluster=self.config.cluster,
+                prepared_statements=settings.prepared_statements,
+                pool=self.options.pool,
             )
         )
         db.on_index_fault = lambda problem, place: incidents.report("search_index_lost", problem, place)

@@ -23,6 +23,7 @@ from gateway_sessions.runtime.operations import Operation, operation, part_that_
 from gateway_sessions.runtime.store import PAGE, SessionStore
 from gateway_sessions.storage.control_client import connected
 from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs import entries, reading
 
 SECONDS: Final = 30.0
@@ -105,7 +106,11 @@ async def connect(
     settings = config or Config()
     database, beside = database_of(where, settings.sessiondb.url)
     time = clock or SystemClock()
-    async with SessionDB.open_reader(database, clock=time, home=beside) as db:
+    prepared = settings.sessiondb.prepared_statements
+    reader = await in_thread(
+        partial(SessionDB.open_reader, database, clock=time, home=beside, prepared_statements=prepared)
+    )
+    async with reader as db:
         yield Seat(where, settings, time, db)
 
 
