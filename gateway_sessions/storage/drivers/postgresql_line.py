@@ -43,6 +43,11 @@ class Line:
         self._connection: asyncpg.Connection | None = None
         self._turn = asyncio.Lock()
 
+    @property
+    def calls(self) -> bool:
+        """Whether a node hears when another one calls it."""
+        return self._hear is not None
+
     async def run(self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction that takes no locks by name."""
         async with self._turn:
