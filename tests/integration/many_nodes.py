@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,7 +22,9 @@ from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, St
 from gateway_sessions.runtime import reach
 from gateway_sessions.runtime.ledger import Ledger
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.drivers.run import Begun, Run
 from gateway_sessions.storage.membership import Membership
+from gateway_sessions.storage.verbs import nodes
 from gateway_sessions.testing.scripted_agent import Gate
 from tests.integration.nodes import (
     BRISK,
@@ -272,6 +275,36 @@ class ManyNodes:
             with pytest.raises(NodeSilentError, match="others have its turns"):
                 await a.create_session("s", "cli")
             assert await b.get_session("s") is None
+
+    async def test_who_stops_while_it_says_that_it_lives_is_declared_dead_all_the_same(
+        self, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """As when its machine is gone, and no network tells the server: its row is locked meanwhile."""
+        drive, stops = Run.drive, "stops"
+
+        async def stopping(run: Run, begun: Begun[Any]) -> object:
+            done = await drive(run, begun)
+            task = asyncio.current_task()
+            if task is not None and task.get_name() == stops:
+                await asyncio.Event().wait()
+            return done
+
+        monkeypatch.setattr(Run, "drive", stopping)
+        async with (
+            SessionDB.open(address, home=tmp_path / "a", cluster=BRISK) as a,
+            SessionDB.open(address, home=tmp_path / "b", cluster=BRISK) as b,
+        ):
+            assert a.membership is not None
+            assert a.shared is not None
+            hold_still(a.membership, monkeypatch)
+            living = a.shared.aside(partial(nodes.keep, a.epoch, BRISK.ttl))
+            saying = asyncio.create_task(living, name=stops)
+            async with asyncio.timeout(20):
+                while a.epoch in [one.epoch for one in await b.read(nodes.all_nodes)]:
+                    with suppress(StorageUnavailableError):
+                        await b.write(b.census)
+                    await asyncio.sleep(0.2)
+            saying.cancel()
 
     async def test_what_runs_on_lanes_of_living_nodes_is_left_alone_by_who_starts(
         self, tmp_path: Path, config: Config, log: list, stack: AsyncExitStack

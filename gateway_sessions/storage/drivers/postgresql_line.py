@@ -22,8 +22,10 @@ T = TypeVar("T")
 CHANNEL: Final = "gateway_sessions"
 _CALL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
 _BEGIN: Final = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED;SET LOCAL statement_timeout = 5000;SET LOCAL lock_timeout = 2000"
+    "BEGIN ISOLATION LEVEL READ COMMITTED;SET LOCAL statement_timeout = 5000;SET LOCAL lock_timeout = 2000;"
+    "SET LOCAL idle_in_transaction_session_timeout = 5000"
 )
+"""Whoever stops in the middle keeps its row, which others want to remove."""
 _CLOSE_SECONDS: Final = 2.0
 
 
