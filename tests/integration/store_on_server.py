@@ -21,7 +21,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     UnsupportedStorageError,
 )
-from gateway_sessions.storage.engines import Server, home_of_server, server_at
+from gateway_sessions.storage.engines import SERVERS, home_of_server
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 DRIVERS = "gateway_sessions.storage.drivers."
@@ -31,6 +31,10 @@ class StoreOnServer:
     """A test class of an engine inherits this; its `address` is that of an empty database."""
 
     provider: ClassVar[Provider]
+    package: ClassVar[str]
+    """The driver beneath ours."""
+    extra: ClassVar[str]
+    """Brings it along."""
     wrong: ClassVar[tuple[str, ...]]
     """Addresses at which nothing can be opened, with the password `hunter2`."""
     two_of_the_same: ClassVar[tuple[str, str]]
@@ -45,12 +49,6 @@ class StoreOnServer:
     @property
     def place(self) -> str:
         return f"{self.provider}://…"
-
-    @property
-    def server(self) -> Server:
-        found = server_at(f"{self.provider}://")
-        assert found is not None
-        return found
 
     def config(self, address: str) -> Config:
         settings = SessionDBConfig(provider=self.provider, url=address)
@@ -81,22 +79,23 @@ class StoreOnServer:
     def test_without_its_driver_a_server_is_refused_in_words(self, monkeypatch: pytest.MonkeyPatch):
         for name in [one for one in sys.modules if one.startswith(f"{DRIVERS}{self.provider}")]:
             monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, self.server.package, None)
+        monkeypatch.setitem(sys.modules, self.package, None)
         with pytest.raises(UnsupportedStorageError) as refused:
             SessionDB.open(f"{self.provider}://me:hunter2@host/x")
         assert str(refused.value) == (
             f"{self.place}: needs a package that is not installed: "
-            f"pip install 'gateway-sessions[{self.server.extra}]'"
+            f"pip install 'gateway-sessions[{self.extra}]'"
         )
 
     def test_nobody_else_loads_the_driver_of_a_server(self):
         opened = "gateway_sessions.SessionDB.open('x')"
-        code = f"import gateway_sessions, sys; {opened}; sys.exit({self.server.package!r} in sys.modules)"
+        code = f"import gateway_sessions, sys; {opened}; sys.exit({self.package!r} in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
     def test_each_database_has_a_directory_of_its_own_that_tells_no_password(self):
+        server = next(one for one in SERVERS if one.name == self.provider)
         homes = [
-            home_of_server(self.server, f"{self.provider}://{where}")
+            home_of_server(server, f"{self.provider}://{where}")
             for where in (*self.two_of_the_same, *self.others)
         ]
         assert homes[0] == homes[1]
@@ -170,6 +169,6 @@ class StoreOnServer:
             monkeypatch.setenv(name, str(tmp_path))
         async with SessionStore.open(address) as store:
             assert store.home.is_relative_to(tmp_path)
-            assert store.config.sessiondb.provider is self.provider
+            assert store.config.sessiondb.provider == self.provider
         with pytest.raises(InvalidInputError, match="different"):
             SessionStore.open(address, Config(sessiondb=SessionDBConfig(url="elsewhere.db")))

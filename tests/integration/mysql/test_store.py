@@ -10,7 +10,7 @@ from tests.mysql import connected
 
 
 class TestStore(StoreOnServer):
-    provider = Provider.MYSQL
+    provider, package, extra = Provider.MYSQL, "asyncmy", "mysql"
     wrong = (
         "mysql://me:hunter2@127.0.0.1:1/x",
         "mariadb://me:hunter2@[/x",

@@ -10,7 +10,7 @@ from tests.integration.store_on_server import StoreOnServer
 
 
 class TestStore(StoreOnServer):
-    provider = Provider.POSTGRESQL
+    provider, package, extra = Provider.POSTGRESQL, "asyncpg", "postgres"
     wrong = ("postgresql://me:hunter2@127.0.0.1:1/x", "postgres://me:hunter2@[/x")
     two_of_the_same = ("a:x@h/db", "b:y@h/db?sslmode=require")
     others = ("h/other", "h2/db", "/db?host=h3", "/db?host=h4")
