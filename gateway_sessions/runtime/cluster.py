@@ -68,7 +68,7 @@ class Cluster:
 
     def begins_here(self, session_key: str) -> bool:
         """Whether a turn should begin where its message came in: else the lane's own node is called."""
-        return self.membership.rules.poll_only or self.is_mine(session_key)
+        return not self._shared.calls or self.is_mine(session_key)
 
     def tell_ready(self, session_key: str) -> None:
         """A turn waits on a lane: its own node should know."""

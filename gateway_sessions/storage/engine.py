@@ -67,6 +67,11 @@ class Shared(Protocol):
     on_call: Callable[[frozenset[int]], object]
     """Told which nodes another one has called to look at once; none are named if all are meant."""
 
+    @property
+    def calls(self) -> bool:
+        """Whether a node hears when another one calls it; else all of them merely look now and then."""
+        ...
+
     async def enter(self, verb: VerbFactory[T]) -> T:
         """Run a verb as nobody yet, alone."""
         ...

@@ -8,18 +8,22 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gateway_sessions.config import Provider
 from tests.cluster.checker import Verdict
+from tests.cluster.databases import DATABASES
 from tests.cluster.run import Plan, cluster_run
 from tests.cluster.server import own_server
 
 
-async def run(plan: Plan, home: Path) -> Verdict:
-    async with own_server() as server:
+async def run(plan: Plan, home: Path, provider: Provider) -> Verdict:
+    async with own_server(provider) as server:
         return await cluster_run(plan, server.address, home, server)
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
+    engines = [one.provider.value for one in DATABASES]
+    options.add_argument("--engine", choices=engines, default=engines[0])
     options.add_argument("--seconds", type=float, default=180)
     options.add_argument("--nodes", type=int, default=4)
     options.add_argument("--lanes", type=int, default=64)
@@ -35,7 +39,7 @@ def main() -> int:
         ttl=given.ttl,
         heartbeat=given.ttl / 5,
     )
-    verdict = asyncio.run(run(plan, home))
+    verdict = asyncio.run(run(plan, home, Provider(given.engine)))
     for name, value in verdict.figures.items():
         print(f"{name:36} {value}")  # noqa: T201
     for name in ("lost", "doubled", "reordered"):

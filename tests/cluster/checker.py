@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Any
 
-import asyncpg
-
 from gateway_sessions.core.delivery import REPEATED
+from tests.cluster.databases import database_at
 
 SPOKEN = """
     SELECT s.session_key, m.role, m.content FROM messages AS m JOIN sessions AS s USING (session_id)
@@ -40,11 +39,9 @@ class Verdict:
 
 async def all_is_done(address: str) -> bool:
     """Whether nothing waits or runs, and nobody is owed anything."""
-    connection = await asyncpg.connect(address, timeout=5)
-    try:
-        return not await connection.fetchval(OPEN) and not await connection.fetchval(OWED)
-    finally:
-        await connection.close()
+    ask = database_at(address).fetch
+    left = [*await ask(address, OPEN), *await ask(address, OWED)]
+    return not any(row[0] for row in left)
 
 
 async def judge(
@@ -54,12 +51,9 @@ async def judge(
     deaths: Sequence[tuple[str, float]],
 ) -> Verdict:
     """*accepted*: the texts of each lane, in order; *deaths*: which node was killed, and when."""
-    connection = await asyncpg.connect(address, timeout=5)
-    try:
-        rows = await connection.fetch(SPOKEN)
-        outcomes = {row[0]: row[1] for row in await connection.fetch(OUTCOMES)}
-    finally:
-        await connection.close()
+    ask = database_at(address).fetch
+    rows = await ask(address, SPOKEN)
+    outcomes = {row[0]: row[1] for row in await ask(address, OUTCOMES)}
     verdict = Verdict()
     asked, answered = _said(rows, "user"), _said(rows, "assistant")
     shown = [(one["lane"], one["text"]) for one in effects if one["kind"] == "sent"]

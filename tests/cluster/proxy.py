@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-COMMIT = b"COMMIT\x00"
-
 
 class Proxy:
     """Passes bytes on between many clients and one server."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, commit: bytes) -> None:
         self._server = (host, port)
+        self._commit = commit
         self._links: set[asyncio.Task[None]] = set()
         self.port = 0
         self.to_cut = 0
@@ -57,7 +56,7 @@ class Proxy:
         down = asyncio.create_task(self._pass_on(up_reader, writer))
         try:
             while sent := await reader.read(1 << 16):
-                cut = self.to_cut > 0 and COMMIT in sent
+                cut = self.to_cut > 0 and self._commit in sent
                 if cut:
                     self.to_cut -= 1
                     self.cut += 1
@@ -78,4 +77,4 @@ class Proxy:
             while got := await reader.read(1 << 16):
                 writer.write(got)
                 await writer.drain()
-            writer.close()
+        writer.close()  # also for a server that was killed, which resets its connections

@@ -13,10 +13,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from tests.cluster.checker import Verdict, all_is_done, judge
+from tests.cluster.databases import database_at, through
 from tests.cluster.proxy import Proxy
 from tests.cluster.server import Server
 
@@ -255,16 +257,14 @@ class Run:
 @asynccontextmanager
 async def prepared(plan: Plan, address: str, home: Path, server: Server | None) -> AsyncIterator[Run]:
     """Nodes that reach the server through a proxy, not started yet; ended, whatever happens."""
-    where, _, path = address.removeprefix("postgresql://").partition("/")
-    user, _, place = where.rpartition("@")
-    host, _, port = place.partition(":")
+    place, database = urlsplit(address), database_at(address)
+    way = Proxy(str(place.hostname), place.port or database.port, database.commit)
     async with AsyncExitStack() as stack:
-        proxy = await stack.enter_async_context(Proxy(host, int(port or 5432)).running())
-        through = f"postgresql://{user}@127.0.0.1:{proxy.port}/{path}"
+        proxy = await stack.enter_async_context(way.running())
         effects = home / "effects.jsonl"
         effects.touch()
         nodes = [
-            Node(f"node{number}", through, home / f"node{number}", effects, plan)
+            Node(f"node{number}", through(address, proxy.port), home / f"node{number}", effects, plan)
             for number in range(plan.nodes)
         ]
         run = Run(plan, address, proxy, server, nodes, random.Random(plan.seed))

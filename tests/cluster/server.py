@@ -1,78 +1,158 @@
-"""A PostgreSQL server of one's own, which can be stopped without a word and started again."""
+"""A database server of one's own, which can be stopped without a word and started again."""
 
 from __future__ import annotations
 
 import asyncio
+import getpass
 import os
 import shutil
+import signal
 import socket
+import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from gateway_sessions.config import Provider
+
 SUPERUSER = "postgres"
+START_SECONDS = 60.0
 
 
-class Server:
+class Server(ABC):
     """One server, in a directory that is gone afterwards."""
 
-    def __init__(self, home: Path, programs: Path) -> None:
-        self._home = home
-        self._programs = programs
+    def __init__(self, home: Path) -> None:
+        self.home = home
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """A database on it that a store may have."""
+
+    @abstractmethod
+    async def make(self) -> None: ...
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Until it answers."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """At once, whatever it is doing."""
+
+
+class PostgresServer(Server):
+    def __init__(self, home: Path, programs: Path) -> None:
+        super().__init__(home)
+        self._programs = programs
 
     @property
     def address(self) -> str:
         return f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/postgres"
 
     async def make(self) -> None:
+        if os.geteuid() == 0:
+            shutil.chown(self.home, SUPERUSER)
         await self._run("initdb", "-D", self._data, "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--no-sync")
 
     async def start(self) -> None:
-        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._home}"
-        await self._run("pg_ctl", "-D", self._data, "-l", self._home / "log", "-o", options, "-w", "start")
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.home}"
+        await self._run("pg_ctl", "-D", self._data, "-l", self.home / "log", "-o", options, "-w", "start")
 
-    async def stop(self, mode: str = "immediate") -> None:
-        await self._run("pg_ctl", "-D", self._data, "-m", mode, "-w", "stop")
+    async def stop(self) -> None:
+        await self._run("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
 
     @property
     def _data(self) -> Path:
-        return self._home / "data"
+        return self.home / "data"
 
     async def _run(self, program: str, *arguments: object) -> None:
         command = [str(self._programs / program), *map(str, arguments)]
         if os.geteuid() == 0:  # the server refuses to be root
             command = ["runuser", "-u", SUPERUSER, "--", *command]
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd="/", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
-        )
-        _, said = await process.communicate()
-        if process.returncode:
-            message = f"{program} failed: {said.decode(errors='replace')}"
-            raise RuntimeError(message)
+        await _succeeds(command)
 
 
-def programs_of_server() -> Path | None:
-    """Where the programs of a server are; None if there is none on this machine."""
+class MariaDBServer(Server):
+    """It belongs to no event loop: tests that follow each other may share it."""
+
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return self.address_of("store")
+
+    def address_of(self, database: str) -> str:
+        return f"mysql://root@127.0.0.1:{self.port}/{database}"
+
+    async def make(self) -> None:
+        quick = ("--auth-root-authentication-method=normal", "--skip-test-db")
+        await _succeeds(["mariadb-install-db", *self._usual, *quick])
+        first = self.home / "first.sql"
+        first.write_text("CREATE DATABASE IF NOT EXISTS store;\n")
+
+    async def start(self) -> None:
+        where = (f"--port={self.port}", f"--socket={self.home}/socket", "--bind-address=127.0.0.1")
+        command = [str(shutil.which("mariadbd")), *self._usual, *where, f"--init-file={self.home}/first.sql"]
+        with (self.home / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        async with asyncio.timeout(START_SECONDS):
+            while not await self._answers():  # noqa: ASYNC110 -- only the server knows
+                await asyncio.sleep(0.05)
+
+    async def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(how)
+            await asyncio.to_thread(process.wait)
+
+    @property
+    def _usual(self) -> tuple[str, ...]:
+        return ("--no-defaults", f"--datadir={self.home}/data", f"--user={getpass.getuser()}")
+
+    async def _answers(self) -> bool:
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            writer.close()
+            return True
+        return False
+
+
+async def _succeeds(command: list[str]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd="/", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await process.communicate()
+    if process.returncode:
+        message = f"{command[0]} failed: {said.decode(errors='replace')}"
+        raise RuntimeError(message)
+
+
+def server_in(home: Path, provider: Provider) -> Server | None:
+    """A server that will live there; None if this machine has no programs for it."""
+    if provider is Provider.MYSQL:
+        has_all = all(map(shutil.which, ("mariadbd", "mariadb-install-db")))
+        return MariaDBServer(home) if has_all else None
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     here = shutil.which("initdb")
-    return found[-1].parent if found else Path(here).parent if here else None
+    programs = found[-1].parent if found else Path(here).parent if here else None
+    return None if programs is None else PostgresServer(home, programs)
 
 
 @asynccontextmanager
-async def own_server() -> AsyncIterator[Server]:
-    programs = programs_of_server()
-    if programs is None:
-        message = "there is no PostgreSQL server on this machine"
-        raise RuntimeError(message)
+async def own_server(provider: Provider) -> AsyncIterator[Server]:
     home = Path(tempfile.mkdtemp(prefix="cluster-run-"))
     try:
-        if os.geteuid() == 0:
-            shutil.chown(home, SUPERUSER)
-        server = Server(home, programs)
+        server = server_in(home, provider)
+        if server is None:
+            message = f"there are no programs of a {provider} server on this machine"
+            raise RuntimeError(message)
         await server.make()
         await server.start()
         try:

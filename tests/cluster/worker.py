@@ -24,7 +24,6 @@ from gateway_sessions import Config, InboundMessage, SessionSource, SessionStore
 from gateway_sessions.config import (
     AgentConfig,
     GatewayConfig,
-    Provider,
     SessionDBConfig,
     SessionsJsonConfig,
     SnapshotMode,
@@ -38,6 +37,7 @@ from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.turn_context import TurnContext
+from tests.cluster.databases import database_at
 
 PLATFORM = "cluster"
 
@@ -99,7 +99,7 @@ def config_of(address: str, name: str, rules: ClusterRules) -> Config:
         agent=AgentConfig(max_restart_attempts=1000),
         gateway=GatewayConfig(drain_timeout=timedelta(seconds=5)),
         sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
-        sessiondb=SessionDBConfig(provider=Provider.POSTGRESQL, url=address),
+        sessiondb=SessionDBConfig(provider=database_at(address).provider, url=address),
         cluster=replace(rules, name=name),
     )
 

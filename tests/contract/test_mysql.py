@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,9 @@ __all__ = ["fresh_address", "shared_address"]
 
 
 class TestMySQL(SessionDBContract):
-    capabilities = frozenset({Capability.ONE_OWNER})
+    capabilities = frozenset[Capability]()
 
     @pytest.fixture
     def open_db(self, tmp_path: Path, fresh_address: str, clock: FakeClock) -> OpenDB:
-        return partial(SessionDB.open, fresh_address, clock=clock, home=tmp_path)
+        homes = count()
+        return lambda: SessionDB.open(fresh_address, clock=clock, home=tmp_path / str(next(homes)))

@@ -3,8 +3,12 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
+
+import pytest
 
 from gateway_sessions import Config, Scope
 from gateway_sessions.core.busy import BusyRules
@@ -15,15 +19,16 @@ from gateway_sessions.core.messages import Message
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.receipts import Duplicate
 from gateway_sessions.core.source import SessionSource
-from gateway_sessions.errors import FencedError, SessionEndedError, TitleTakenError
+from gateway_sessions.errors import FencedError, NodeSilentError, SessionEndedError, TitleTakenError
 from gateway_sessions.ports import Verb
-from gateway_sessions.storage.drivers.server import ServerDriver
+from gateway_sessions.storage.drivers.server import Link, ServerDriver
 from gateway_sessions.storage.verbs import (
     access,
     beginning,
     ledger,
     messages,
     meta,
+    nodes,
     session_rows,
     splitting,
     titles,
@@ -82,6 +87,18 @@ async def at_once(
     asked = ((next(turns_of), number) for number in range(many))
     writes = [driver.write(partial(verb, driver, number)) for driver, number in asked]
     return await asyncio.gather(*writes, return_exceptions=True)
+
+
+async def joined(driver: ServerDriver) -> int:
+    """Let a driver be a node."""
+    who = nodes.Joining(name="one", version="1", ttl=timedelta(seconds=60), replaces=True)
+    driver.epoch = (await driver.write(lambda: nodes.join(b"secret", who))).opening.epoch
+    return driver.epoch
+
+
+def held(driver: ServerDriver, lock: str | None, epoch: int | None) -> AbstractAsyncContextManager[Link]:
+    """A transaction that goes on until the end of the block."""
+    return driver._transaction(lambda link: link.begin_writing(lock, epoch))  # noqa: SLF001 -- to hold it up
 
 
 class BesideEachOther:
@@ -184,3 +201,32 @@ class BesideEachOther:
             *(driver.write(partial(admitting, str(number), driver)) for number in range(MANY))
         )
         assert [one.receipt.seq for one in admitted] == list(range(1, MANY + 1))
+
+    async def test_what_a_node_had_begun_is_waited_for_before_it_is_declared_dead(
+        self, drivers: list[ServerDriver]
+    ):
+        one, other = drivers[:2]
+        epoch = await joined(one)
+        async with held(one, "lane a", epoch) as link:
+            burying = asyncio.create_task(other.write(lambda: nodes.leave(epoch)))
+            await asyncio.sleep(0.3)
+            assert not burying.done()
+            await link.commit()
+        await burying
+
+    async def test_what_a_node_begins_while_it_is_declared_dead_is_refused(self, drivers: list[ServerDriver]):
+        one, other = drivers[:2]
+        epoch = await joined(one)
+        async with held(other, None, None) as link:
+            await link.change(f"DELETE FROM nodes WHERE epoch = {epoch}", [()])  # noqa: S608 -- a number
+            late = [
+                asyncio.create_task(one.write(partial(admitting, "late", one))),
+                asyncio.create_task(one.write(lambda: meta.remember("late", 1))),
+            ]
+            await asyncio.sleep(0.3)
+            assert not any(task.done() for task in late)
+            await link.commit()
+        for task in late:
+            with pytest.raises(NodeSilentError, match="others have its turns"):
+                await task
+        assert await other.read(lambda: meta.get("late")) is None

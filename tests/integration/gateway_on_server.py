@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 from gateway_sessions import Config, Scope
 from gateway_sessions.config import Provider, SessionDBConfig
 from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.testing.scripted_agent import ScriptedAgent
 from tests.integration.gateway.house import QUICK, open_house
@@ -103,6 +105,22 @@ class GatewayOnServer:
             entry = (await store.list_sessions(scope=Scope.operator()))[0]
             rows = await store.db.get_messages(entry.session_id)
             assert [one.text for one in rows if one.role == "user"] == ["one", "two"]
+
+    async def test_a_node_whose_connections_are_cut_stays_who_it_is(
+        self, tmp_path: Path, config: Config, server: Address
+    ):
+        brisk = ClusterRules(heartbeat=timedelta(seconds=0.2), ttl=timedelta(seconds=6))
+        async with SessionStore.open(tmp_path, replace(config, cluster=brisk)) as store:
+            membership = store.db.membership
+            assert membership is not None
+            for _ in range(3):
+                await self.cut_others(server.url)
+                trusted_until = membership._until  # noqa: SLF001 -- what each time that it is heard moves
+                async with asyncio.timeout(5):
+                    while membership._until <= trusted_until:  # noqa: ASYNC110, SLF001 -- the same
+                        await asyncio.sleep(0.05)
+            assert membership.trusted
+            assert membership.epoch == store.started.epoch
 
     async def test_connections_that_were_cut_are_replaced_before_anybody_notices(
         self, tmp_path: Path, config: Config, server: Address

@@ -16,9 +16,9 @@ import anyio
 
 from gateway_sessions.errors import (
     InvalidInputError,
+    NodeSilentError,
     StorageCorruptError,
     StorageUnavailableError,
-    StoreBusyError,
 )
 from gateway_sessions.ports import Row
 from gateway_sessions.storage.drivers import mysql_locks as locks
@@ -34,6 +34,7 @@ from gateway_sessions.storage.drivers.mysql_asyncmy import (
 )
 from gateway_sessions.storage.drivers.mysql_errors import FOREIGN, ONE_AT_A_TIME, WHAT, is_end
 from gateway_sessions.storage.drivers.mysql_rows import filled, portions
+from gateway_sessions.storage.drivers.troubles import DECLARED_DEAD
 
 SQL_MODE: Final = "STRICT_ALL_TABLES,ONLY_FULL_GROUP_BY,NO_ENGINE_SUBSTITUTION"
 """A value that does not fit is refused, never cut: half a key would be somebody else's."""
@@ -72,14 +73,19 @@ class Link:
         return answers
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
-        """Begin a transaction that has this lock; `StoreBusyError` if there is a later owner."""
+        """Begin a transaction that has this lock; `NodeSilentError` if the node was declared dead."""
         entrance = locks.entrance(lock)
-        answers = await self.say("; ".join((WRITE, *entrance, locks.EPOCH)))
-        *locked, owner = answers[-len(entrance) - 1 :]
-        for found in locked:
-            _must_exist(found)
-        if epoch is not None and [tuple(row) for row in owner] != [(str(epoch),)]:
-            raise StoreBusyError(WHAT, "another process, which took it over")
+        asked = () if epoch is None else (locks.living(epoch),)
+        answers = await self.say("; ".join((WRITE, *entrance, *asked)))
+        found = answers[-len(entrance) - len(asked) :]
+        for locked in found[: len(entrance)]:
+            _must_exist(locked)
+        if asked and not found[-1]:
+            raise NodeSilentError(WHAT, DECLARED_DEAD)
+
+    async def begin_aside(self) -> None:
+        """Begin a transaction that waits for no lock by name."""
+        await self.say(WRITE)
 
     async def begin_reading(self, *, view: bool) -> None:
         """Begin a transaction that sees this moment until it ends. How long that may be is set already."""

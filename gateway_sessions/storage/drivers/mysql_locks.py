@@ -18,11 +18,12 @@ from typing import Final
 
 STORE: Final = 0
 KINDS: Final = ("lane", "session", "reply", "index")
-"""The first words of names."""
+"""The first words of names that have rows of their own."""
+GUESTS: Final = {"mail": "index"}
+"""Others, and whose rows they share: who has one of these has no other lock, so nobody waits in a circle."""
 OF_EACH_KIND: Final = 1024
 """How many rows it has; the schema makes them."""
 TAKE: Final = "SELECT lock_id FROM locks WHERE lock_id = ? FOR UPDATE"
-EPOCH: Final = "SELECT value FROM meta WHERE name = 'epoch'"
 ALONE: Final = "FOR UPDATE"
 SHARED: Final = "LOCK IN SHARE MODE"
 """What both kinds of servers understand."""
@@ -30,19 +31,25 @@ SHARED: Final = "LOCK IN SHARE MODE"
 
 def number_of(lock: str) -> int:
     """The row that stands for a lock."""
-    kind = KINDS.index(lock.partition(" ")[0])
+    word = lock.partition(" ")[0]
+    kind = KINDS.index(GUESTS.get(word, word))
     digest = blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return 1 + kind * OF_EACH_KIND + int.from_bytes(digest) % OF_EACH_KIND
 
 
 def entrance(first_lock: str | None) -> tuple[str, ...]:
-    """What a changing transaction does before all else: get its first locks.
-
-    Whoever opens the store has its first row alone: then no change of an earlier owner is under way any more.
-    """
+    """What a changing transaction does before all else: get its first locks."""
     if first_lock is None:
         return (f"{_row(STORE)} {ALONE}",)
     return (f"{_row(STORE)} {SHARED}", f"{_row(number_of(first_lock))} {ALONE}")
+
+
+def living(epoch: int) -> str:
+    """What it asks behind them: nothing is found once its node was declared dead.
+
+    Whoever declares it dead has the first row alone: no earlier change is under way any more.
+    """
+    return f"SELECT epoch FROM nodes WHERE epoch = {epoch}"  # noqa: S608 -- a number
 
 
 def _row(number: int) -> str:

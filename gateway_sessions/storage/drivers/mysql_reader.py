@@ -9,7 +9,7 @@ from gateway_sessions.storage.drivers.mysql import MySQLDriver
 from gateway_sessions.storage.drivers.mysql_errors import PLACE
 from gateway_sessions.storage.drivers.mysql_link import Links
 from gateway_sessions.storage.drivers.mysql_schema import inspect
-from gateway_sessions.storage.drivers.server_engine import ReadServer
+from gateway_sessions.storage.drivers.server_reader import ReadServer
 from gateway_sessions.storage.engine import FILE_ON_SERVERS
 from gateway_sessions.storage.queries import Migration
 

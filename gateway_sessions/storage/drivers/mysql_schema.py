@@ -26,8 +26,8 @@ from gateway_sessions.storage.queries import Migration
 
 OLDEST_SERVERS: Final = {"MySQL": (8, 0), "MariaDB": (10, 6)}
 """The first that skip locked rows and read JSON as a table."""
-READABLE_FROM: Final = 1
-"""The oldest schema a program must know to work with what this one writes."""
+READABLE_FROM: Final = 5
+"""The oldest schema a program must know to work with what this one writes: earlier ones know no nodes."""
 MARK: Final = "gateway_sessions"
 """The comment of our first table: without it, tables belong to another program."""
 UNLIMITED: Final = (
@@ -101,7 +101,8 @@ async def _take(link: Link, step: Migration, done: int) -> None:
         await link.change(_NOTE, [("migrating", f"{step.name} {number + 1}")])
         await link.say("COMMIT")
         failpoint("during_migration")
-    versions = (("schema_version", str(step.version)), ("readable_from", str(READABLE_FROM)))
+    readable_from = min(step.version, READABLE_FROM)  # a step may be the last for a while
+    versions = (("schema_version", str(step.version)), ("readable_from", str(readable_from)))
     await link.say("START TRANSACTION")
     await link.change(_NOTE, versions)
     await link.change(_FORGET, [("migrating",)])

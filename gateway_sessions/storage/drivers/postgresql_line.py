@@ -28,8 +28,10 @@ NO_ADDRESS: Final = "this is no address of a PostgreSQL database: postgresql://u
 CHANNEL: Final = "gateway_sessions"
 _CALL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
 _BEGIN: Final = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED;SET LOCAL statement_timeout = 5000;SET LOCAL lock_timeout = 2000"
+    "BEGIN ISOLATION LEVEL READ COMMITTED;SET LOCAL statement_timeout = 5000;SET LOCAL lock_timeout = 2000;"
+    "SET LOCAL idle_in_transaction_session_timeout = 5000"
 )
+"""Whoever stops in the middle keeps its row, which others want to remove."""
 CLOSE_SECONDS: Final = 2.0
 
 
@@ -100,6 +102,11 @@ class Line:
         self._hear = hear
         self._connection: AnyConnection | None = None
         self._turn = asyncio.Lock()
+
+    @property
+    def calls(self) -> bool:
+        """Whether a node hears when another one calls it."""
+        return self._hear is not None
 
     async def run(self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction that takes no locks by name."""

@@ -14,6 +14,7 @@ from gateway_sessions.ports import Row
 from gateway_sessions.storage.drivers import postgresql_locks as locks
 from gateway_sessions.storage.drivers.limits import Limits
 from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, WHAT, is_end
+from gateway_sessions.storage.drivers.troubles import DECLARED_DEAD
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 WRITE: Final = "READ COMMITTED"
 READ: Final = "REPEATABLE READ READ ONLY"
 """How transactions see the work of others: writers all that is committed, readers one moment."""
-DECLARED_DEAD: Final = "this node was silent for so long that others have its turns; it joins them anew"
 _ROLL_BACK_SECONDS: Final = 2.0
 
 

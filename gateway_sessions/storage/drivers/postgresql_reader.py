@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gateway_sessions.storage.drivers.postgresql import CACHED_STATEMENTS, PostgresDriver
 from gateway_sessions.storage.drivers.postgresql_errors import PLACE
 from gateway_sessions.storage.drivers.postgresql_schema import inspect
-from gateway_sessions.storage.drivers.server_engine import ReadServer
+from gateway_sessions.storage.drivers.server_reader import ReadServer
 from gateway_sessions.storage.engine import FILE_ON_SERVERS
 
 if TYPE_CHECKING:

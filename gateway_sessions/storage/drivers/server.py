@@ -44,8 +44,7 @@ class Link(Executor, Protocol):
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
         """Begin a transaction that has this lock, or the whole store if it is None.
 
-        `StoreBusyError` if the store has had an owner after that *epoch*, or `NodeSilentError` if the node of
-        that epoch was declared dead.
+        `NodeSilentError` if the node of that *epoch* was declared dead.
         """
         ...
 
@@ -92,8 +91,8 @@ class ServerDriver(ABC):
         self._order = InOrder()
         self.ids = RisingIds()
         self.epoch: int | None = None
-        """Of the owner or node that this process is; None as long as it is none. Whatever it writes then is
-        refused once there is a later owner, or once the node was declared dead."""
+        """Of the node that this process is; None as long as it is none. Whatever it writes then is refused
+        once the node was declared dead."""
         self.trusted: Callable[[], bool] = lambda: True
         """Whether a node can be sure that it was not."""
         self.on_call: Callable[[frozenset[int]], object] = lambda _: None
@@ -137,7 +136,7 @@ class ServerDriver(ABC):
         return await self._written(verb, self.epoch)
 
     async def _written(self, verb: VerbFactory[T], epoch: int | None) -> T:
-        """Run a verb as that owner or node, or as somebody who is none."""
+        """Run a verb as that node, or as somebody who is none."""
         try:
             return await self._write_in_order(verb, epoch)
         except self.troubles.foreign as error:

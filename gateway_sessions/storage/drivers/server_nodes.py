@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.cluster import SLOTS
+from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Clock, VerbFactory
-from gateway_sessions.storage.drivers.server_engine import WholeServer
-from gateway_sessions.storage.engine import Shared
+from gateway_sessions.storage.drivers.server import ServerDriver
+from gateway_sessions.storage.engine import FILE_ON_SERVERS, Shared, Upkeep
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.queries import Query
@@ -23,6 +25,11 @@ T = TypeVar("T")
 
 class Line(Protocol):
     """A connection beside the others, for what must wait for nobody."""
+
+    @property
+    def calls(self) -> bool:
+        """Whether a node hears when another one calls it."""
+        ...
 
     def run(
         self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]
@@ -39,10 +46,20 @@ class Line(Protocol):
         ...
 
 
-class SharedServer(WholeServer):
+class SharedServer(ServerDriver):
     """A database that any number of nodes have open, each of them with a directory of its own."""
 
+    upkeep: Upkeep | None = None
+    place: str
+    _home: Path
+    _allow_network: bool
     _line: Line
+    _last: VerbFactory[None] | None = None
+
+    @property
+    def path(self) -> Path:
+        """Beside it is what this machine keeps."""
+        return self._home / FILE_ON_SERVERS
 
     @property
     def shared(self) -> Shared | None:
@@ -59,7 +76,17 @@ class SharedServer(WholeServer):
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Connect and bring the database up to date; *cleanup* closes everything again."""
         await super().start(tasks, cleanup)
+        cleanup.push_async_callback(self._end)
         cleanup.push_async_callback(self._line.close)
+
+    def end_with(self, verb: VerbFactory[None]) -> None:
+        """Run that verb when nothing else will be run any more. Nobody learns whether it could be."""
+        self._last = verb
+
+    async def _end(self) -> None:
+        if self._last is not None:
+            with suppress(GatewaySessionsError):
+                await self.write(self._last)
 
     async def enter(self, verb: VerbFactory[T]) -> T:
         """Run a verb as nobody yet, alone."""
@@ -68,6 +95,11 @@ class SharedServer(WholeServer):
     async def aside(self, verb: VerbFactory[T]) -> T:
         """Run a verb at once, on a connection of its own: it waits for nobody, and is never refused."""
         return await self._line.run(self._queries, self.index_language, verb)
+
+    @property
+    def calls(self) -> bool:
+        """Whether a node hears when another one calls it; else all of them merely look now and then."""
+        return self._line.calls
 
     async def call(self, epochs: frozenset[int]) -> None:
         """Let these nodes look at once, or all if none are named. Whoever does not hear it looks later."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from gateway_sessions.errors import GatewaySessionsError
+
+DECLARED_DEAD: Final = "this node was silent for so long that others have its turns; it joins them anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,22 +1,22 @@
 """A MariaDB server of our own, which may be killed, and may stop to be the one to write to."""
 
 import asyncio
-import getpass
 import secrets
-import shutil
 import signal
-import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gateway_sessions import SessionDB
+from gateway_sessions.config import Provider
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.storage.drivers.mysql_link import Link
+from gateway_sessions.storage.queries import load_queries
+from tests.cluster.server import MariaDBServer, server_in
 from tests.mysql import connected
 
 pytestmark = pytest.mark.timeout(120)
@@ -24,65 +24,30 @@ pytestmark = pytest.mark.timeout(120)
 WRITERS = 6
 ROLE = "gateway"
 """May not write to a server that is read-only, as an administrator may."""
-
-
-class Server:
-    """One that belongs to the test."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        with socket.socket() as some:
-            some.bind(("127.0.0.1", 0))
-            self.port: int = some.getsockname()[1]
-        self.admin = f"mysql://root@127.0.0.1:{self.port}/mysql"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def make(self) -> None:
-        program = str(shutil.which("mariadb-install-db"))
-        self._run(program, "--auth-root-authentication-method=normal", "--skip-test-db").wait()
-
-    def start(self) -> None:
-        where = (f"--port={self.port}", f"--socket={self.home}/socket", "--bind-address=127.0.0.1")
-        self.process = self._run(str(shutil.which("mariadbd")), *where)
-
-    def end(self, how: signal.Signals) -> None:
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait()
-            self.process = None
-
-    async def answers(self) -> None:
-        async with asyncio.timeout(60):
-            while True:
-                with suppress(OSError):
-                    _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                    writer.close()
-                    return
-                await asyncio.sleep(0.1)
-
-    def _run(self, program: str, *options: str) -> subprocess.Popen[bytes]:
-        usual = (program, "--no-defaults", f"--datadir={self.home}/data", f"--user={getpass.getuser()}")
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen([*usual, *options], stdout=quiet, stderr=quiet)
+SERVER_TIME = load_queries("mysql")["server_time"].sql
+BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
+TWICE_HALF_PAST_TWO = (datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC))
+"""Clocks were set back in between."""
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Server]:
-    if shutil.which("mariadbd") is None or shutil.which("mariadb-install-db") is None:
-        pytest.skip("no MariaDB server is installed on this machine")
+def made() -> Iterator[MariaDBServer]:
     with tempfile.TemporaryDirectory() as home:  # the name of a socket must be short
-        server = Server(Path(home))
-        server.make()
-        server.start()
-        yield server
-        server.end(signal.SIGTERM)
+        server = server_in(Path(home), Provider.MYSQL)
+        if not isinstance(server, MariaDBServer):
+            pytest.skip("no MariaDB server is installed on this machine")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TZ", BERLIN)
+            asyncio.run(server.make())
+            asyncio.run(server.start())
+            yield server
+        asyncio.run(server.stop(signal.SIGTERM))
 
 
 @pytest.fixture
-async def address(made: Server) -> str:
-    await made.answers()
+async def address(made: MariaDBServer) -> str:
     name = f"store_{secrets.token_hex(4)}"
-    async with connected(made.admin) as admin:
+    async with connected(made.address_of("mysql")) as admin:
         await admin.say(f"CREATE DATABASE {name}; GRANT ALL ON {name}.* TO {ROLE} IDENTIFIED BY 'x'")
     return f"mysql://{ROLE}:x@127.0.0.1:{made.port}/{name}"
 
@@ -116,7 +81,7 @@ class Writers:
 
 
 async def test_a_server_that_is_killed_loses_nothing_it_acknowledged(
-    made: Server, address: str, tmp_path: Path
+    made: MariaDBServer, address: str, tmp_path: Path
 ):
     async with SessionDB.open(address, home=tmp_path) as db:
         names = [await db.create_session(f"s{number}", "cli") for number in range(2)]
@@ -126,9 +91,8 @@ async def test_a_server_that_is_killed_loses_nothing_it_acknowledged(
                 tasks.create_task(writers.write(names[number % len(names)], number))
             for _ in range(2):
                 await writers.go_on()
-                made.end(signal.SIGKILL)
-                made.start()
-                await made.answers()
+                await made.stop()
+                await made.start()
             await writers.go_on()
             writers.done.set()
         rows = [await db.get_messages(name) for name in names]
@@ -139,8 +103,10 @@ async def test_a_server_that_is_killed_loses_nothing_it_acknowledged(
     assert all([row.seq for row in said] == list(range(1, len(said) + 1)) for said in rows)
 
 
-async def test_a_server_that_became_read_only_is_told_and_left(made: Server, address: str, tmp_path: Path):
-    async with connected(made.admin) as admin, SessionDB.open(address, home=tmp_path) as db:
+async def test_a_server_that_became_read_only_is_told_and_left(
+    made: MariaDBServer, address: str, tmp_path: Path
+):
+    async with connected(made.address_of("mysql")) as admin, SessionDB.open(address, home=tmp_path) as db:
         await db.create_session("s", "cli")
         await admin.say("SET GLOBAL read_only = 1")
         try:
@@ -153,6 +119,14 @@ async def test_a_server_that_became_read_only_is_told_and_left(made: Server, add
             await admin.say("SET GLOBAL read_only = 0")
         await db.append_message("s", "user", "yes")
         assert [row.text for row in await db.get_messages("s")] == ["yes"]
+
+
+async def test_the_hour_that_comes_twice_is_two_hours_for_nodes(address: str):
+    async with connected(address) as link:
+        for instant in TWICE_HALF_PAST_TWO:
+            await link.say(f"SET SESSION timestamp = {instant.timestamp()}")
+            assert (await link.fetch("SELECT hour(now()), minute(now())")) == [(2, 30)]
+            assert (await link.fetch(SERVER_TIME))[0][0] == to_micros(instant)
 
 
 async def connections_of(admin: Link) -> set[int]:

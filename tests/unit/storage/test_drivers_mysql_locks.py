@@ -1,7 +1,14 @@
 """Locks by name become rows of a table."""
 
 from gateway_sessions.storage.drivers import mysql_locks
-from gateway_sessions.storage.drivers.mysql_locks import KINDS, OF_EACH_KIND, STORE, entrance, number_of
+from gateway_sessions.storage.drivers.mysql_locks import (
+    KINDS,
+    OF_EACH_KIND,
+    STORE,
+    entrance,
+    living,
+    number_of,
+)
 from gateway_sessions.storage.verbs import locks
 
 
@@ -14,6 +21,11 @@ def test_kinds_never_meet_in_a_row():
         assert number_of(locks.of_lane(name)) in numbers(KINDS.index("lane"))
         assert number_of(locks.of_session(name)) in numbers(KINDS.index("session"))
     assert number_of(locks.of_reply(1)) in numbers(KINDS.index("reply"))
+
+
+def test_every_name_has_a_row():
+    names = (locks.of_mail(7), locks.OF_INDEX)
+    assert all(number_of(name) in numbers(KINDS.index("index")) for name in names)
 
 
 def test_every_row_is_used():
@@ -32,3 +44,7 @@ def test_who_names_no_lock_has_the_store_alone():
     shared, own = entrance("lane a")
     assert shared.endswith(f"lock_id = {STORE} {mysql_locks.SHARED}")
     assert own.endswith(f"lock_id = {number_of('lane a')} FOR UPDATE")
+
+
+def test_a_node_asks_whether_it_was_declared_dead():
+    assert living(7).endswith("FROM nodes WHERE epoch = 7")

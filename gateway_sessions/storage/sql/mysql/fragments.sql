@@ -140,8 +140,9 @@ UPDATE lanes JOIN (SELECT DISTINCT session_key FROM transitions WHERE session_id
 SET moved_session_id = NULL WHERE moved_session_id = ?
 
 -- fragment: server_now
--- What the clock of the database says, in microseconds.
-CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)
+-- What the clock of the database says, in microseconds. Never by way of local time: when clocks are set back, an hour
+-- of it comes twice, and all nodes would seem to have been silent for so long.
+TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 
 -- fragment: and_tokens
 -- What a message is found by.

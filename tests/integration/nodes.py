@@ -18,6 +18,7 @@ from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.runtime.gateway import Gateway
+from gateway_sessions.storage.engines import server_at
 from gateway_sessions.storage.membership import Membership
 from gateway_sessions.testing.fake_platform import FakePlatform
 
@@ -29,11 +30,19 @@ BRISK = ClusterRules(
 )
 
 
-def config_on(dsn: str, rules: ClusterRules = BRISK, mode: BusyMode = BusyMode.QUEUE, **more: Any) -> Config:
+def provider_at(address: str) -> Provider:
+    server = server_at(address)
+    assert server is not None
+    return Provider(server.name)
+
+
+def config_on(
+    address: str, rules: ClusterRules = BRISK, mode: BusyMode = BusyMode.QUEUE, **more: Any
+) -> Config:
     return Config(
         timezone="UTC",
         sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
-        sessiondb=SessionDBConfig(provider=Provider.POSTGRESQL, url=dsn),
+        sessiondb=SessionDBConfig(provider=provider_at(address), url=address),
         busy=BusyRules(mode=mode, debounce=timedelta(0)),
         cluster=rules,
         gateway=GatewayConfig(drain_timeout=timedelta(seconds=2)),

@@ -1,0 +1,67 @@
+"""What the cluster run knows of a kind of database: how to ask it, and how a commit looks on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from gateway_sessions.config import Provider
+from gateway_sessions.storage.drivers.limits import USUAL
+from gateway_sessions.storage.drivers.mysql import connect, hang_up
+from gateway_sessions.storage.drivers.mysql_link import Links
+from gateway_sessions.storage.engines import server_at
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """One kind."""
+
+    provider: Provider
+    port: int
+    """Where such a server is, unless its address says otherwise."""
+    commit: bytes
+    """What a client sends; it comes in one piece."""
+    fetch: Callable[[str, str], Awaitable[Sequence[Sequence[Any]]]]
+    """The rows that a query finds in the database of an address."""
+
+
+async def _from_postgresql(address: str, sql: str) -> Sequence[Sequence[Any]]:
+    connection = await asyncpg.connect(address, timeout=5)
+    try:
+        return await connection.fetch(sql)
+    finally:
+        await connection.close()
+
+
+async def _from_mysql(address: str, sql: str) -> Sequence[Sequence[Any]]:
+    pool = await connect(address, USUAL, 1)
+    try:
+        async with Links(pool, USUAL, 1).lent() as link:
+            return await link.fetch(sql)
+    finally:
+        await hang_up(pool)
+
+
+DATABASES = (
+    Database(provider=Provider.POSTGRESQL, port=5432, commit=b"COMMIT\x00", fetch=_from_postgresql),
+    # Seven bytes in the first packet of a command, which is a query.
+    Database(provider=Provider.MYSQL, port=3306, commit=b"\x07\x00\x00\x00\x03COMMIT", fetch=_from_mysql),
+)
+
+
+def database_at(address: str) -> Database:
+    """The kind of database that an address names."""
+    server = server_at(address)
+    assert server is not None
+    return next(one for one in DATABASES if one.provider == server.name)
+
+
+def through(address: str, port: int) -> str:
+    """The same address by way of a port of this machine."""
+    parts = urlsplit(address)
+    user, at, _ = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()

@@ -1,0 +1,8 @@
+"""A short cluster run on MariaDB."""
+
+from gateway_sessions.config import Provider
+from tests.integration.cluster_run import ClusterRun
+
+
+class TestMySQL(ClusterRun):
+    provider = Provider.MYSQL

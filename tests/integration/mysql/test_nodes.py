@@ -1,0 +1,24 @@
+"""Many nodes have one MySQL or MariaDB database open."""
+
+import pytest
+
+from gateway_sessions.storage.drivers import mysql_schema
+from gateway_sessions.storage.queries import load_migrations
+from tests.integration.many_nodes import ManyNodes
+from tests.integration.rolling_updates import RollingUpdates
+from tests.mysql import fresh_address, shared_address
+
+__all__ = ["fresh_address", "shared_address"]
+
+
+class TestNodes(ManyNodes):
+    calls = False
+
+    @pytest.fixture
+    def address(self, fresh_address: str) -> str:
+        return fresh_address
+
+
+class TestUpdates(RollingUpdates):
+    schema = mysql_schema
+    shipped = load_migrations("mysql")
