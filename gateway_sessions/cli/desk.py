@@ -39,6 +39,7 @@ class Settings:
     home: str | None = None
     config: Path | None = None
     as_json: bool = False
+    yes: bool = False
     debug: bool = False
 
 
@@ -160,9 +161,9 @@ class Desk:
 
             yield tell
 
-    def confirm(self, question: str, *, yes: bool) -> None:
-        """Let a person confirm, unless *yes*; a program has to say --yes."""
-        if yes:
+    def confirm(self, question: str, *, yes: bool = False) -> None:
+        """Let a person confirm, unless they have done so before; a program has to say --yes."""
+        if yes or self.settings.yes:
             return
         if self.as_json or not sys.stdin.isatty():
             problem = f"{question} Nobody can be asked here: say --yes"

@@ -8,7 +8,7 @@ import typer
 
 import gateway_sessions as gs
 from gateway_sessions.cli.desk import Desk, run
-from gateway_sessions.cli.options import DryRun, Key, SessionText, Source, Yes
+from gateway_sessions.cli.options import DryRun, Key, SessionText, Source
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
 
 app = typer.Typer()
@@ -55,9 +55,7 @@ def rename(
 
 
 @app.command()
-def delete(
-    context: typer.Context, session: SessionText, *, yes: Yes = False, dry_run: DryRun = False
-) -> None:
+def delete(context: typer.Context, session: SessionText, *, dry_run: DryRun = False) -> None:
     """Remove a session with all its messages."""
 
     async def work(desk: Desk) -> None:
@@ -72,7 +70,7 @@ def delete(
                     dry_run=True,
                 )
                 return
-            desk.confirm(f"Delete {_called(record)} with {messages}?", yes=yes)
+            desk.confirm(f"Delete {_called(record)} with {messages}?")
             if not await seat.do("delete_session", session_id=record.session_id):
                 raise gs.SessionNotFoundError(record.session_id)
         desk.done(f"Deleted {record.session_id}.", what, dry_run=False)
@@ -98,7 +96,6 @@ def prune(
         bool, typer.Option("--include-archived", help="Those of the archive, too.")
     ] = False,
     dry_run: DryRun = False,
-    yes: Yes = False,
 ) -> None:
     """Remove old sessions. What a lane goes on with, what is pinned and what is recent stays."""
 
@@ -117,7 +114,7 @@ def prune(
             if dry_run or not plan.session_ids:
                 desk.done(_removed("Would remove", plan, plan.session_ids), plan)
                 return
-            desk.confirm(f"{_removed('Remove', plan)[:-1]}?", yes=yes)
+            desk.confirm(f"{_removed('Remove', plan)[:-1]}?")
             done: gs.PruneReport = await seat.do("prune_sessions", **bounds)
         desk.done(_removed("Removed", done), done)
 
@@ -131,7 +128,7 @@ def _removed(word: str, report: gs.PruneReport, ids: tuple[str, ...] = ()) -> st
 
 
 @app.command("undo-reset")
-def undo_reset(context: typer.Context, key: Key, *, yes: Yes = False) -> None:
+def undo_reset(context: typer.Context, key: Key) -> None:
     """Bring back the session that the last reset of a lane took away."""
 
     async def work(desk: Desk) -> None:
@@ -140,7 +137,7 @@ def undo_reset(context: typer.Context, key: Key, *, yes: Yes = False) -> None:
             if now is None:
                 raise gs.SessionNotFoundError(key)
             before = now.previous_session_id or "the one before"
-            desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?", yes=yes)
+            desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?")
             entry: gs.SessionEntry | None = await seat.do("undo_reset", session_key=key)
         back = entry.session_id if entry is not None else None
         desk.done(f"{key} goes on with {back}.", entry)

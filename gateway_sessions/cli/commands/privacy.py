@@ -10,7 +10,7 @@ import typer
 
 import gateway_sessions as gs
 from gateway_sessions.cli.desk import Desk, run
-from gateway_sessions.cli.options import DryRun, Yes
+from gateway_sessions.cli.options import DryRun
 from gateway_sessions.core.telling import counted
 
 app = typer.Typer(help="Tell what is known of a person, and forget them.", no_args_is_help=True)
@@ -70,7 +70,6 @@ def erase(
     *,
     keep_copies: Annotated[bool, typer.Option("--keep-copies", help="Leave backups as they are.")] = False,
     dry_run: DryRun = False,
-    yes: Yes = False,
 ) -> None:
     """Forget a person, in every file of the store. What they sent until now is refused afterwards."""
 
@@ -88,7 +87,7 @@ def erase(
                     dry_run=True,
                 )
                 return
-            desk.confirm(f"Forget {owner} for ever, with {counted(sessions, 'session')}?", yes=yes)
+            desk.confirm(f"Forget {owner} for ever, with {counted(sessions, 'session')}?")
             receipt: gs.ErasureReceipt = await seat.do(
                 "erase", subject=owner, keep_copies=keep_copies, seconds=600
             )

@@ -11,7 +11,7 @@ import gateway_sessions as gs
 from gateway_sessions.cli.commands.looking import lane_named
 from gateway_sessions.cli.desk import Desk, run
 from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.options import Limit, Yes
+from gateway_sessions.cli.options import Limit
 from gateway_sessions.core.telling import counted
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ def cancel(
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False,
-    yes: Yes = False,
 ) -> None:
     """Take waiting messages out of a lane's queue. A running turn goes on."""
 
@@ -88,7 +87,7 @@ def cancel(
         async with desk.seat() as seat:
             lane = await lane_named(seat, key)
             what = "everything that waits" if every else f"message {seq}"
-            desk.confirm(f"Cancel {what} on {lane}?", yes=yes)
+            desk.confirm(f"Cancel {what} on {lane}?")
             if every:
                 gone: int = await seat.do("clear_queue", session_key=lane, by="operator")
             else:

@@ -10,7 +10,7 @@ import typer
 import gateway_sessions as gs
 from gateway_sessions.cli.desk import Desk, run
 from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.options import DryRun, Yes
+from gateway_sessions.cli.options import DryRun
 
 NEXT_STEPS = (
     "Name the new place in the configuration (sessiondb), and keep the old one until you are content."
@@ -80,7 +80,7 @@ def check(context: typer.Context) -> None:
 
 
 @app.command()
-def repair(context: typer.Context, *, dry_run: DryRun = False, yes: Yes = False) -> None:
+def repair(context: typer.Context, *, dry_run: DryRun = False) -> None:
     """Mend what `check` finds. Nothing damaged is thrown away: it is kept in quarantine."""
 
     async def work(desk: Desk) -> None:
@@ -90,7 +90,7 @@ def repair(context: typer.Context, *, dry_run: DryRun = False, yes: Yes = False)
             lines = [f"Would mend {len(found.found)} things:", *(f"  {one}" for one in found.found)]
             desk.done("\n".join(lines) if found.found else "Nothing would be done.", found, dry_run=True)
             return
-        desk.confirm(f"Repair the database in {home}?", yes=yes)
+        desk.confirm(f"Repair the database in {home}?")
         report = await gs.repair_store(home)
         lines = [f"  {one}" for one in report.done] + [f"  lost: {one}" for one in report.lost]
         lines += [f"  kept: {one}" for one in report.quarantine]
