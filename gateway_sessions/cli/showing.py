@@ -17,12 +17,12 @@ from gateway_sessions.core.untrusted import shortened, visible
 
 if TYPE_CHECKING:
     from gateway_sessions import (
-        PlatformUse,
         SearchHit,
         SessionRecord,
         SessionSummary,
         SessionUsage,
     )
+    from gateway_sessions.storage.verbs.status import SourceCount
 
 TITLE: Final = 32
 PREVIEW: Final = 40
@@ -127,7 +127,7 @@ def hits_page(hits: Iterable[SearchHit], now: datetime) -> RenderableType:
     return Group(*parts[:-1])
 
 
-def stats_page(known: Mapping[str, object], platforms: Iterable[PlatformUse]) -> RenderableType:
+def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) -> RenderableType:
     """How much there is."""
     taken = known["bytes"]
     top = facts(

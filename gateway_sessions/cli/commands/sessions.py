@@ -154,20 +154,19 @@ def stats(context: typer.Context) -> None:
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.showing import stats_page  # noqa: PLC0415 -- as above
-        from gateway_sessions.storage.verbs.moving import counts  # noqa: PLC0415 -- as above
+        from gateway_sessions.storage.verbs import status  # noqa: PLC0415 -- as above
 
         async with desk.seat() as seat:
-            rows = await seat.db.read(counts)
-            report = await seat.db.insights(36_500, scope=gs.Scope.operator())
-            lanes = rows["entries"]
+            platforms = await seat.db.read(status.by_source)
+            lanes = await seat.db.read(status.count_lanes)
+            to_do = await seat.db.read(status.work)
             size = seat.db.path.stat().st_size if seat.db.path.is_file() else None
             place = seat.db.place
-        platforms = report.platforms
         facts = {
-            "sessions": rows["sessions"],
-            "messages": rows["messages"],
+            "sessions": sum(one.sessions for one in platforms),
+            "messages": sum(one.messages for one in platforms),
             "lanes": lanes,
-            "waiting": rows["inbox"],
+            "waiting": to_do.waiting,
             "database": place,
             "bytes": size,
         }

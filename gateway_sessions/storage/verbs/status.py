@@ -42,6 +42,15 @@ class Work:
     dead_replies: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCount:
+    """How much there is of one source."""
+
+    platform: str
+    sessions: int
+    messages: int
+
+
 def schema_version() -> Verb[int]:
     """The version of the schema that the database has."""
     return (yield from meta.number("schema_version"))
@@ -51,6 +60,15 @@ def count_lanes() -> Verb[int]:
     """How many lanes have a session."""
     rows = yield Statement("count_lanes")
     return int(rows[0][0])
+
+
+def by_source() -> Verb[list[SourceCount]]:
+    """How much there is of each source, the one with most sessions first."""
+    rows = yield Statement("count_by_source")
+    return [
+        SourceCount(platform=source, sessions=sessions, messages=messages)
+        for source, sessions, messages in rows
+    ]
 
 
 def lanes_in_use(limit: int) -> Verb[list[LaneInUse]]:
