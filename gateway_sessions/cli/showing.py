@@ -139,10 +139,10 @@ def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) ->
             ("Size", size(taken) if isinstance(taken, int) else None),
         ]
     )
-    rows = [(one.platform, f"{one.sessions:,}", f"{one.messages:,}") for one in platforms]
+    rows = [(one.platform, f"{one.sessions:,}") for one in platforms]
     if not rows:
         return top
-    columns = (Column("Platform"), Column("Sessions", right=True), Column("Messages", right=True))
+    columns = (Column("Platform"), Column("Sessions", right=True))
     return Group(top, Text(), table(columns, rows))
 
 

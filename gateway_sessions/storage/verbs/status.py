@@ -48,7 +48,6 @@ class SourceCount:
 
     platform: str
     sessions: int
-    messages: int
 
 
 def schema_version() -> Verb[int]:
@@ -65,10 +64,13 @@ def count_lanes() -> Verb[int]:
 def by_source() -> Verb[list[SourceCount]]:
     """How much there is of each source, the one with most sessions first."""
     rows = yield Statement("count_by_source")
-    return [
-        SourceCount(platform=source, sessions=sessions, messages=messages)
-        for source, sessions, messages in rows
-    ]
+    return [SourceCount(platform=source, sessions=sessions) for source, sessions in rows]
+
+
+def count_messages() -> Verb[int]:
+    """How many messages there are."""
+    rows = yield Statement("count_messages")
+    return int(rows[0][0])
 
 
 def lanes_in_use(limit: int) -> Verb[list[LaneInUse]]:
