@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-import gateway_sessions as gs
 from gateway_sessions.adapters.background import in_background
+from gateway_sessions.cli.desk import everything
 from gateway_sessions.cli.picker_lines import picture, rows_in
 from gateway_sessions.cli.terminal import Terminal
+from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.picker import (
     Ask,
     Picker,
@@ -22,6 +23,10 @@ from gateway_sessions.core.picker import (
     pressed,
     resized,
 )
+from gateway_sessions.errors import GatewaySessionsError
+
+if TYPE_CHECKING:
+    import gateway_sessions as gs
 
 PAGE: Final = 100
 """Rows that the database is asked for at a time."""
@@ -39,7 +44,7 @@ class Browser:
         self._terminal = Terminal(console)
         self._source = source
         self._archived = archived
-        self._clock = gs.SystemClock()
+        self._clock = SystemClock()
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._changed = asyncio.Event()
         self._picker = Picker()
@@ -98,7 +103,7 @@ class Browser:
 
     async def _answered(self, ask: Ask) -> Change:
         rows = await self._seat.db.list_sessions_rich(
-            scope=gs.Scope.operator(),
+            scope=everything(),
             source=self._source,
             exclude_sources=None if self._source else HIDDEN,
             archived=self._archived,
@@ -111,6 +116,6 @@ class Browser:
     async def _deleted(self, one: gs.SessionSummary) -> Change:
         try:
             await self._seat.do("delete_session", session_id=one.session_id)
-        except gs.GatewaySessionsError as error:
+        except GatewaySessionsError as error:
             return partial(deleted, one=one, problem=str(error))
         return partial(deleted, one=one, problem=None)

@@ -15,8 +15,8 @@ from gateway_sessions.core.instants import to_micros
 
 TOGETHER: Final = 2_000
 WORDS: Final = (
-    "train", "garden", "invoice", "火车", "budget", "recipe", "deploy", "holiday", "Größe", "contract", "report",
-    "🚂",
+    "train", "garden", "invoice", "火车", "budget", "recipe",
+    "deploy", "holiday", "Größe", "contract", "report", "🚂",
 )  # fmt: skip
 SOURCES: Final = ("telegram", "discord", "slack", "cli")
 RARE: Final = "a needle in a haystack"

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-import gateway_sessions as gs
 from gateway_sessions.cli.commands.chat import DEMO, agent_named
 from gateway_sessions.cli.desk import Desk, name_of_program, run
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import Source
+from gateway_sessions.errors import InvalidInputError, StoreBusyError
 
 app = typer.Typer()
 
@@ -49,10 +49,10 @@ def _refuse(desk: Desk) -> None:
     instead = f"`{name_of_program()} sessions list` writes the same"
     if desk.as_json:
         problem = f"a choice is not JSON; leave --json out, or {instead}"
-        raise gs.InvalidInputError(problem)
+        raise InvalidInputError(problem)
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or desk.screen.is_dumb_terminal:
         problem = f"there is no terminal here to choose at; {instead}"
-        raise gs.InvalidInputError(problem)
+        raise InvalidInputError(problem)
 
 
 async def _go_on(desk: Desk, session_id: str, agent: dict[str, object]) -> None:
@@ -64,7 +64,7 @@ async def _go_on(desk: Desk, session_id: str, agent: dict[str, object]) -> None:
     async with AsyncExitStack() as opened:
         try:
             store = await opened.enter_async_context(desk.store())
-        except gs.StoreBusyError as error:
+        except StoreBusyError as error:
             desk.done(session_id)
             desk.note(f"{error.owner} has this store open, and its agents: go on with it there.")
             desk.note(f"Read it: {program} sessions show {session_id}")

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.desk import Desk, everything, run
 from gateway_sessions.cli.options import DryRun, Key, SessionText, Source
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.errors import SessionNotFoundError
+
+if TYPE_CHECKING:
+    import gateway_sessions as gs
 
 app = typer.Typer()
 
 
 async def exactly(seat: gs.Seat, text: str) -> gs.SessionRecord:
     """The session of that id itself, also where others continue it; else the one that the text means."""
-    scope = gs.Scope.operator()
+    scope = everything()
     found = await seat.db.search_sessions_by_id(text, scope=scope, limit=1) if text else []
     same = [one.session_id for one in found if one.session_id == text]
     session_id = same[0] if same else await seat.db.resolve_session(text, scope=scope)
     record = await seat.db.get_session(session_id)
     if record is None:
-        raise gs.SessionNotFoundError(text)
+        raise SessionNotFoundError(text)
     return record
 
 
@@ -45,7 +48,7 @@ def rename(
         async with desk.seat() as seat:
             record = await exactly(seat, session)
             if not await seat.do("set_session_title", session_id=record.session_id, title=new):
-                raise gs.SessionNotFoundError(record.session_id)
+                raise SessionNotFoundError(record.session_id)
             given = await seat.db.get_session_title(record.session_id)
         desk.done(
             f"{record.session_id} is called {given!r} now.", {"session_id": record.session_id, "title": given}
@@ -72,7 +75,7 @@ def delete(context: typer.Context, session: SessionText, *, dry_run: DryRun = Fa
                 return
             desk.confirm(f"Delete {_called(record)} with {messages}?")
             if not await seat.do("delete_session", session_id=record.session_id):
-                raise gs.SessionNotFoundError(record.session_id)
+                raise SessionNotFoundError(record.session_id)
         desk.done(f"Deleted {record.session_id}.", what, dry_run=False)
 
     run(context, work)
@@ -135,7 +138,7 @@ def undo_reset(context: typer.Context, key: Key) -> None:
         async with desk.seat() as seat:
             now = await seat.get_session(key)
             if now is None:
-                raise gs.SessionNotFoundError(key)
+                raise SessionNotFoundError(key)
             before = now.previous_session_id or "the one before"
             desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?")
             entry: gs.SessionEntry | None = await seat.do("undo_reset", session_key=key)

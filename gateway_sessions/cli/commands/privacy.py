@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.desk import Desk, everything, run
 from gateway_sessions.cli.options import DryRun
 from gateway_sessions.core.telling import counted
+from gateway_sessions.errors import SessionNotFoundError
+
+if TYPE_CHECKING:
+    import gateway_sessions as gs
 
 app = typer.Typer(help="Tell what is known of a person, and forget them.", no_args_is_help=True)
 
@@ -27,9 +30,9 @@ async def owner_named(seat: gs.Seat, text: str) -> str:
         return entry.owner
     if text.count(":") >= 2 and not text.startswith("agent:"):  # noqa: PLR2004 -- profile, platform, who
         return text
-    record = await seat.db.get_session(await seat.db.resolve_session(text, scope=gs.Scope.operator()))
+    record = await seat.db.get_session(await seat.db.resolve_session(text, scope=everything()))
     if record is None:
-        raise gs.SessionNotFoundError(text)
+        raise SessionNotFoundError(text)
     return record.owner
 
 
@@ -75,10 +78,11 @@ def erase(
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.receipts import receipt_page  # noqa: PLC0415 -- as above
+        from gateway_sessions.core.scope import Scope  # noqa: PLC0415 -- as above
 
         async with desk.seat() as seat:
             owner = await owner_named(seat, who)
-            theirs = gs.Scope(owners=frozenset({owner}))
+            theirs = Scope(owners=frozenset({owner}))
             sessions = await seat.db.session_count(scope=theirs, include_archived=True)
             if dry_run:
                 desk.done(

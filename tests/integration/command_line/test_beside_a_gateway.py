@@ -26,6 +26,13 @@ main(["--help"])
 needless = ("gateway_sessions.storage", "gateway_sessions.runtime", "aiosqlite", "msgspec")
 print([one for one in sys.modules if one.startswith(needless)])
 """
+LOOKING = """
+import sys
+from gateway_sessions.cli.app import main
+main(["--home", sys.argv[1], "sessions", "list"])
+needless = ("public", "runtime.store", "runtime.gateway", "config.reading", "adapters", "cli.demo.")
+print([one for one in needless if f"gateway_sessions.{one}" in sys.modules])
+"""
 
 
 def test_what_the_gateway_has_is_read_and_changed(gsess: Gsess, owned: Path):
@@ -94,6 +101,14 @@ def test_help_does_not_load_what_it_does_not_need():
     ended = subprocess.run(
         [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True, timeout=60
     )
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_who_only_looks_does_not_load_what_acts(home: Path):
+    ended = subprocess.run(
+        [sys.executable, "-c", LOOKING, home], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert "my project" in ended.stdout
     assert ended.stdout.splitlines()[-1] == "[]"
 
 
