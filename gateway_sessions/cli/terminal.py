@@ -9,7 +9,7 @@ import sys
 import termios
 import tty
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from rich.console import Console
@@ -59,8 +59,9 @@ class Terminal:
             loop.remove_reader(stdin)
             for one in (signal.SIGWINCH, signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(one)
-            self._write(LEAVE)
-            termios.tcsetattr(stdin, termios.TCSADRAIN, before)  # what was typed ahead stays
+            with suppress(OSError, termios.error):  # there may be no terminal any more
+                self._write(LEAVE)
+                termios.tcsetattr(stdin, termios.TCSADRAIN, before)  # what was typed ahead stays
 
     def draw(self, lines: Sequence[Text], *, anew: bool = False) -> None:
         """Show these lines, from the top; *anew*: nothing that was shown before is there any more."""

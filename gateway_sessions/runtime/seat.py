@@ -74,7 +74,8 @@ class Seat:
         The result is what the method of that name returns, and so are its errors.
         """
         part = part_that_offers(name)
-        asked = operation(await in_thread(partial(holder_of, part)), name)
+        holder: Any = await in_thread(partial(holder_of, part))
+        asked = operation(holder, name)
         arguments = asked.checked(encode(parameters))
         until = anyio.current_time() + min(seconds, OPENING_SECONDS)
         while True:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gateway_sessions import Scope, SystemClock, connect
+from gateway_sessions import Scope, SessionSummary, SystemClock, connect
 from gateway_sessions.cli.app import main
 from gateway_sessions.cli.browsing import PAGE
 from gateway_sessions.cli.picker_lines import picture, rows_in
@@ -65,18 +65,18 @@ async def browsing(folder: str, sessions: int, times: int) -> Figures:
             rows = await seat.db.list_sessions_rich(scope=Scope.operator(), limit=PAGE)
             draw(Ask("", None), rows)
 
-    def draw(ask: Ask, rows: list) -> None:  # type: ignore[type-arg]
+    def draw(ask: Ask, rows: list[SessionSummary]) -> None:
         picker = answered(resized(Picker(text=ask.text or None), rows_in(LINES)), ask, rows, whole=False)
         picture(picker, clock.now(), COLUMNS, LINES)
 
     figures = _of("browse", await _times(first_page, times))
     async with connect(Path(folder, "state")) as seat:
-        here = (await seat.db.list_sessions_rich(scope=Scope.operator(), limit=PAGE))[-1]
+        here: SessionSummary | None = None
 
         async def next_page() -> None:
             nonlocal here
             rows = await seat.db.list_sessions_rich(scope=Scope.operator(), limit=PAGE, after=here)
-            here = rows[-1]
+            here = rows[-1] if rows else None  # from the beginning again
 
         figures |= _of("browse, next page", await _times(next_page, times))
         for kind, text in (
@@ -92,7 +92,7 @@ async def browsing(folder: str, sessions: int, times: int) -> Figures:
                 )
                 draw(Ask(text, None), rows)
 
-            figures |= _of(f"browse, typed: {kind}".replace(": ", " "), await _times(typed, times))
+            figures |= _of(f"browse, typed {kind}", await _times(typed, times))
     return figures
 
 

@@ -12,10 +12,13 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from fcntl import ioctl
 from pathlib import Path
+from typing import IO
 
+import pytest
 from rich.cells import cell_len
 
 from tests.programs import PATIENCE
@@ -133,7 +136,9 @@ class Screen:
 class Sitting:
     """A command at a terminal of its own, and the person in front of it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int, columns: int, lines: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | None, terminal: int, columns: int, lines: int
+    ) -> None:
         self.process = process
         self.screen = Screen(columns, lines)
         self.drawn = b""
@@ -166,7 +171,19 @@ class Sitting:
         end = time.monotonic() + PATIENCE
         while select.select([self._terminal], [], [], max(end - time.monotonic(), 0))[0] and self._read():
             pass
+        assert self.process is not None
         return self.process.wait(PATIENCE)
+
+    def rest(self) -> None:
+        """Watch what was drawn at the end, and leave."""
+        with suppress(OSError):
+            while select.select([self._terminal], [], [], 0)[0] and self._read():
+                pass
+            os.close(self._terminal)
+
+    def hang_up(self) -> None:
+        """The terminal is gone."""
+        os.close(self._terminal)
 
     @property
     def raw(self) -> bool:
@@ -183,11 +200,45 @@ class Sitting:
         return bool(data)
 
 
+def opened(columns: int, lines: int) -> tuple[int, int]:
+    """Both ends of a terminal of that size: ours, and that of a program."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    return ours, theirs
+
+
+def in_this_process(
+    command: Callable[[], int], play: Callable[[Sitting], None], *, size: tuple[int, int] = (80, 24)
+) -> tuple[int, Sitting]:
+    """Carry a command out here, where it is measured, while *play* sits in front of it: how it ended."""
+    ours, theirs = opened(*size)
+    person = Sitting(None, ours, 80, 24)
+
+    def sit() -> None:
+        try:
+            play(person)
+        finally:
+            with suppress(OSError):
+                person.press(CTRL_C)
+
+    with ExitStack() as stack:
+        stack.callback(os.close, theirs)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            stream = open(theirs, mode, closefd=False)  # noqa: SIM115 -- closed below
+            stack.callback(_closed, stream)
+            patch.setattr(sys, name, stream)
+        played = stack.enter_context(ThreadPoolExecutor(1)).submit(sit)
+        code = command()
+        played.result()
+    person.rest()
+    return code, person
+
+
 @contextmanager
 def sitting(*arguments: object, columns: int = 80, lines: int = 24, **environment: str) -> Iterator[Sitting]:
     """Start a command on a terminal; whatever happens, it has ended afterwards."""
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    ours, theirs = opened(columns, lines)
     unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
     clean = {name: value for name, value in os.environ.items() if name not in unwanted}
     process = subprocess.Popen(
@@ -208,6 +259,11 @@ def sitting(*arguments: object, columns: int = 80, lines: int = 24, **environmen
                 process.send_signal(signal.SIGKILL)
     finally:
         os.close(ours)
+
+
+def _closed(stream: IO[str]) -> None:
+    with suppress(OSError):  # the other end may be gone
+        stream.close()
 
 
 def _at_this_terminal() -> None:

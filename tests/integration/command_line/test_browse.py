@@ -1,12 +1,14 @@
 """People choose a conversation at a terminal, and go on with it; the terminal is theirs again afterwards."""
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gateway_sessions.cli.app import main
 from gateway_sessions.cli.exits import Exit
-from tests.integration.command_line.conftest import Gsess, key
+from tests.integration.command_line.conftest import OWNER, Gsess, key
 from tests.integration.command_line.terminals import (
     BACKSPACE,
     CTRL_C,
@@ -23,9 +25,11 @@ from tests.integration.command_line.terminals import (
     WRAPS,
     Screen,
     Sitting,
+    in_this_process,
     sitting,
 )
 from tests.integration.command_line.test_commands import count, session_of
+from tests.programs import WarmPython
 
 PREVIEWS = ("nobody's", "火车几点出发", "my project", "refactoring auth")
 """How the conversations are known, the latest first."""
@@ -240,3 +244,77 @@ def test_what_cannot_be_begun_leaves_the_terminal_alone(
         assert person.ended() == code
         assert says in "".join(person.screen.lines)
         assert b"\x1b[?1049h" not in person.drawn
+
+
+# In this process, where it is measured what runs
+
+
+def browsed(gsess: Gsess, home: Path, play: Callable[[Sitting], None], *more: object) -> tuple[int, Sitting]:
+    del gsess  # it sees to the surroundings
+    words = ["--home", str(home), "sessions", "browse", *map(str, more)]
+    return in_this_process(lambda: main(words), play)
+
+
+def test_all_that_can_be_done_with_a_list(gsess: Gsess, home: Path):
+    def play(person: Sitting) -> None:
+        person.until("1 of 4")
+        person.press("/", *"proj")
+        person.until(at("my project"))
+        person.press(ESCAPE)
+        person.until("1 of 4")
+        person.resize(40, 12)
+        signal.raise_signal(signal.SIGWINCH)
+        person.until(lambda screen: "Source" not in screen.text)
+        person.press("d", "y")
+        person.until("Deleted loose.")
+        person.press("k")
+        person.until("3 of 3")
+        person.press("d", "y")
+        person.until(lambda screen: "the current one of lane" in "".join(screen.lines))
+        person.press(ESCAPE)
+
+    code, person = browsed(gsess, home, play)
+    assert (code, count(home, "sessions")) == (Exit.DONE, 3)
+    assert is_ours_again(person)
+
+
+def test_it_is_left_by_ctrl_c_and_by_the_end_of_the_terminal(gsess: Gsess, home: Path):
+    def leave(person: Sitting) -> None:
+        person.until("1 of 4")
+        person.press(CTRL_C)
+
+    def hang_up(person: Sitting) -> None:
+        person.until("1 of 4")
+        person.hang_up()
+
+    code, person = browsed(gsess, home, leave)
+    assert code == Exit.INTERRUPTED
+    assert is_ours_again(person)
+    code, _ = browsed(gsess, home, hang_up)
+    assert code == Exit.DONE
+
+
+def test_what_is_chosen_is_gone_on_with_or_named(gsess: Gsess, home: Path, warm_python: WarmPython):
+    def play(person: Sitting) -> None:
+        person.until("1 of 1")
+        person.press(ENTER)
+
+    code, person = browsed(gsess, home, play, "--source", "cli")
+    assert (code, "Previous conversation" in person.screen.text) == (Exit.DONE, True)
+    with warm_python.start(OWNER, home) as owner:
+        assert owner.stdout.readline() == "open\n"
+        code, person = browsed(gsess, home, play, "--source", "cli")
+        assert (code, "has this store open" in person.screen.text) == (Exit.DONE, True)
+        owner.stdin.close()
+        assert owner.wait() == 0
+
+
+def test_a_terminal_without_a_size_has_the_usual_one(gsess: Gsess, home: Path):
+    def play(person: Sitting) -> None:
+        person.until("1 of 4")
+        person.press("q")
+
+    words = ["--home", str(home), "sessions", "browse"]
+    code, person = in_this_process(lambda: main(words), play, size=(0, 0))
+    assert code == Exit.DONE
+    assert b"\x1b[24;1H" in person.drawn
