@@ -39,7 +39,8 @@ from gateway_sessions.runtime.hermes_import import HermesMethods
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.ledger import Ledger
-from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions, placed
+from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
+from gateway_sessions.runtime.places import placed
 from gateway_sessions.runtime.privacy import PrivacyMethods
 from gateway_sessions.runtime.queueing import QueueMethods
 from gateway_sessions.runtime.restart import StartReport

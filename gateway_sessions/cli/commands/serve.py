@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-import gateway_sessions as gs
 from gateway_sessions.cli.commands.chat import DEMO, agent_named
 from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.errors import InvalidInputError
 
 
 def serve(
@@ -25,7 +25,7 @@ def serve(
 
         if desk.as_json:
             problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
-            raise gs.InvalidInputError(problem)
+            raise InvalidInputError(problem)
         service = Service(desk, desk.place()[1].serve)
         answering = agent_named(agent)
         with logging_to_errors():
