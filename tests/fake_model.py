@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ class Line:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     left: asyncio.Event
+    kept: bool = False
+    """Whether another question may follow."""
 
     async def send(self, *pieces: bytes) -> None:
         """Each piece goes out by itself."""
@@ -47,6 +50,7 @@ class FakeModel:
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Whoever asked has closed the connection before it was answered."""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: int = 0
     url: str = ""
 
     @property
@@ -54,15 +58,19 @@ class FakeModel:
         return [json.loads(request.body) for request in self.requests]
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[FakeModel]:
-        async with loopback(self._converse) as port:
-            self.url = f"http://127.0.0.1:{port}/v1"
+    async def serving(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeModel]:
+        async with loopback(self._converse, tls=tls) as port:
+            self.url = f"https://localhost:{port}/v1" if tls else f"http://127.0.0.1:{port}/v1"
             yield self
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.requests.append(await receive_request(reader, writer, max_body=1 << 20))
-        self.asked.set()
-        await self.scripts.pop(0)(Line(reader, writer, self.left))
+        self.connections += 1
+        line = Line(reader, writer, self.left, kept=True)
+        while line.kept:
+            line.kept = False
+            self.requests.append(await receive_request(reader, writer, max_body=1 << 20))
+            self.asked.set()
+            await self.scripts.pop(0)(line)
 
 
 def event(data: object) -> bytes:
@@ -101,6 +109,16 @@ def says(*texts: str) -> Script:
     return sends(head() + whole(*texts))
 
 
+def keeps(*pieces: bytes) -> Script:
+    """Send these pieces, and wait for another question."""
+
+    async def script(line: Line) -> None:
+        await line.send(*pieces)
+        line.kept = True
+
+    return script
+
+
 def hangs(*pieces: bytes) -> Script:
     """Send these pieces, and then nothing any more."""
 
@@ -120,4 +138,4 @@ def refuses(status: int, told: object = None, headers: Mapping[str, str] | None 
 def chunked(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> Sequence[bytes]:
     """The pieces as chunks of a body whose end is told; without that it is cut off."""
     written = [f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces]
-    return [head(**{"transfer-encoding": "chunked"}), *written, end]
+    return [head(**{"transfer-encoding": "chunked", "connection": "keep-alive"}), *written, end]

@@ -46,6 +46,8 @@ MAX_WHOLE: Final = 4 << 20
 """Bytes of an answer that comes in one piece."""
 REFUSAL_SECONDS: Final = 5.0
 """How long what an endpoint says of itself may take; its status says enough."""
+LEFTOVERS_SECONDS: Final = 0.5
+"""How long to wait, behind an answer, for the end of what was sent: such a connection is used again."""
 WAITING: Final = "waiting for the model"
 THINKING: Final = "thinking"
 
@@ -169,15 +171,24 @@ class OpenAIAgent:
         answer = Answer(self._endpoint.host, model, key=self._endpoint.api_key)
         reply = turn.stream()
         try:
-            with self._in_an_answer():
-                await self._read(turn, response, answer, reply)
-            answer.check_complete()
+            await self._read_whole(turn, response, answer, reply)
         finally:  # whoever is cut off has used the model as well
             if not turn.is_over:
                 turn.report_usage(
                     **answer.usage(provider=self._endpoint.host, base_url=self._endpoint.base_url)
                 )
         return Reply(reply.text, finish_reason=answer.finish_reason, reasoning=answer.reasoning)
+
+    async def _read_whole(
+        self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
+    ) -> None:
+        try:
+            with self._in_an_answer():
+                await self._read(turn, response, answer, reply)
+        except ModelAnswerError:  # what goes wrong behind a whole answer is none of anybody's business
+            if not answer.is_complete:
+                raise
+        answer.check_complete()
 
     async def _read(
         self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
@@ -194,6 +205,11 @@ class OpenAIAgent:
             async for received in all_received:
                 for data in events.take(received):
                     await _grow(turn, reply, answer.take(data))
+                if answer.is_over:
+                    break
+            with anyio.move_on_after(LEFTOVERS_SECONDS):
+                async for _ in all_received:
+                    pass
 
     @contextmanager
     def _before_an_answer(self) -> Generator[None]:

@@ -171,6 +171,7 @@ class Terminal:
             "OPENAI_MODEL": "large",
             "OPENAI_API_KEY": KEY,
             "GATEWAY_SESSIONS_HOME": str(home),
+            "NO_PROXY": "*",
         }
 
     async def chat(self, *arguments: str, typed: str = "", agent: str = "openai") -> tuple[int, str, str]:
@@ -250,6 +251,23 @@ async def test_an_agent_of_ones_own_that_fails_is_told_with_its_kind(terminal: T
     assert "\x1b" not in err
 
 
+async def test_an_agent_that_is_made_for_a_chat_is_closed_behind_it(terminal: Terminal, tmp_path: Path):
+    (tmp_path / "mine.py").write_text(
+        "class Loud:\n"
+        "    async def run_turn(self, turn):\n        return turn.text.upper()\n"
+        "    async def aclose(self):\n        print('closed')\n"
+        "loud = Loud()\n"
+        "def make():\n    return Loud()\n"
+        "def one_for_all():\n    return lambda entry, history: loud\n"
+    )
+    _, out, _ = await terminal.chat(typed="hello\n", agent="mine:make")
+    assert out == "HELLO\nclosed\n"
+    _, out, _ = await terminal.chat(typed="hello\n", agent="mine:loud")
+    assert out == "HELLO\n"
+    _, out, _ = await terminal.chat(typed="hello\n", agent="mine:one_for_all")
+    assert out.startswith("HELLO\n")
+
+
 async def test_debug_shows_where_a_failure_came_from(terminal: Terminal, model: FakeModel):
     model.scripts.append(refuses(401, "no"))
     _, _, err = await terminal.chat("--debug", typed="hello\n")
@@ -288,12 +306,14 @@ async def test_a_service_takes_the_same_name(terminal: Terminal, model: FakeMode
     (tmp_path / "config.yaml").write_text("serve: {console: true}\n")
     model.scripts.append(says("One."))
     command = ("--config", "config.yaml", "serve", "--agent", "openai")
-    with terminal.started(CODE, *command) as (program, _):
+    with terminal.started(CODE, *command) as (program, errors):
         program.stdin.write("hello\n")
         program.stdin.flush()
         assert await asyncio.to_thread(program.stdout.readline) == "One.\n"
         program.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(program.wait) == Exit.DONE
+        errors.seek(0)
+        assert KEY not in errors.read().decode()
     del terminal.variables["OPENAI_MODEL"]
     code, _, err = await asyncio.to_thread(terminal.run, CODE, *command)
     assert (code, "OPENAI_MODEL" in err) == (Exit.WRONG_USE, True)

@@ -14,7 +14,7 @@ from gateway_sessions.model_errors import ModelAnswerError
 END: Final = "[DONE]"
 COST_TOLD: Final = "provider"
 MAX_REPLY: Final = 1 << 20
-"""Characters; a model that says more has got stuck."""
+"""Characters, thoughts among them; a model that says more has got stuck."""
 
 
 class Answer:
@@ -26,9 +26,11 @@ class Answer:
         self._model = model
         self._usage: Mapping[str, Any] = {}
         self._reasoning: list[str] = []
-        self._length = 0
+        self._said = self._size = 0
         self._begun = False
         self.finish_reason: str | None = None
+        self.is_over = False
+        """Whether nothing comes any more, even if the connection stays."""
 
     @property
     def reasoning(self) -> str | None:
@@ -38,6 +40,7 @@ class Answer:
     def take(self, data: str | bytes) -> str:
         """What an event, or an answer in one piece, adds to the reply; `ModelAnswerError` if neither."""
         if data == END:
+            self.is_over = True
             return ""
         told = self._decoded(data)
         self._begun = True
@@ -49,20 +52,27 @@ class Answer:
         finished = first.get("finish_reason")
         self.finish_reason = finished if isinstance(finished, str) and finished else self.finish_reason
         said = _mapping(first.get("delta") or first.get("message"))
-        self._reasoning.append(_text(said.get("reasoning_content") or said.get("reasoning")))
+        thought = _text(said.get("reasoning_content") or said.get("reasoning"))
         piece = _text(said.get("content")) or _text(said.get("refusal"))
-        self._length += len(piece)
-        if self._length > MAX_REPLY:
+        self._reasoning.append(thought)
+        self._said += len(piece)
+        self._size += len(piece) + len(thought)
+        if self._size > MAX_REPLY:
             self._fail(f"does not come to an end: its answer has more than {MAX_REPLY} characters")
         return piece
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the model has said something, and all that it wanted to say."""
+        return self.finish_reason is not None and self._said > 0
+
     def check_complete(self) -> None:
-        """Raise `ModelAnswerError` unless the model has said something, and all that it wanted to say."""
+        """Raise `ModelAnswerError`, which tells what is missing, unless it is complete."""
         if not self._begun:
             self._fail("has sent no answer of a model; is its address right?")
         if self.finish_reason is None:
             self._fail("was cut off in the middle of its answer")
-        if not self._length:
+        if not self._said:
             self._fail(f"has answered nothing ({self.finish_reason})")
 
     def usage(self, **facts: Unpack[UsageFacts]) -> UsageFacts:

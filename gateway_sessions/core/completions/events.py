@@ -20,6 +20,9 @@ _LINE_END: Final = re.compile("\r\n|\n|\r")
 class EventTooLongError(ValueError):
     """An event does not end."""
 
+    def __init__(self) -> None:
+        super().__init__(f"one event has more than {MAX_EVENT} characters")
+
 
 class EventStream:
     """Collects bytes and gives out the data of whole events."""

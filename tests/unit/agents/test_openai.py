@@ -36,11 +36,13 @@ from tests.fake_model import (
     event,
     hangs,
     head,
+    keeps,
     refuses,
     says,
     sends,
     whole,
 )
+from tests.unit.adapters.loopback import CERTIFICATE, localhost
 from tests.unit.runtime.turns import NOW, Noted, entry_of, turn_of
 
 KEY = "sk-secret-1"
@@ -334,7 +336,7 @@ async def test_whoever_may_have_begun_to_answer_is_not_asked_again(asking: Askin
         (sends(head(), whole()), ModelAnswerError, "has answered nothing (stop)"),
         (sends(head(), chunk("Hel")), ModelAnswerError, "was cut off in the middle"),
         (sends(*chunked(chunk("Hel"), end=b"")), ModelAnswerError, "was cut off in the middle"),
-        (sends(*chunked(whole("Hel"), end=b"zz\r\n")), ModelAnswerError, "was cut off in the middle"),
+        (sends(*chunked(chunk("Hel"), end=b"zz\r\n")), ModelAnswerError, "was cut off in the middle"),
         (hangs(head(), chunk("Hel")), ModelAnswerError, "said nothing for 0.3 s in the middle"),
         (sends(head(), b"data: " + b"x" * (MAX_EVENT + 1)), ModelAnswerError, "was cut off in the middle"),
         (
@@ -377,6 +379,35 @@ async def test_of_a_long_refusal_the_beginning_is_read(asking: Asking):
     assert isinstance(error, ModelUnavailableError)
 
 
+@pytest.mark.parametrize(
+    "behind",
+    [
+        sends(*chunked(whole("Hi"), end=b"zz\r\n")),
+        sends(head(), chunk("Hi"), chunk(finish="stop")),
+        hangs(head(), chunk("Hi"), chunk(finish="stop")),
+        hangs(head(), whole("Hi")),
+    ],
+    ids=["a broken end", "no end", "silence before the end", "silence behind the end"],
+)
+async def test_behind_a_whole_answer_nothing_can_go_wrong(asking: Asking, behind: Script):
+    assert (await asking.get(behind)).text == "Hi"
+
+
+async def test_nobody_waits_for_a_connection_that_stays(asking: Asking, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("gateway_sessions.agents.openai.LEFTOVERS_SECONDS", 0.01)
+    endpoint = Endpoint(model="m", base_url=asking.model.url)
+    asking.model.scripts.append(hangs(head(), whole("Hi")))
+    async with OpenAIAgent(endpoint) as agent, asyncio.timeout(PATIENCE):
+        assert (await agent.run_turn(turn_of())).text == "Hi"
+        await asking.model.left.wait()
+
+
+async def test_a_connection_is_used_again(asking: Asking):
+    for _ in range(3):
+        await asking.get(keeps(*chunked(whole("Hi"))))
+    assert (asking.model.connections, len(asking.model.requests)) == (1, 3)
+
+
 # Stopping
 
 
@@ -417,6 +448,42 @@ async def test_one_agent_answers_many_turns_at_once(asking: Asking):
     asking.model.scripts.extend(says(f"{number}") for number in range(20))
     turns = [asking.agent.run_turn(turn_of()) for _ in range(20)]
     assert sorted(int(reply.text) for reply in await asyncio.gather(*turns)) == [*range(20)]
+
+
+# The way there
+
+
+@pytest.fixture(autouse=True)
+def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this machine is set to."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+async def test_a_proxy_is_used(monkeypatch: pytest.MonkeyPatch):
+    async with FakeModel([says("Hi")]).serving() as model:
+        monkeypatch.setenv("HTTP_PROXY", model.url.removesuffix("/v1"))
+        async with OpenAIAgent(Endpoint(model="m", base_url="http://model.example/v1")) as agent:
+            assert (await agent.run_turn(turn_of())).text == "Hi"
+        assert model.requests[0].target == "http://model.example/v1/chat/completions"
+
+
+async def test_whoever_is_certified_is_asked(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    async with (
+        FakeModel([says("Hi")]).serving(localhost()) as model,
+        OpenAIAgent(Endpoint(model="m", base_url=model.url)) as agent,
+    ):
+        assert (await agent.run_turn(turn_of())).text == "Hi"
+
+
+async def test_whoever_is_not_certified_is_told_nothing():
+    async with FakeModel().serving(localhost()) as model:
+        async with OpenAIAgent(Endpoint(model="m", base_url=model.url, api_key=KEY)) as agent:
+            with pytest.raises(ModelUnavailableError, match="certificate"):
+                await agent.run_turn(turn_of(clock=Hasty()))
+        assert model.requests == []
 
 
 # The agent itself
