@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from gateway_sessions.config import ModelConfig
 from gateway_sessions.core.completions.asking import OURS
 from gateway_sessions.core.usage import MAX_WORD
 from gateway_sessions.errors import InvalidInputError
@@ -70,6 +71,23 @@ class Endpoint:
         }
         return cls(**members)
 
+    @classmethod
+    def from_config(cls, config: ModelConfig, environ: Mapping[str, str]) -> Endpoint:
+        """What a configuration says, and the usual variables where it says nothing."""
+        named = {
+            "model": config.name,
+            "base_url": config.base_url,
+            "api_key": config.api_key,
+            "instructions": config.instructions,
+        }
+        return cls.from_environment(
+            environ,
+            **{name: text for name, text in named.items() if text is not None},
+            history_limit=config.history_limit,
+            connect_seconds=config.connect.total_seconds(),
+            silence_seconds=config.silence.total_seconds(),
+        )
+
     @property
     def url(self) -> str:
         """Where questions go."""
@@ -99,4 +117,5 @@ def _is_plain(url: str) -> bool:
 
 def _problem(name: str, variable: str, problem: str) -> InvalidInputError:
     """Never says what the value is: people mix variables up, and it may be a key."""
-    return InvalidInputError(f"{name} {problem}; in the environment it is {variable}")
+    where = f"{variable} in the environment, model.{'name' if name == 'model' else name} in a configuration"
+    return InvalidInputError(f"{name} {problem}; it is {where}")

@@ -21,6 +21,7 @@ import anyio
 import msgspec
 
 from gateway_sessions.agents.endpoint import Endpoint
+from gateway_sessions.config import Config
 from gateway_sessions.core.completions.answering import Answer
 from gateway_sessions.core.completions.asking import question
 from gateway_sessions.core.completions.events import EventStream, EventTooLongError
@@ -52,9 +53,9 @@ WAITING: Final = "waiting for the model"
 THINKING: Final = "thinking"
 
 
-def create() -> OpenAIAgent:
-    """An agent for what the environment names: OPENAI_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY."""
-    return OpenAIAgent(Endpoint.from_environment(os.environ))
+def create(config: Config | None = None) -> OpenAIAgent:
+    """An agent for what `model` of a configuration says, else OPENAI_MODEL and so on in the environment."""
+    return OpenAIAgent(Endpoint.from_config((config or Config()).model, os.environ))
 
 
 class OpenAIAgent:

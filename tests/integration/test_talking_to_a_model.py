@@ -303,7 +303,9 @@ async def test_without_the_extra_it_says_what_to_install(terminal: Terminal):
 
 
 async def test_a_service_takes_the_same_name(terminal: Terminal, model: FakeModel, tmp_path: Path):
-    (tmp_path / "config.yaml").write_text("serve: {console: true}\n")
+    (tmp_path / "config.yaml").write_text(
+        "serve: {console: true}\nmodel: {name: small, api_key: '${OPENAI_API_KEY}'}\n"
+    )
     model.scripts.append(says("One."))
     command = ("--config", "config.yaml", "serve", "--agent", "openai")
     with terminal.started(CODE, *command) as (program, errors):
@@ -314,6 +316,10 @@ async def test_a_service_takes_the_same_name(terminal: Terminal, model: FakeMode
         assert await asyncio.to_thread(program.wait) == Exit.DONE
         errors.seek(0)
         assert KEY not in errors.read().decode()
+    assert model.bodies[0]["model"] == "small"
+    shown = await asyncio.to_thread(terminal.run, CODE, "--config", "config.yaml", "config", "explain")
+    assert ("small" in shown[1], KEY in shown[1]) == (True, False)
+    (tmp_path / "config.yaml").write_text("serve: {console: true}\n")
     del terminal.variables["OPENAI_MODEL"]
     code, _, err = await asyncio.to_thread(terminal.run, CODE, *command)
     assert (code, "OPENAI_MODEL" in err) == (Exit.WRONG_USE, True)

@@ -19,7 +19,7 @@ DEMO: Final = "gateway_sessions.cli.demo_agent:answer"
 """Answers without any model: it shows what a session remembers."""
 SHORT: Final[Mapping[str, str]] = MappingProxyType({"openai": "gateway_sessions.agents.openai:create"})
 """Agents that have a name of their own."""
-WHO: Final = "Who answers: a function of a turn, a factory, or openai: a model, as the environment names it."
+WHO: Final = "Who answers: a function of a turn, a factory, or `openai`: the model that is configured."
 
 
 def chat(
@@ -49,7 +49,7 @@ def chat(
 
         _refuse(desk, name if not go_on else None, recap)
         wanted = Wanted(go_on=go_on or resume is not None, text=resume or name, move=move, fork=fork)
-        async with answering(agent) as given, desk.store(may_be_new=True) as store:
+        async with answering(agent, desk) as given, desk.store(may_be_new=True) as store:
             await Talk(desk, store, RecapForm(recap)).hold(wanted, **given)
 
     run(context, work)
@@ -70,12 +70,12 @@ def _refuse(desk: Desk, name: str | None, recap: str) -> None:
 
 
 @asynccontextmanager
-async def answering(text: str) -> AsyncGenerator[dict[str, Any]]:
+async def answering(text: str, desk: Desk) -> AsyncGenerator[dict[str, Any]]:
     """What a gateway is given for a name; an agent that is made for it is closed in the end."""
     found = _found(text)
-    made = not hasattr(found, "run_turn") and not _parameters(found)
-    agent = found() if made else found
-    one_turn = hasattr(agent, "run_turn") or len(_parameters(agent)) == 1
+    made = not hasattr(found, "run_turn") and not _needed(found)
+    agent = _made(found, desk) if made else found
+    one_turn = hasattr(agent, "run_turn") or _needed(agent) == 1
     try:
         yield {"agent": agent} if one_turn else {"agent_factory": agent}
     finally:
@@ -95,7 +95,16 @@ def _found(text: str) -> Any:
         raise gs.InvalidInputError(problem) from error
 
 
-def _parameters(function: Any) -> list[str]:
+def _made(make: Any, desk: Desk) -> Any:
     from inspect import signature  # noqa: PLC0415 -- --help must not wait for it
 
-    return list(signature(function).parameters)
+    return make(config=desk.place()[1]) if "config" in signature(make).parameters else make()
+
+
+def _needed(function: Any) -> int:
+    """How many arguments it does not go without."""
+    from inspect import Parameter, signature  # noqa: PLC0415 -- as above
+
+    several = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    parameters = signature(function).parameters.values()
+    return sum(one.default is Parameter.empty and one.kind not in several for one in parameters)

@@ -25,7 +25,7 @@ def serve(
             problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
             raise gs.InvalidInputError(problem)
         service = Service(desk, desk.place()[1].serve)
-        async with answering(agent) as given:
+        async with answering(agent, desk) as given:
             with logging_to_errors():
                 await service.run(**given)
 

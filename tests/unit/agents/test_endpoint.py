@@ -1,9 +1,12 @@
 """An endpoint is checked once, at the edge, and keeps its key to itself."""
 
+from datetime import timedelta
+
 import pytest
 
 from gateway_sessions import InvalidInputError
 from gateway_sessions.agents import Endpoint
+from gateway_sessions.config import ModelConfig
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -24,6 +27,35 @@ def test_what_is_given_counts_more_than_the_environment():
     environ = {"OPENAI_MODEL": "large", "OPENAI_API_KEY": "sk-1"}
     one = Endpoint.from_environment(environ, model="small", history_limit=20)
     assert (one.model, one.base_url, one.history_limit) == ("small", "https://api.openai.com/v1", 20)
+
+
+def test_a_configuration_counts_more_than_the_environment():
+    environ = {"OPENAI_MODEL": "large", "OPENAI_API_KEY": "sk-1", "OPENAI_INSTRUCTIONS": "Be kind."}
+    config = ModelConfig(
+        name="small",
+        base_url=LOCAL,
+        instructions="",
+        history_limit=7,
+        connect=timedelta(seconds=1),
+        silence=timedelta(minutes=1),
+    )
+    assert Endpoint.from_config(config, environ) == Endpoint(
+        model="small",
+        base_url=LOCAL,
+        api_key="sk-1",
+        history_limit=7,
+        connect_seconds=1,
+        silence_seconds=60,
+    )
+
+
+def test_without_anything_said_a_configuration_is_what_an_endpoint_is_by_default():
+    environ = {"OPENAI_MODEL": "large", "OPENAI_API_KEY": "sk-1"}
+    assert Endpoint.from_config(ModelConfig(), environ) == Endpoint(model="large", api_key="sk-1")
+
+
+def test_a_configuration_does_not_show_its_key():
+    assert "sk-1" not in repr(ModelConfig(api_key="sk-1"))
 
 
 @pytest.mark.parametrize("base_url", [LOCAL, f"{LOCAL}/"])
@@ -47,7 +79,10 @@ def test_its_key_is_not_shown():
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({"model": ""}, "model names no model; in the environment it is OPENAI_MODEL"),
+        (
+            {"model": ""},
+            "model names no model; it is OPENAI_MODEL in the environment, model.name in a configuration",
+        ),
         ({"model": "a\nb"}, "OPENAI_MODEL"),
         ({"model": "x" * 257}, "OPENAI_MODEL"),
         ({"base_url": "https://api.openai.com/v1"}, "OPENAI_API_KEY"),
