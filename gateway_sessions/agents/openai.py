@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Generator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
@@ -159,12 +159,15 @@ class OpenAIAgent:
     async def _refusal(self, turn: TurnContext, model: str, response: httpx2.Response) -> Refusal | None:
         if response.status_code == HTTPStatus.OK:
             return None
+        body = bytearray()
+        with anyio.move_on_after(REFUSAL_SECONDS), suppress(httpx2.TransportError, httpx2.DecodingError):
+            await _fill(body, response, MAX_REFUSAL)
         return Refusal(
             endpoint=self._endpoint.host,
             model=model,
             key=self._endpoint.api_key,
             status=response.status_code,
-            body=await _beginning(response),
+            body=bytes(body),
             retry_after=pause_asked(response.headers.get("retry-after", ""), turn.clock.now()),
         )
 
@@ -196,7 +199,9 @@ class OpenAIAgent:
     ) -> None:
         kind = response.headers.get("content-type", "")
         if kind.startswith("application/json"):  # an endpoint that does not stream
-            await reply.write(answer.take(await _beginning(response, MAX_WHOLE, within=None)))
+            whole = bytearray()
+            await _fill(whole, response, MAX_WHOLE)
+            await reply.write(answer.take(bytes(whole)))
             return
         if kind.startswith("text/html"):
             problem = "has sent a page for people and no answer of a model; is its address right?"
@@ -245,22 +250,13 @@ async def _grow(turn: TurnContext, reply: TurnStream, piece: str) -> None:
         turn.progress(None if reply.text else THINKING)
 
 
-async def _beginning(
-    response: httpx2.Response, limit: int = MAX_REFUSAL, within: float | None = REFUSAL_SECONDS
-) -> bytes:
-    """What an answer begins with, as far as it comes in time."""
-    body = b""
-    with anyio.move_on_after(within):
-        try:
-            async with aclosing(response.aiter_bytes()) as all_received:
-                async for received in all_received:
-                    body += received
-                    if len(body) > limit:
-                        break
-        except (httpx2.TransportError, httpx2.DecodingError):
-            if within is None:
-                raise
-    return body
+async def _fill(body: bytearray, response: httpx2.Response, most: int) -> None:
+    """Add what comes, up to a bit more than so many bytes."""
+    async with aclosing(response.aiter_bytes()) as all_received:
+        async for received in all_received:
+            body += received
+            if len(body) > most:
+                return
 
 
 def _named(error: Exception) -> str:

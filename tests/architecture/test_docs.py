@@ -3,6 +3,7 @@
 import ast
 import enum
 import inspect
+import json
 import os
 import re
 import sqlite3
@@ -28,6 +29,7 @@ from gateway_sessions import (
     model_errors,
 )
 from gateway_sessions.agents import __all__ as names_for_models
+from gateway_sessions.config import parse_config
 from gateway_sessions.core.entry_codec import entry_to_dict
 from gateway_sessions.core.lifecycle import Event
 from gateway_sessions.core.snapshot import SnapshotEncoder
@@ -335,6 +337,38 @@ def test_the_readme_opens_with_commands_that_exist():
 
 
 # Code
+
+
+def blocks_in(language: str) -> list[tuple[str, str]]:
+    """Every block of a language with the name of its page."""
+    return [
+        (path.name, code)
+        for path in PAGES
+        for found, code in BLOCK.findall(path.read_text(encoding="utf-8"))
+        if found == language
+    ]
+
+
+def test_code_that_does_not_run_is_code_all_the_same():
+    for name, code in blocks_in("python"):
+        compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_every_configuration_on_a_page_is_one():
+    shown = blocks_in("yaml")
+    assert len(shown) > 5
+    for name, text in shown:
+        provider = dict(re.findall(r"(provider): (\w+)", text)).get("provider", "no")
+        variables = dict.fromkeys(re.findall(r"\$\{(\w+)\}", text), f"{provider}://user@host/name")
+        parse_config(text, origin=name, environ=variables)
+
+
+def test_every_json_on_a_page_is_json():
+    shown = blocks_in("json")
+    assert len(shown) > 2
+    for _, text in shown:
+        for one in [text] if text.startswith("{\n") else text.splitlines():
+            json.loads(one)
 
 
 @pytest.mark.timeout(PATIENCE)

@@ -374,9 +374,29 @@ async def test_a_refusal_that_never_ends_is_told_by_its_status(
     assert str(error).endswith("is too busy or out of order just now (status 500)")
 
 
+async def test_a_refusal_that_breaks_off_is_told_by_its_status(asking: Asking):
+    error = await asking.fail(sends(b"HTTP/1.1 500 Oh\r\ncontent-length: 50\r\n\r\n{"))
+    assert str(error).endswith("is too busy or out of order just now (status 500)")
+
+
+async def test_a_whole_answer_that_is_too_long_is_none(asking: Asking):
+    error = await asking.fail(sends(head("application/json"), b'"' + b"x" * (5 << 20)))
+    assert isinstance(error, ModelAnswerError)
+
+
 async def test_of_a_long_refusal_the_beginning_is_read(asking: Asking):
     error = await asking.fail(sends(b"HTTP/1.1 500 Oh\r\ncontent-length: 9999999\r\n\r\n" + b"x" * (1 << 20)))
     assert isinstance(error, ModelUnavailableError)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [hangs(head("text/html"), b"<html>"), hangs(head(), event("{"))],
+    ids=["a page for people", "no JSON"],
+)
+async def test_what_is_no_answer_is_not_read_to_its_end(asking: Asking, script: Script):
+    await asking.fail(script)
+    await asyncio.wait_for(asking.model.left.wait(), PATIENCE)
 
 
 @pytest.mark.parametrize(
