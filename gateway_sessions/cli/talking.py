@@ -54,7 +54,7 @@ class Talk:
         self._desk.note(f"Session {entry.session_id}. /help lists commands, Ctrl-D ends.")
         if wanted.go_on and self._form is not RecapForm.OFF:
             await self._remind(entry.session_id)
-        console = Console()
+        console = Console(growing=self._desk.screen.is_terminal)
         try:
             with _failures_told(self._desk):
                 async with gs.Gateway(self._store, adapters=[console], **agent):

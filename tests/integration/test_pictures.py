@@ -10,6 +10,7 @@ import pytest
 
 from gateway_sessions import SessionState
 from gateway_sessions.core.lifecycle import Event
+from tests.architecture.sources import package_root
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "pictures"
@@ -29,6 +30,7 @@ def test_the_script_makes_the_same_pictures_wherever_and_whenever_it_runs(tmp_pa
         [sys.executable, FOLDER / "make.py", tmp_path],
         env={
             "PATH": "",
+            "PYTHONPATH": str(package_root().parent),
             "HOME": str(tmp_path),
             "TZ": "Asia/Tokyo",
             "COLUMNS": "40",

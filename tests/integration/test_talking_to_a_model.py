@@ -1,13 +1,17 @@
 """People talk to a model through a gateway, and at a terminal."""
 
 import asyncio
+import os
+import pty
 import re
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 from typing import IO, Any
 
 import pytest
@@ -17,7 +21,7 @@ from gateway_sessions.agents import Endpoint
 from gateway_sessions.agents.openai import OpenAIAgent
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.testing import FakePlatform
-from tests.fake_model import FakeModel, Script, chunk, hangs, head, refuses, says, sends, whole
+from tests.fake_model import FakeModel, Line, Script, chunk, hangs, head, refuses, says, sends, whole
 from tests.integration.command_line.test_chat import CODE
 from tests.programs import PATIENCE, Program, WarmPython, read_until
 
@@ -77,7 +81,7 @@ async def room(model: FakeModel, tmp_path: Path) -> AsyncIterator[Room]:
 async def test_an_answer_grows_before_peoples_eyes_and_is_remembered(room: Room, model: FakeModel):
     go_on = asyncio.Event()
 
-    async def slowly(line) -> None:
+    async def slowly(line: Line) -> None:
         await line.send(head(), chunk("Six "))
         await go_on.wait()
         await line.send(whole("o'clock."))
@@ -216,6 +220,37 @@ async def test_a_chat_with_a_model_goes_on_where_it_was(terminal: Terminal, mode
     ]
     assert model.requests[1].headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in out + err
+
+
+async def test_on_a_terminal_the_answer_grows(terminal: Terminal, model: FakeModel):
+    go_on = asyncio.Event()
+
+    async def slowly(line: Line) -> None:
+        await line.send(head(), chunk("Six "))
+        await go_on.wait()
+        await line.send(whole("o'clock."))
+
+    model.scripts.append(slowly)
+    ours, theirs = pty.openpty()
+    command = [Path(sys.executable).with_name("gsess"), "chat", "--agent", "openai"]
+    environment = {**os.environ, **terminal.variables, "TERM": "dumb"}
+    with Popen(command, stdin=theirs, stdout=theirs, stderr=DEVNULL, env=environment) as process:
+        os.close(theirs)
+        os.write(ours, b"when?\n")
+        shown = await asyncio.to_thread(read_up_to, ours, b"Six ")
+        go_on.set()
+        shown += await asyncio.to_thread(read_up_to, ours, b"o'clock.\r\n")
+        os.write(ours, b"\x04")
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+    os.close(ours)
+    assert shown.decode().replace("\r\n", "\n") == "when?\nSix o'clock.\n"
+
+
+def read_up_to(descriptor: int, end: bytes) -> bytes:
+    seen = b""
+    while not seen.endswith(end):
+        seen += os.read(descriptor, 1)
+    return seen
 
 
 @pytest.mark.parametrize(
