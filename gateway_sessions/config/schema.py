@@ -212,6 +212,18 @@ class DeliveryKeys(Block):
     ambiguous: Ambiguous = CHOICE
 
 
+class ModelKeys(Block):
+    """`model`."""
+
+    name: Text | None = ABSENT
+    base_url: Text | None = ABSENT
+    api_key: Text | None = ABSENT
+    instructions: Text | None = ABSENT
+    history_limit: int | None = ABSENT
+    connect_seconds: Seconds = ABSENT
+    silence_seconds: Seconds = ABSENT
+
+
 class ServeKeys(Block):
     """`serve`."""
 
@@ -329,6 +341,7 @@ class ConfigKeys(Block):
     budgets: Annotated[BudgetsKeys, EMPTY] = ABSENT
     gateway: Annotated[GatewayKeys, EMPTY] = ABSENT
     delivery: Annotated[DeliveryKeys, EMPTY] = ABSENT
+    model: Annotated[ModelKeys, EMPTY] = ABSENT
     serve: Annotated[ServeKeys, EMPTY] = ABSENT
     sessiondb: Annotated[SessionDBKeys, EMPTY] = ABSENT
     cluster: Annotated[ClusterKeys, EMPTY] = ABSENT

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.commands.chat import DEMO, agent_named
+from gateway_sessions.cli.commands.chat import DEMO, WHO, answering
 from gateway_sessions.cli.desk import Desk, run
 from gateway_sessions.errors import InvalidInputError
 
@@ -14,9 +14,7 @@ from gateway_sessions.errors import InvalidInputError
 def serve(
     context: typer.Context,
     *,
-    agent: Annotated[
-        str, typer.Option(help="Who answers: a function of a turn, or a factory.", metavar="MODULE:NAME")
-    ] = DEMO,
+    agent: Annotated[str, typer.Option(help=WHO, metavar="MODULE:NAME")] = DEMO,
 ) -> None:
     """Run a gateway as `serve` in the configuration says, until SIGTERM or Ctrl-C. Running turns may end."""
 
@@ -27,8 +25,8 @@ def serve(
             problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
             raise InvalidInputError(problem)
         service = Service(desk, desk.place()[1].serve)
-        answering = agent_named(agent)
-        with logging_to_errors():
-            await service.run(**answering)
+        async with answering(agent, desk) as given:
+            with logging_to_errors():
+                await service.run(**given)
 
     run(context, work)
