@@ -71,7 +71,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self.cluster: Cluster | None = None
         """The other processes that have the store open; None where there can be none."""
         self._cache = EntryCache(config.cache.entries)
-        self.on_erased = _nobody
+        self.on_erased: Callable[[], object] = lambda: None
         self.events = Events(clock)
         """What happens here, and in a gateway on it, for whoever listens."""
         self._isolation = Isolation(
@@ -395,7 +395,3 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         if entry is not None:
             self._cache.keep(entry)
         return entry
-
-
-def _nobody() -> object:
-    """Nobody has made anything from what is erased."""

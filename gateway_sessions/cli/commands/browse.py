@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.commands.chat import DEMO, agent_named
+from gateway_sessions.cli.commands.chat import DEMO, WHO, answering
 from gateway_sessions.cli.desk import Desk, name_of_program, run
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import Source
@@ -23,9 +23,7 @@ def browse(
     *,
     source: Source = None,
     archived: Annotated[bool, typer.Option("--archived", help="Those of the archive.")] = False,
-    agent: Annotated[
-        str, typer.Option(help="Who answers: a function of a turn, or a factory.", metavar="MODULE:NAME")
-    ] = DEMO,
+    agent: Annotated[str, typer.Option(help=WHO, metavar="MODULE:NAME")] = DEMO,
 ) -> None:
     """Choose a conversation at this terminal, and go on with it in `chat`. Typing looks for one."""
 
@@ -34,13 +32,13 @@ def browse(
         from gateway_sessions.core.picker import Outcome  # noqa: PLC0415 -- as above
 
         _refuse(desk)
-        answering = agent_named(agent)
-        async with desk.seat() as seat:
-            left = await Browser(seat, desk.screen, source=source, archived=archived).choose()
-        if left.outcome is Outcome.INTERRUPTED:
-            desk.code = Exit.INTERRUPTED
-        elif left.outcome is Outcome.CHOSEN and left.selected is not None:
-            await _go_on(desk, left.selected.session_id, answering)
+        async with answering(agent, desk) as given:
+            async with desk.seat() as seat:
+                left = await Browser(seat, desk.screen, source=source, archived=archived).choose()
+            if left.outcome is Outcome.INTERRUPTED:
+                desk.code = Exit.INTERRUPTED
+            elif left.outcome is Outcome.CHOSEN and left.selected is not None:
+                await _go_on(desk, left.selected.session_id, given)
 
     run(context, work)
 
