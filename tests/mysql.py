@@ -94,9 +94,14 @@ def shared_address() -> Iterator[str]:
 @pytest_asyncio.fixture
 async def fresh_address(shared_address: str) -> str:
     """The same database with nothing in its tables, as when it was just made."""
-    async with connected(shared_address) as link:
+    await wipe(shared_address)
+    return shared_address
+
+
+async def wipe(address: str) -> None:
+    """Leave a database as it was when all migrations had been taken."""
+    async with connected(address) as link:
         tables = [row[0] for row in await link.fetch(_TABLES)]
         forgetting = [f"DELETE FROM {table}" for table in tables if table not in _KEPT]  # noqa: S608 -- ours
         facts = "DELETE FROM meta WHERE name NOT IN ('schema_version', 'readable_from')"
         await link.say("; ".join(["START TRANSACTION", *forgetting, facts, "COMMIT"]))
-    return shared_address

@@ -50,6 +50,14 @@ async def migrated_database() -> AsyncIterator[asyncpg.Connection]:
             await connection.close()
 
 
+@asynccontextmanager
+async def prepared_database() -> AsyncIterator[str]:
+    """The DSN of a database with our tables."""
+    async with empty_database() as dsn:
+        await _prepare(dsn)
+        yield dsn
+
+
 @contextmanager
 def kept_database() -> Iterator[str]:
     """The DSN of a database with our tables, for many tests that each `wipe` it: making one takes far longer.
@@ -58,9 +66,8 @@ def kept_database() -> Iterator[str]:
     """
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        dsn = runner.run(stack.enter_async_context(empty_database()))
+        dsn = runner.run(stack.enter_async_context(prepared_database()))
         try:
-            runner.run(_prepare(dsn))
             yield dsn
         finally:
             runner.run(stack.aclose())

@@ -89,7 +89,7 @@ def serve(base: Path, slots: int) -> None:
     asyncio.run(_warm_up(base / "warm"))
     gc.freeze()
     for number, scenario in enumerate(SCENARIOS):
-        _in_fork(lambda n=number, s=scenario: asyncio.run(prepare(base / f"template-{n}", s)))
+        in_fork(lambda n=number, s=scenario: asyncio.run(prepare(base / f"template-{n}", s)))
     waiting: list[tuple[int, dict[str, Any]]] = []
     running: set[int] = set()
     buffer, ended = b"", False
@@ -131,10 +131,10 @@ def _start(base: Path, number: int, fields: dict[str, Any]) -> int:
 
 def _supervise(base: Path, number: int, job: Job) -> dict[str, Any]:
     """Let a child run and die, then look at what it left behind."""
-    _limit(3 * PATIENCE)
+    limit(3 * PATIENCE)
     home, journal, notes = (base / f"{kind}-{number}" for kind in ("home", "journal", "notes"))
     lay_out(base / f"template-{job.scenario}", home)
-    status = _in_fork(lambda: _run_script(job, home, journal, notes))
+    status = in_fork(lambda: _run_script(job, home, journal, notes))
     died = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
     text = notes.read_text() if notes.exists() else ""
     if not died and os.waitstatus_to_exitcode(status) not in (0, REFUSED):
@@ -145,13 +145,13 @@ def _supervise(base: Path, number: int, job: Job) -> dict[str, Any]:
     return {"died": died, "failures": told.failures, **facts}
 
 
-def _limit(seconds: int) -> None:
+def limit(seconds: int) -> None:
     """End this process, with its stacks on stderr, should it hang."""
     faulthandler.register(signal.SIGALRM, chain=True)
     signal.alarm(seconds)
 
 
-def _in_fork(work: Any) -> int:
+def in_fork(work: Any) -> int:
     pid = os.fork()
     if not pid:
         try:
@@ -166,7 +166,7 @@ def _in_fork(work: Any) -> int:
 def _run_script(job: Job, home: Path, journal: Path, notes: Path) -> None:
     descriptor = os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 2)
-    _limit(PATIENCE)
+    limit(PATIENCE)
     script = Script(home, Journal(journal), SCENARIOS[job.scenario])
     CountingLoop.turns, CountingLoop.last = 0, job.turn
     shim = ctypes.CDLL(None) if "faults" in os.environ.get("LD_PRELOAD", "") else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import fields
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from anyio.abc import TaskGroup
 
@@ -99,3 +101,13 @@ def open_store(
     return driven_store(
         home, lambda path: SqliteEngine(path, migrations=migrations), config, clock=clock, hooks=hooks
     )
+
+
+async def ask(home: Path, config: Config, sql: str) -> list[tuple[Any, ...]]:
+    """What a query finds in the database of a store, asked beside it."""
+    if (address := config.sessiondb.url) is None:
+        with closing(sqlite3.connect(home / DATABASE_FILE)) as database:
+            return database.execute(sql).fetchall()
+    from tests.cluster.databases import database_at  # noqa: PLC0415 -- it loads the drivers of all servers
+
+    return [tuple(row) for row in await database_at(address).fetch(address, sql)]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,11 +28,12 @@ from gateway_sessions.errors import AdapterUnavailableError
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs import outbox, queue
-from tests.crash.stores import SteppedClock, open_store
+from tests.crash.stores import SteppedClock, ask, open_store
 
 Note = Callable[..., None]
 PLATFORM: Final = "telegram"
 PATIENCE: Final = 10.0
+OTHERS_DIE: Final = 30.0
 UNSTORED: Final = ("StorageFullError", "StorageUnavailableError")
 """What an agent raises whose rows could not be stored; the turn is then given up, and told so."""
 SETTLED: Final = frozenset({"turned", "interrupted", "cancelled", "command"})
@@ -216,15 +216,24 @@ async def check_talk(home: Path, journal: Path, config: Config, clock: SteppedCl
     patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
     talk.config = patient
     async with talk.gateway(Witness(note)) as gateway:
+        await nobody_else(gateway)
         await settled(gateway, clock)
         letters = await gateway.store.dead_letters()
         before.unstored = {one.message.message_id for one in letters if one.message is not None}
-        check_store(home, before)
+        await check_store(home, config, before)
         assert not await gateway.store.db.read(outbox.owing), "a reply is still owed"
         assert not await gateway.store.db.read(partial(outbox.dead, 10)), "a reply was given up"
         for dead in await gateway.store.dead_letters():
             assert dead.problem.startswith(UNSTORED), f"a message was given up: {dead.problem}"
     check_sight(read(journal))
+
+
+async def nobody_else(gateway: Gateway) -> None:
+    """Where there are nodes, wait until those before this one are known to be dead, and their lanes free."""
+    cluster = gateway.store.cluster
+    with anyio.fail_after(OTHERS_DIE):
+        while cluster is not None and (len(cluster.membership.nodes) > 1 or cluster.membership.lost):
+            await cluster.membership.looked()
 
 
 async def settled(gateway: Gateway, clock: SteppedClock) -> None:
@@ -239,15 +248,16 @@ async def settled(gateway: Gateway, clock: SteppedClock) -> None:
         await asyncio.sleep(0.01)
 
 
-def check_store(home: Path, told: Heard) -> None:
+async def check_store(home: Path, config: Config, told: Heard) -> None:
     """Everything accepted came to an end, is in its transcript once, and in the order of its lane."""
-    with closing(sqlite3.connect(home / "sessions.db")) as database:
-        rows = database.execute("SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq").fetchall()
-        said = database.execute(
-            "SELECT session_key, platform_message_id, messages.extra FROM messages"
-            " JOIN sessions USING (session_id) WHERE role = 'user' AND hidden_because IS NULL"
-            " ORDER BY message_id"
-        ).fetchall()
+    rows = await ask(home, config, "SELECT event, session_key, seq, outcome FROM inbox ORDER BY seq")
+    said = await ask(
+        home,
+        config,
+        "SELECT session_key, platform_message_id, messages.extra FROM messages"
+        " JOIN sessions USING (session_id) WHERE role = 'user' AND hidden_because IS NULL"
+        " ORDER BY message_id",
+    )
     ends = {event: (seq, outcome) for event, _, seq, outcome in rows}
     for message_id, place in told.accepted.items():
         seq, outcome = ends.get(event_of(message_id), (None, None))
