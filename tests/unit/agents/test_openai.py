@@ -516,6 +516,12 @@ async def test_it_does_not_show_its_key_and_may_be_closed_twice(asking: Asking):
     await asking.agent.aclose()
 
 
+@pytest.mark.parametrize("host", ["a..b", "\u2024", "x" * 300])
+def test_a_host_that_cannot_be_is_said_before_anybody_is_asked(host: str):
+    with pytest.raises(InvalidInputError, match="no address has such a host"):
+        OpenAIAgent(Endpoint(model="m", base_url=f"http://{host}/v1"))
+
+
 async def test_the_environment_makes_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_MODEL", "m")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
