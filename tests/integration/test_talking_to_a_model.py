@@ -143,7 +143,7 @@ async def test_stop_closes_the_connection_at_once(room: Room, model: FakeModel):
     began = time.monotonic()
     await room.platform.says("ann", "/stop")
     await asyncio.wait_for(model.left.wait(), PATIENCE)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4  # whoever is not stopped at once is after five seconds
 
 
 async def test_a_model_that_fails_is_a_dead_letter_with_its_reason_and_no_key(
