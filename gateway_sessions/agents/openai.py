@@ -62,6 +62,11 @@ class OpenAIAgent:
     """Answers each turn with what a model says. Close it when its gateway has ended."""
 
     def __init__(self, endpoint: Endpoint) -> None:
+        try:
+            httpx2.URL(endpoint.url).host.encode("idna")
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            problem = f"base_url: no address has such a host ({error})"
+            raise InvalidInputError(problem) from None
         self._endpoint = endpoint
         self._client: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()

@@ -143,7 +143,7 @@ async def test_stop_closes_the_connection_at_once(room: Room, model: FakeModel):
     began = time.monotonic()
     await room.platform.says("ann", "/stop")
     await asyncio.wait_for(model.left.wait(), PATIENCE)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4  # whoever is not stopped at once is after five seconds
 
 
 async def test_a_model_that_fails_is_a_dead_letter_with_its_reason_and_no_key(
@@ -291,16 +291,13 @@ async def test_an_agent_that_is_made_for_a_chat_is_closed_behind_it(terminal: Te
         "class Loud:\n"
         "    async def run_turn(self, turn):\n        return turn.text.upper()\n"
         "    async def aclose(self):\n        print('closed')\n"
-        "loud = Loud()\n"
-        "def make():\n    return Loud()\n"
-        "def one_for_all():\n    return lambda entry, history: loud\n"
+        "nothing = 7\n"
     )
-    _, out, _ = await terminal.chat(typed="hello\n", agent="mine:make")
+    _, out, _ = await terminal.chat(typed="hello\n", agent="mine:Loud")
     assert out == "HELLO\nclosed\n"
-    _, out, _ = await terminal.chat(typed="hello\n", agent="mine:loud")
-    assert out == "HELLO\n"
-    _, out, _ = await terminal.chat(typed="hello\n", agent="mine:one_for_all")
-    assert out.startswith("HELLO\n")
+    code, out, err = await terminal.chat(typed="hello\n", agent="mine:nothing")
+    assert (code, out) == (Exit.WRONG_USE, "")
+    assert err.startswith("gsess: --agent: mine:nothing is neither an agent nor a function")
 
 
 async def test_debug_shows_where_a_failure_came_from(terminal: Terminal, model: FakeModel):

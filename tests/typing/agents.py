@@ -15,6 +15,8 @@ from gateway_sessions import (
     TurnContext,
     current_turn,
 )
+from gateway_sessions.agents import Endpoint, ModelUnavailableError
+from gateway_sessions.agents.openai import OpenAIAgent
 from gateway_sessions.testing import ScriptedAgents
 
 
@@ -55,3 +57,15 @@ async def make(entry: SessionEntry, history: list[dict[str, Any]]) -> Agent:
 FUNCTIONS: list[AgentFunction] = [echo, rich]
 WRONG: AgentFunction = blocking  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]  # not async
 FACTORIES: list[AgentFactory] = [Keeper, make, ScriptedAgents("hi"), lambda entry, history: echo]
+
+
+async def asking(turn: TurnContext) -> Reply | float | None:
+    endpoint = Endpoint(model="m", api_key="k", further={"temperature": 0.2})
+    Endpoint(base_url="http://x/v1")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # of no model
+    async with OpenAIAgent(endpoint) as agent:
+        asked: Agent = agent
+        assert asked is agent
+        try:
+            return await agent.run_turn(turn)
+        except ModelUnavailableError as error:
+            return error.retry_after

@@ -73,14 +73,16 @@ def _refuse(desk: Desk, name: str | None, recap: str) -> None:
 async def answering(text: str, desk: Desk) -> AsyncGenerator[dict[str, Any]]:
     """What a gateway is given for a name; an agent that is made for it is closed in the end."""
     found = _found(text)
-    made = not hasattr(found, "run_turn") and not _needed(found)
-    agent = _made(found, desk) if made else found
-    one_turn = hasattr(agent, "run_turn") or _needed(agent) == 1
+    needed = _needed(text, found)
+    made = needed == 0
+    if made:
+        found = _made(found, desk)
+        needed = _needed(f"{text}()", found)
     try:
-        yield {"agent": agent} if one_turn else {"agent_factory": agent}
+        yield {"agent": found} if needed in (None, 1) else {"agent_factory": found}
     finally:
-        if made and hasattr(agent, "aclose"):
-            await agent.aclose()
+        if made and hasattr(found, "aclose"):
+            await found.aclose()
 
 
 def _found(text: str) -> Any:
@@ -101,10 +103,15 @@ def _made(make: Any, desk: Desk) -> Any:
     return make(config=desk.place()[1]) if "config" in signature(make).parameters else make()
 
 
-def _needed(function: Any) -> int:
-    """How many arguments it does not go without."""
-    from inspect import Parameter, signature  # noqa: PLC0415 -- as above
+def _needed(name: str, found: Any) -> int | None:
+    """How many arguments a function does not go without; None: it is an agent itself."""
+    from inspect import Parameter, isclass, signature  # noqa: PLC0415 -- as above
 
-    several = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    parameters = signature(function).parameters.values()
-    return sum(one.default is Parameter.empty and one.kind not in several for one in parameters)
+    if hasattr(found, "run_turn") and not isclass(found):
+        return None
+    try:
+        parameters = signature(found).parameters.values()
+    except (TypeError, ValueError):
+        problem = f"--agent: {name} is neither an agent nor a function that is or makes one"
+        raise gs.InvalidInputError(problem) from None
+    return sum(one.default is Parameter.empty and one.kind is not Parameter.VAR_KEYWORD for one in parameters)

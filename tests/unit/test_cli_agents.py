@@ -1,0 +1,102 @@
+"""What `--agent` may name, and what a gateway is given for it."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster
+
+from gateway_sessions import InvalidInputError
+from gateway_sessions.cli.commands.chat import answering
+from gateway_sessions.cli.desk import Desk, Settings
+
+MODULE = """
+closed = []
+
+class Agent:
+    async def run_turn(self, turn): ...
+    async def aclose(self): closed.append(self)
+
+class Own:
+    def __init__(self, entry, history): ...
+    async def run_turn(self, turn): ...
+
+agent = Agent()
+async def one_turn(turn, *, loud=False): ...
+async def any_turn(*given, **named): ...
+def factory(entry, history): ...
+def makes(): return Agent()
+def makes_with(config=None): return Agent() if config.model.name == "large" else None
+def makes_function(): return one_turn
+def makes_factory(): return factory
+def makes_nothing(): return None
+number = 7
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blockbuster: BlockBuster) -> Iterator[Desk]:
+    """A desk in a directory with a module in it; its loop serves nobody else, so it may read files."""
+    (tmp_path / "named_agents.py").write_text(MODULE, "utf-8")
+    (tmp_path / "config.yaml").write_text("model: {name: large, base_url: http://127.0.0.1:9/v1}\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    blockbuster.deactivate()
+    yield Desk(settings=Settings(home=str(tmp_path)), command="chat")
+    blockbuster.activate()
+    sys.modules.pop("named_agents", None)
+
+
+def given(name: str, desk: Desk) -> tuple[str, str, int]:
+    """How a gateway gets it, what it is, and how many agents are closed in the end."""
+
+    async def look() -> tuple[str, str]:
+        async with answering(name, desk) as given:
+            [(how, what)] = given.items()
+            return how, getattr(what, "__name__", type(what).__name__)
+
+    how, what = asyncio.run(look())
+    closed = getattr(sys.modules.get("named_agents"), "closed", ())
+    return how, what, len(closed)
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "what", "closed"),
+    [
+        ("agent", "agent", "Agent", 0),
+        ("one_turn", "agent", "one_turn", 0),
+        ("any_turn", "agent", "any_turn", 0),
+        ("factory", "agent_factory", "factory", 0),
+        ("Own", "agent_factory", "Own", 0),
+        ("Agent", "agent", "Agent", 1),
+        ("makes", "agent", "Agent", 1),
+        ("makes_with", "agent", "Agent", 1),
+        ("makes_function", "agent", "one_turn", 0),
+        ("makes_factory", "agent_factory", "factory", 0),
+    ],
+)
+def test_what_is_named_is_given_as_what_it_is(desk: Desk, name: str, how: str, what: str, closed: int):
+    assert given(f"named_agents:{name}", desk) == (how, what, closed)
+
+
+def test_a_model_has_a_name_of_its_own(desk: Desk):
+    how, what, _ = given("openai", desk)
+    assert (how, what) == ("agent", "OpenAIAgent")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("named_agents:number", "neither an agent nor a function"),
+        ("named_agents:makes_nothing", r"makes_nothing\(\) is neither an agent nor a function"),
+        ("named_agents:missing", "write module:name, or openai"),
+        ("named_agents", "write module:name"),
+        ("no_such_module:agent", "write module:name"),
+        ("", "write module:name"),
+    ],
+)
+def test_what_cannot_be_an_agent_is_said_so(desk: Desk, name: str, says: str):
+    with pytest.raises(InvalidInputError, match=says):
+        given(name, desk)
