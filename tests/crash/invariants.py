@@ -150,7 +150,7 @@ async def _reopen(home: Path, journal: Path, scenario: Scenario, before: dict[st
             assert not lost, f"not imported: {lost}"
         clock.advance(days=30)
         with anyio.fail_after(HOOKS_TAKE):
-            while await store.hooks.sweep() or await ask(home, scenario.config, "SELECT 1 FROM hook_calls"):
+            while await store.hooks.sweep() or await ask(home, scenario.config, "SELECT 1 FROM hook_calls"):  # noqa: ASYNC110 -- nobody tells a test
                 await asyncio.sleep(0.002)  # the duty of the store has begun some of them by itself
         assert not await store.hooks.dead_letters()
 
