@@ -9,7 +9,7 @@ MOST_WORKERS ?= 4
 # The first uv is the locked one, too; without a lock, the newest.
 UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/null),uv)
 
-.PHONY: demo test check bench format lock clean
+.PHONY: demo test check bench pictures format lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -37,13 +37,17 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks
 
+# The pictures of the documentation, from what commands print.
+pictures: $(READY)
+	$(BIN)/python docs/pictures/make.py
+
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # Keeps the pins that still fit; `make lock LOCKFLAGS=--upgrade` takes the newest.
 lock: $(UV)
-	$(UV) pip compile pyproject.toml --group dev --extra postgres --extra test --universal --python-version 3.11 \
+	$(UV) pip compile pyproject.toml --group dev --extra openai --extra postgres --extra test --universal --python-version 3.11 \
 		--generate-hashes --custom-compile-command "make lock" --quiet \
 		--output-file requirements.lock $(LOCKFLAGS)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gateway_sessions.public import *  # noqa: F403
     from gateway_sessions.public import __all__ as __all__
+
+_NO_NAME = f"module {__name__!r} has no attribute {{!r}}"
 
 # Nothing is printed unless the program sets logging up.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -20,10 +23,12 @@ def __getattr__(name: str) -> Any:
     Much stands behind them, and not every program that finds this package installed uses it: a test run loads
     its plugin, and a command shows its help.
     """
+    if PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:  # noqa: F405 -- every package has one
+        # `from gateway_sessions import errors` asks here before it looks for a module of that name.
+        raise AttributeError(_NO_NAME.format(name))
     public = import_module("gateway_sessions.public")
     if name != "__all__" and name not in public.__all__:
-        problem = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(problem)
+        raise AttributeError(_NO_NAME.format(name))
     globals().update({one: getattr(public, one) for one in ("__all__", *public.__all__)})
     return globals()[name]
 

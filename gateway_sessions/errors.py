@@ -33,6 +33,8 @@
     │   ├── SchemaTooNewError           written by a newer version
     │   ├── MigrationError              a store cannot be moved there, or has not arrived as it was
     │   ├── UnsupportedStorageError     this place cannot hold a store safely
+    │   │   ├── UnknownProviderError    no such kind of database is installed
+    │   │   └── BrokenProviderError     a package brings one along that cannot be used
     │   └── ControlError                the owner of the store could not be asked, or did not answer
     ├── EventLoopRunningError           a blocking call was made where an event loop runs
     ├── AdapterError                    a message was certainly not sent
@@ -325,6 +327,14 @@ class MigrationError(StorageError):
 
 class UnsupportedStorageError(StorageError):
     """The place or the database library cannot hold a store safely."""
+
+
+class UnknownProviderError(UnsupportedStorageError):
+    """Nobody here knows that kind of database; `problem` says which there are, and what may be meant."""
+
+
+class BrokenProviderError(UnsupportedStorageError):
+    """A kind of database that a package brings along cannot be used; `problem` says why."""
 
 
 class ControlError(StorageError):

@@ -37,6 +37,17 @@ class Statement(NamedTuple):
     """
     said: Callable[[], Sequence[Searchable]] | None = None
     """What each row says, if rows are messages: a database that keeps the search index makes it of that."""
+    parts: Sequence[Statement] = ()
+    """The statements that it stands for, if it was made by `together`."""
+
+
+def together(*parts: Statement) -> Statement:
+    """Several statements at once; the answer has what each of them answers, in their order.
+
+    They need nothing of each other: none sees what another one changes, and no two change the same row.
+    A database for which each question is a way to go and come back is asked once.
+    """
+    return Statement("together", lock=parts[0].lock, parts=parts)
 
 
 Verb: TypeAlias = Generator[Statement, Rows, T]

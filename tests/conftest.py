@@ -1,5 +1,6 @@
 """What every test gets, whatever it tests."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,17 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
     if measured is not None:
         config.pluginmanager.register(WhatTestsRun())
+
+
+def pytest_sessionstart() -> None:
+    """Do not look through what was collected again and again: all of it is kept to the end."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """See `pytest_sessionstart`."""
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -12,13 +12,14 @@ import select
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.port import Submit
 from gateway_sessions.core.inbound import Attachment, InboundMessage
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.errors import AdapterError, DeliveryRefusedError
 
@@ -40,14 +41,19 @@ class Console:
 
     name = ""
     platform = str(Platform.LOCAL)
-    capabilities = AdapterCapabilities()
 
-    def __init__(self, *, stdin: int = 0, stdout: int = 1, person: str = "local") -> None:
+    def __init__(
+        self, *, stdin: int = 0, stdout: int = 1, person: str = "local", growing: bool = False
+    ) -> None:
+        """With *growing*, a reply is shown as it is made: for terminals, where somebody looks on."""
+        self.capabilities = AdapterCapabilities(edit=growing, min_edit_interval=timedelta())
         self._stdin = stdin
         self._stdout = stdout
         self._source = SessionSource(platform=self.platform, chat_id=person, user_id=person)
         self._ended = asyncio.Event()
         self._speaking = asyncio.Lock()
+        self._begun: tuple[str, str] | None = None
+        """The reply whose last line has no end yet, and what is written of it."""
 
     async def ended(self) -> None:
         """Wait for the end of the input."""
@@ -63,14 +69,24 @@ class Console:
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        """Write a message on lines of its own; nothing written has an id."""
-        shown = "\n".join([*filter(None, [message.text]), *map(_line_of, message.attachments)])
-        await self._write(_CONTROL.sub("\ufffd", shown))
-        return None
+        """Write a message on lines of its own; nothing has an id but what is still to grow."""
+        grows = self.capabilities.edit and idempotency_key.startswith(GROWING)
+        async with self._speaking:
+            await self._begin(_shown(message), idempotency_key if grows else None)
+        return idempotency_key if grows else None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """What is written stays."""
-        raise DeliveryRefusedError(self.platform, "what is written cannot be changed")
+        """Let a reply grow by what it has more than before; what is written stays."""
+        if not self.capabilities.edit:
+            raise DeliveryRefusedError(self.platform, "what is written cannot be changed")
+        shown, whole = _shown(message), message.replaces is not None
+        async with self._speaking:
+            begun = self._begun[1] if self._begun is not None and self._begun[0] == message_id else None
+            if begun is not None and shown.startswith(begun):
+                await self._write(shown.removeprefix(begun) + ("\n" if whole else ""))
+                self._begun = None if whole else (message_id, shown)
+            elif whole:
+                await self._begin(shown)
 
     async def typing(self, target: ReplyTarget) -> None:
         """Nothing: a person at a terminal sees that there is no answer yet."""
@@ -88,23 +104,29 @@ class Console:
         except Exception as error:  # the person is told, and may try again
             logger.exception("a line was not taken", extra={"action": "console_failed"})
             with contextlib.suppress(AdapterError, OSError):
-                await self._write(f"(not taken: {error})")
+                async with self._speaking:
+                    await self._begin(f"(not taken: {error})")
+
+    async def _begin(self, text: str, grows: str | None = None) -> None:
+        """Write what begins on a line of its own, and ends there unless it *grows* under that name."""
+        before, behind = "\n" if self._begun is not None else "", "\n" if grows is None else ""
+        await self._write(f"{before}{text}{behind}")
+        self._begun = (grows, text) if grows is not None else None
 
     async def _write(self, text: str) -> None:
-        """Write lines; if nobody reads them, that is certain only before the first byte."""
-        left = f"{text}\n".encode()
+        """Write a text; if nobody reads it, that is certain only before the first byte."""
+        left = text.encode()
         began = False
-        async with self._speaking:
-            while left:
-                try:
-                    await _writable(self._stdout)
-                    # No pipe that can be written to makes so short a write wait.
-                    written = await asyncio.to_thread(os.write, self._stdout, left[: select.PIPE_BUF])
-                except BrokenPipeError as error:
-                    if began:
-                        raise
-                    raise DeliveryRefusedError(self.platform, "nobody reads what is written") from error
-                left, began = left[written:], True
+        while left:
+            try:
+                await _writable(self._stdout)
+                # No pipe that can be written to makes so short a write wait.
+                written = await asyncio.to_thread(os.write, self._stdout, left[: select.PIPE_BUF])
+            except BrokenPipeError as error:
+                if began:
+                    raise
+                raise DeliveryRefusedError(self.platform, "nobody reads what is written") from error
+            left, began = left[written:], True
 
 
 class _Lines:
@@ -168,6 +190,11 @@ async def _called(begin: Callable[..., object], end: Callable[[], object]) -> No
 def _complete(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
+
+
+def _shown(message: OutboundMessage) -> str:
+    lines = [*filter(None, [message.text]), *map(_line_of, message.attachments)]
+    return _CONTROL.sub("\ufffd", "\n".join(lines))
 
 
 def _line_of(attachment: Attachment) -> str:

@@ -67,13 +67,16 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         allow_network: bool = False,
         home: str | Path | None = None,
         cluster: ClusterRules = ALONE,
+        prepared_statements: bool = True,
+        pool: object | None = None,
     ) -> BlockingSessionDB:
-        """A database at a path, `sqlite:///path`, `postgresql://…` or `mysql://…`.
+        """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
 
         Another owner is waited for up to *wait* seconds. Beside a database on a server, files
         are kept in *home*; without it, in a directory for that database among what this user's programs keep.
         Many processes may have that database open, each with a *home* of its own; *cluster* says how they
-        get along.
+        get along. On PostgreSQL a *pool* of asyncpg, made for that address by the program, is used instead of
+        one of our own, and left open; without *prepared_statements* nothing is kept on a connection.
         """
         return cls(
             SessionDB.open(
@@ -84,15 +87,26 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 allow_network=allow_network,
                 home=home,
                 cluster=cluster,
+                prepared_statements=prepared_statements,
+                pool=pool,
             )
         )
 
     @classmethod
     def open_reader(
-        cls, url_or_path: str | Path, *, clock: Clock | None = None, home: str | Path | None = None
+        cls,
+        url_or_path: str | Path,
+        *,
+        clock: Clock | None = None,
+        home: str | Path | None = None,
+        prepared_statements: bool = True,
     ) -> BlockingSessionDB:
         """The same database, which another process may own, for reading only: whatever writes is refused."""
-        return cls(SessionDB.open_reader(url_or_path, clock=clock, home=home))
+        return cls(
+            SessionDB.open_reader(
+                url_or_path, clock=clock, home=home, prepared_statements=prepared_statements
+            )
+        )
 
     def vacuum(self) -> VacuumReport:
         """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""

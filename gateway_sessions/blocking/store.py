@@ -113,12 +113,14 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         aliases: AliasResolver | None = None,
         titler: Titler | None = plain_titler,
         wait: float = 0.0,
+        pool: object | None = None,
     ) -> BlockingSessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
         It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
-        an address on a PostgreSQL or MySQL server; the directory is then one among what programs keep.
-        *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
+        an address of a server; the directory is then one among what programs keep. A *pool* of asyncpg that
+        the program made for that address is used, and never closed. *hooks* are called for each session that
+        ends; a mapping gives them names that outlive a refactoring.
         """
         return cls(
             SessionStore.open(
@@ -130,6 +132,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
                 aliases=aliases,
                 titler=titler,
                 wait=wait,
+                pool=pool,
             )
         )
 

@@ -30,7 +30,7 @@ from gateway_sessions.errors import GatewaySessionsError
 if TYPE_CHECKING:
     from typer.core import TyperGroup
 
-ANYWHERE: Final = {"--json": 0, "--debug": 0, "--home": 1, "--config": 1}
+ANYWHERE: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, "--config": 1}
 """Options that may also stand behind a command, and how many values each takes."""
 
 
@@ -78,7 +78,7 @@ def command_line() -> TyperGroup:
     """All commands as one; whoever documents or completes them asks here."""
     app = typer.Typer(
         help="Look after the sessions of a messaging gateway.",
-        epilog="The first four options may also stand behind a command.",
+        epilog="The first five options may also stand behind a command.",
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -105,9 +105,10 @@ def _options(
         typer.Option(help=f"The configuration. Else ${CONFIG_VARIABLE}, else config.yaml in the directory."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, one line.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:
-    context.obj = Settings(home=home, config=config, as_json=as_json, debug=debug)
+    context.obj = Settings(home=home, config=config, as_json=as_json, yes=yes, debug=debug)
 
 
 def _tell(error: Exception, given: Sequence[str], *, as_json: bool) -> int:

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import typer
 
-import gateway_sessions as gs
 from gateway_sessions.cli.exits import Exit
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.console import Console, RenderableType
+
+    import gateway_sessions as gs
 
 NAMES: Final = ("gateway-sessions", "gsess")
 HOME_VARIABLE: Final = "GATEWAY_SESSIONS_HOME"
@@ -39,6 +42,7 @@ class Settings:
     home: str | None = None
     config: Path | None = None
     as_json: bool = False
+    yes: bool = False
     debug: bool = False
 
 
@@ -87,25 +91,30 @@ class Desk:
 
     def place(self) -> tuple[Path, gs.Config]:
         """The directory of the store, and its configuration."""
-        from gateway_sessions.runtime.opening import placed  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.config import load_config  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.runtime.places import placed  # noqa: PLC0415 -- as above
 
-        return placed(self.home, gs.load_config(self.config_path))
+        return placed(self.home, load_config(self.config_path))
 
     @asynccontextmanager
     async def seat(self) -> AsyncGenerator[gs.Seat]:
         """Read the store directly, and act through whoever owns it."""
+        from gateway_sessions.runtime.seat import connect  # noqa: PLC0415 -- as above
+
         home, config = self.place()
-        async with gs.connect(home, config) as seat:
+        async with connect(home, config) as seat:
             yield seat
 
     @asynccontextmanager
     async def store(self, *, may_be_new: bool = False) -> AsyncGenerator[gs.SessionStore]:
         """Own the store, for what only its owner can do."""
-        home, config = self.place()
+        from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- as above
+
         if not may_be_new:
-            async with gs.connect(home, config):
+            async with self.seat():
                 pass
-        async with gs.SessionStore.open(home, config) as store:
+        home, config = self.place()
+        async with SessionStore.open(home, config) as store:
             yield store
 
     # The answer
@@ -160,9 +169,9 @@ class Desk:
 
             yield tell
 
-    def confirm(self, question: str, *, yes: bool) -> None:
-        """Let a person confirm, unless *yes*; a program has to say --yes."""
-        if yes:
+    def confirm(self, question: str, *, yes: bool = False) -> None:
+        """Let a person confirm, unless they have done so before; a program has to say --yes."""
+        if yes or self.settings.yes:
             return
         if self.as_json or not sys.stdin.isatty():
             problem = f"{question} Nobody can be asked here: say --yes"
@@ -181,6 +190,20 @@ def run(context: typer.Context, work: Callable[[Desk], Awaitable[None]]) -> None
     asyncio.run(_awaited(work(desk)))
     if desk.code is not Exit.DONE:
         raise typer.Exit(desk.code)
+
+
+def everything() -> gs.Scope:
+    """What an operator may see."""
+    from gateway_sessions.core.scope import Scope  # noqa: PLC0415 -- --help must not wait for it
+
+    return Scope.operator()
+
+
+def this_moment() -> datetime:
+    """What the clock says."""
+    from gateway_sessions.clock import SystemClock  # noqa: PLC0415 -- as above
+
+    return SystemClock().now()
 
 
 def show_on(screen: Console, shown: RenderableType) -> None:

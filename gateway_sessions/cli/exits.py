@@ -8,6 +8,7 @@ from typing import Final
 
 from gateway_sessions.errors import (
     AmbiguousSessionError,
+    BrokenProviderError,
     ConfigError,
     ControlError,
     ForeignDatabaseError,
@@ -25,6 +26,7 @@ from gateway_sessions.errors import (
     StorageFullError,
     StoreBusyError,
     TitleTakenError,
+    UnknownProviderError,
     UnsupportedStorageError,
 )
 
@@ -78,6 +80,14 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
         Advice(Exit.FAILED, "stop the gateway, then: gateway-sessions sessiondb repair"),
     ),
     (StorageFullError, Advice(Exit.FAILED, "free some room on the disk")),
+    (
+        UnknownProviderError,
+        Advice(Exit.WRONG_USE, "correct the address, or install the package that knows it"),
+    ),
+    (
+        BrokenProviderError,
+        Advice(Exit.FAILED, "see what is installed: gateway-sessions doctor"),
+    ),
     (UnsupportedStorageError, Advice(Exit.FAILED, "choose another place for the store")),
     (StorageError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),
     (GatewaySessionsError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from rich.console import Console, Group, RenderableType
@@ -17,6 +17,8 @@ from gateway_sessions.core.telling import ago, counted, span
 if TYPE_CHECKING:
     from gateway_sessions.runtime.glance import Glance, NextReset
     from gateway_sessions.storage.verbs.status import LaneInUse
+
+NOT_RUNNING: Final = "not running"
 
 
 async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType]], pause: float) -> None:
@@ -46,6 +48,8 @@ def _told(seen: Glance) -> list[tuple[str, object]]:
     return [
         ("Now", f"{now:%Y-%m-%d %H:%M:%S} UTC"),
         ("Owner", _owner(seen)),
+        ("Agents", _agents(seen)),
+        ("Event loop", _loop(seen)),
         ("Sessions", f"on {counted(seen.sessions, 'lane')}"),
         ("Running", counted(work.running, "turn")),
         ("Waiting", f"{waiting}{oldest}"),
@@ -61,6 +65,25 @@ def _owner(seen: Glance) -> str:
     up = span(seen.now - owner.opened_at)
     handing_over = ", asked to hand over" if owner.draining else ""
     return f"process {owner.pid}, version {owner.program}, for {up}, opening {owner.epoch}{handing_over}"
+
+
+def _agents(seen: Glance) -> str:
+    if seen.owner is None:
+        return NOT_RUNNING
+    if (counts := seen.owner.agents) is None:
+        return "no gateway runs there"
+    there = f"{counts.idle:,} of {counts.room:,} warm, {counts.lent:,} at work"
+    if not (asked := counts.hits + counts.misses):
+        return there
+    return f"{there}; {counts.hits:,} of {counted(asked, 'turn')} found theirs ({counts.hits / asked:.0%})"
+
+
+def _loop(seen: Glance) -> str:
+    if seen.owner is None:
+        return NOT_RUNNING
+    if (lag := seen.owner.loop) is None:
+        return "not measured yet"
+    return f"{lag.usual_ms:.1f} ms late, at most {lag.worst_ms:,.0f} ms in the last minute"
 
 
 def _lanes(seen: Glance) -> RenderableType:

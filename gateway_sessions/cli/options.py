@@ -9,7 +9,6 @@ import typer
 
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show no more than so many.")]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only this platform.", metavar="NAME")]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 SessionText: TypeAlias = Annotated[
     str, typer.Argument(help="Its id, the beginning of that, or its title.", metavar="SESSION")

@@ -17,12 +17,12 @@ from gateway_sessions.core.untrusted import shortened, visible
 
 if TYPE_CHECKING:
     from gateway_sessions import (
-        PlatformUse,
         SearchHit,
         SessionRecord,
         SessionSummary,
         SessionUsage,
     )
+    from gateway_sessions.storage.verbs.status import SourceCount
 
 TITLE: Final = 32
 PREVIEW: Final = 40
@@ -127,7 +127,7 @@ def hits_page(hits: Iterable[SearchHit], now: datetime) -> RenderableType:
     return Group(*parts[:-1])
 
 
-def stats_page(known: Mapping[str, object], platforms: Iterable[PlatformUse]) -> RenderableType:
+def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) -> RenderableType:
     """How much there is."""
     taken = known["bytes"]
     top = facts(
@@ -139,10 +139,10 @@ def stats_page(known: Mapping[str, object], platforms: Iterable[PlatformUse]) ->
             ("Size", size(taken) if isinstance(taken, int) else None),
         ]
     )
-    rows = [(one.platform, f"{one.sessions:,}", f"{one.messages:,}") for one in platforms]
+    rows = [(one.platform, f"{one.sessions:,}") for one in platforms]
     if not rows:
         return top
-    columns = (Column("Platform"), Column("Sessions", right=True), Column("Messages", right=True))
+    columns = (Column("Platform"), Column("Sessions", right=True))
     return Group(top, Text(), table(columns, rows))
 
 

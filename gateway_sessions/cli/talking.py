@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from traceback import format_exception
 from typing import Any, Final
 
 from rich.panel import Panel
@@ -14,6 +18,7 @@ from gateway_sessions.cli.desk import Desk, name_of_program, show_on
 from gateway_sessions.core.messages import Role
 from gateway_sessions.core.recap import Recap, RecapForm, recap
 from gateway_sessions.core.telling import counted
+from gateway_sessions.core.untrusted import visible
 
 LOOKED_AT: Final = 400
 """Messages of the end of a session: enough for the last exchanges, whatever tools have said between them."""
@@ -49,10 +54,11 @@ class Talk:
         self._desk.note(f"Session {entry.session_id}. /help lists commands, Ctrl-D ends.")
         if wanted.go_on and self._form is not RecapForm.OFF:
             await self._remind(entry.session_id)
-        console = Console()
+        console = Console(growing=self._desk.screen.is_terminal)
         try:
-            async with gs.Gateway(self._store, adapters=[console], **agent):
-                await console.ended()
+            with _failures_told(self._desk):
+                async with gs.Gateway(self._store, adapters=[console], **agent):
+                    await console.ended()
         finally:
             session_id = await self._store.peek_session_id(self._key)
             self._desk.note(f"Session {session_id}. Go on with it: {name_of_program()} chat -r {session_id}")
@@ -99,6 +105,35 @@ class Talk:
             self._desk.screen,
             Panel(_drawn(found, earlier), title="Previous conversation", style="dim", expand=False),
         )
+
+
+class _Failures(logging.Handler):
+    """Says in one line why a turn has failed: whoever chats here can do something about it."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(logging.ERROR)
+        self._desk = desk
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it beside the conversation."""
+        error = record.exc_info[1] if record.exc_info else None
+        if getattr(record, "action", None) != "turn_failed" or error is None:
+            return
+        ours = isinstance(error, gs.GatewaySessionsError)
+        told = str(error) if ours else f"{type(error).__name__}: {error}"
+        self._desk.note(visible(f"{record.getMessage()}: {told}"))
+        if self._desk.settings.debug:
+            self._desk.note(visible("".join(format_exception(error))))
+
+
+@contextmanager
+def _failures_told(desk: Desk) -> Generator[None]:
+    log, handler = logging.getLogger("gateway_sessions"), _Failures(desk)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _drawn(found: Recap, earlier: int) -> Text:

@@ -9,6 +9,7 @@ from gateway_sessions.config.gateway_sections import (
     Ambiguous,
     DeliveryConfig,
     GatewayConfig,
+    ModelConfig,
     ServeConfig,
 )
 from gateway_sessions.config.loading import load_config, parse_config
@@ -43,6 +44,7 @@ __all__ = [
     "ExpiryWatcherConfig",
     "GatewayConfig",
     "HooksConfig",
+    "ModelConfig",
     "PlatformConfig",
     "PrivacyConfig",
     "Provider",

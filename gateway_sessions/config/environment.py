@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from gateway_sessions.config.document import read_yaml, scalar
 from gateway_sessions.config.draft import Draft, dotted
 from gateway_sessions.config.key_tree import KeyTree, child
+from gateway_sessions.config.variables import HERMES_VARIABLES, PREFIX
 from gateway_sessions.error_details import ConfigProblem
-
-PREFIX: Final = "GATEWAY_SESSIONS__"
-HERMES_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "SESSION_IDLE_MINUTES": ("session_reset", "idle_minutes"),
-        "SESSION_RESET_HOUR": ("session_reset", "at_hour"),
-    }
-)
 
 
 def overrides(draft: Draft, environ: Mapping[str, str], keys: KeyTree) -> Iterator[dict[str, Any]]:

@@ -109,6 +109,30 @@ class AgentCacheConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """Which model the agent of the command line asks, and where; None: what the usual variables say."""
+
+    name: str | None = None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    instructions: str | None = None
+    history_limit: int | None = None
+    """How many of the last messages it is told; None: all."""
+    connect: timedelta = timedelta(seconds=10)
+    """How long it may take to reach it."""
+    silence: timedelta = timedelta(seconds=120)
+    """How long it may say nothing."""
+
+    def __post_init__(self) -> None:
+        check_section(
+            "model",
+            None if self.history_limit is None else count("history_limit", self.history_limit),
+            time("connect_seconds", self.connect),
+            time("silence_seconds", self.silence),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig:
     """What the gateway of the command line connects to, and where it listens."""
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.config.model import Config
+from gateway_sessions.config.variables import is_overridden
 from gateway_sessions.error_details import ConfigProblem
 from gateway_sessions.errors import ConfigError
 
@@ -20,6 +21,8 @@ def load_config(
 ) -> Config:
     """Return the configuration in a YAML file, or the default one, as the environment overrides it."""
     known = os.environ if environ is None else environ
+    if path is None and not is_overridden(known):
+        return Config()
     if path is None:
         return parse_config("", origin="environment", environ=known)
     return parse_config(text_of(Path(path)), origin=str(path), environ=known)

@@ -12,6 +12,7 @@ from gateway_sessions.config.gateway_sections import (
     AgentCacheConfig,
     DeliveryConfig,
     GatewayConfig,
+    ModelConfig,
     ServeConfig,
 )
 from gateway_sessions.config.sections import (
@@ -58,6 +59,8 @@ class Config:
     budgets: Budgets = field(default_factory=Budgets)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """Read by the agent that is called `openai` on the command line."""
     serve: ServeConfig = field(default_factory=ServeConfig)
     """Read by `gateway-sessions serve` only."""
     sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)

@@ -14,7 +14,7 @@ from gateway_sessions.config.loading import text_of
 
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
 _SECRET: Final = frozenset({"url"})
-_NEVER_SHOWN: Final = frozenset({"webhook_secrets"})
+_NEVER_SHOWN: Final = frozenset({"api_key", "webhook_secrets"})
 
 
 @dataclass(frozen=True, slots=True)

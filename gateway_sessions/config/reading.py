@@ -17,6 +17,7 @@ from gateway_sessions.config.gateway_sections import (
     AgentCacheConfig,
     DeliveryConfig,
     GatewayConfig,
+    ModelConfig,
     ServeConfig,
 )
 from gateway_sessions.config.schema import (
@@ -59,6 +60,7 @@ _SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "agent_cache": AgentCacheConfig,
         "gateway": GatewayConfig,
         "delivery": DeliveryConfig,
+        "model": ModelConfig,
         "serve": ServeConfig,
         "sessiondb": SessionDBConfig,
         "cluster": ClusterRules,

@@ -22,6 +22,7 @@ from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.policies import Require, ResetMode
 from gateway_sessions.core.source import check_identifier
 from gateway_sessions.errors import InvalidInputError, InvalidSourceError
+from gateway_sessions.plugins import PROVIDERS, registered
 
 ABSENT: Final[Any] = None
 OWN: Final = "own"
@@ -88,6 +89,17 @@ def _tokens(value: object) -> int | None:
 def _percent(value: int) -> int:
     if not 1 <= value <= ALL:
         raise PydanticCustomError(OWN, "must be from 1 to 100")
+    return value
+
+
+def _provider(value: object) -> str:
+    """One of ours, or what a package has registered: looked up only if need be, for that takes its time."""
+    known: list[str] = [*Provider]
+    if value not in known:
+        known += sorted(registered(PROVIDERS))
+    if not isinstance(value, str) or value not in known:
+        expected = ", ".join(map(repr, map(str, known)))
+        raise PydanticCustomError("enum", "must be one of {expected}", {"expected": expected})
     return value
 
 
@@ -200,6 +212,18 @@ class DeliveryKeys(Block):
     ambiguous: Ambiguous = CHOICE
 
 
+class ModelKeys(Block):
+    """`model`."""
+
+    name: Text | None = ABSENT
+    base_url: Text | None = ABSENT
+    api_key: Text | None = ABSENT
+    instructions: Text | None = ABSENT
+    history_limit: int | None = ABSENT
+    connect_seconds: Seconds = ABSENT
+    silence_seconds: Seconds = ABSENT
+
+
 class ServeKeys(Block):
     """`serve`."""
 
@@ -215,10 +239,11 @@ class ServeKeys(Block):
 class SessionDBKeys(Block):
     """`sessiondb`."""
 
-    provider: Provider = CHOICE
+    provider: Annotated[str, PlainValidator(_provider)] = ABSENT
     url: Text | None = ABSENT
     durability: Durability = CHOICE
     allow_network_filesystem: bool = ABSENT
+    prepared_statements: bool = ABSENT
 
 
 class ClusterKeys(Block):
@@ -316,6 +341,7 @@ class ConfigKeys(Block):
     budgets: Annotated[BudgetsKeys, EMPTY] = ABSENT
     gateway: Annotated[GatewayKeys, EMPTY] = ABSENT
     delivery: Annotated[DeliveryKeys, EMPTY] = ABSENT
+    model: Annotated[ModelKeys, EMPTY] = ABSENT
     serve: Annotated[ServeKeys, EMPTY] = ABSENT
     sessiondb: Annotated[SessionDBKeys, EMPTY] = ABSENT
     cluster: Annotated[ClusterKeys, EMPTY] = ABSENT

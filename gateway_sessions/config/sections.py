@@ -33,7 +33,8 @@ class Provider(StrEnum):
     MYSQL = "mysql"  # on a server of MySQL or MariaDB
 
 
-_SERVER_URLS: Final = MappingProxyType(
+_USUAL: Final = "user@host:port/name"
+_SERVER_URLS: Final = MappingProxyType[str, tuple[str, ...]](
     {
         Provider.POSTGRESQL: ("postgresql://", "postgres://"),
         Provider.MYSQL: ("mysql://", "mariadb://"),
@@ -83,29 +84,34 @@ class AgentConfig:
 class SessionDBConfig:
     """Where the truth is kept, and how safely."""
 
-    provider: Provider = Provider.SQLITE
+    provider: Provider | str = Provider.SQLITE
+    """One of ours, or the name under which a package has registered its own."""
     url: str | None = None
     """A path or `sqlite:///…`; of a server its address. None: `sessions.db` in the store's directory."""
     durability: Durability = Durability.FULL
     allow_network_filesystem: bool = False
+    prepared_statements: bool = True
+    """Whether a server keeps statements that it has understood. Some poolers let them get lost."""
 
     def __post_init__(self) -> None:
-        urls = _SERVER_URLS.get(self.provider)
-        if urls is not None:
-            usable = self.url is not None and self.url.startswith(urls)
-            problem = f"must be {urls[0]}user@host:port/name"
-        else:
+        if self.provider in list(Provider):
+            object.__setattr__(self, "provider", Provider(self.provider))
+        if self.provider == Provider.SQLITE:
             usable = self.url is None or (
                 bool(self.url) and ("://" not in self.url or self.url.startswith(_SQLITE_URL))
             )
             others = " or ".join(f"with provider: {one} {urls[0]}…" for one, urls in _SERVER_URLS.items())
             problem = f"must be a path or {_SQLITE_URL}<path>; {others}"
+        else:
+            urls = _SERVER_URLS.get(self.provider, (f"{self.provider}://",))
+            usable = self.url is not None and self.url.startswith(urls)
+            problem = f"must be {urls[0]}{_USUAL if self.provider in _SERVER_URLS else '…'}"
         check_section("sessiondb", None if usable else ("url", problem))
 
     @property
     def is_server(self) -> bool:
         """Whether the database is on a server, where others may reach it as well."""
-        return self.provider is not Provider.SQLITE
+        return self.provider != Provider.SQLITE
 
     @property
     def shown_url(self) -> str | None:
@@ -119,7 +125,8 @@ class SessionDBConfig:
     def __repr__(self) -> str:
         return (
             f"SessionDBConfig(provider={self.provider!r}, url={self.shown_url!r}, "
-            f"durability={self.durability!r}, allow_network_filesystem={self.allow_network_filesystem!r})"
+            f"durability={self.durability!r}, allow_network_filesystem={self.allow_network_filesystem!r}, "
+            f"prepared_statements={self.prepared_statements!r})"
         )
 
 

@@ -18,6 +18,8 @@ from gateway_sessions.core.messages import NO_EXTRA
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError
 
+GROWING: Final = "stream:"
+"""What the idempotency key of a message begins with that is sent to grow: nothing of it is promised."""
 LEAST_MAX_LENGTH: Final = 64
 """A shorter limit leaves no room for a fence that is opened again, or for a mark."""
 

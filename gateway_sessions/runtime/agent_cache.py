@@ -24,6 +24,7 @@ from cachetools import TTLCache
 
 from gateway_sessions.config import AgentCacheConfig
 from gateway_sessions.core.agent_config import AgentValidity
+from gateway_sessions.core.vitals import AgentCounts
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents import Agent, Closable
@@ -41,18 +42,6 @@ class WeightLimit:
     most: int
     weigh: Callable[[Agent], int]
     """Asked when a turn returns its agent; must be quick."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCounts:
-    """What the cache knows of agents now, and how often it had the right one."""
-
-    idle: int
-    lent: int
-    closing: int
-    weight: int
-    hits: int
-    misses: int
 
 
 class _Place(Enum):
@@ -86,6 +75,7 @@ class AgentCache:
         self._tasks = tasks
         self._clock = clock
         self._close_timeout = config.close_timeout
+        self._room = config.size
         self._weight_limit = weight
         self._idle = _Idle(config, _never_back(clock), self._let_go)
         self._owned: dict[int, _Owned] = {}
@@ -159,6 +149,7 @@ class AgentCache:
         """What there is now."""
         return AgentCounts(
             idle=len(self._at(_Place.IDLE)),
+            room=self._room,
             lent=len(self._at(_Place.LENT)),
             closing=len(self._at(_Place.CLOSING)),
             weight=self._weight(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,8 +18,10 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.control_frames import PROTOCOL, Greeting
+from gateway_sessions.core.vitals import AgentCounts, LoopLag
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.loop_watch import LoopWatch
 from gateway_sessions.runtime.operations import operation, part_that_offers
 from gateway_sessions.storage.control_server import ControlServer
 from gateway_sessions.storage.database import SessionDB
@@ -48,6 +50,10 @@ class OwnerStatus:
     uptime_seconds: float
     draining: bool
     """Whether another process has asked this one to hand over."""
+    agents: AgentCounts | None = None
+    """Of the gateway that runs on this store, if one does; a program of an earlier version tells nothing."""
+    loop: LoopLag | None = None
+    """Of its event loop; None as long as nothing is known."""
 
 
 class Control:
@@ -60,6 +66,9 @@ class Control:
         self._opened_at = clock.now()
         self._parts: Mapping[str, Any] = {"control": self, "store": store, "db": db}
         self._server: ControlServer | None = None
+        self._loop = LoopWatch()
+        self.agents: Callable[[], AgentCounts] | None = None
+        """Counts the agents of a gateway on this store, as long as there is one."""
         self.drain_requested = asyncio.Event()
         """Set when another process would like to take over."""
         self.unavailable: str | None = None
@@ -78,6 +87,8 @@ class Control:
             opened_at=self._opened_at,
             uptime_seconds=(self._clock.now() - self._opened_at).total_seconds(),
             draining=self.drain_requested.is_set(),
+            agents=None if self.agents is None else self.agents(),
+            loop=self._loop.lag,
         )
 
     async def drain(self) -> None:
@@ -104,6 +115,7 @@ class Control:
             logger.warning("nobody can act through this owner of the store", extra=facts)
         else:
             self._server = server
+            tasks.start_soon(self._loop.run)
 
     async def finish(self) -> None:
         """Take no more requests; those under way may come to an end."""

@@ -217,7 +217,7 @@ class Gateway(Resource):
         )
         self._reach = Reach(self._lanes, ledger, self.store.db, self._cluster)
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
-        self.store.on_erased = self.agents.evict_all
+        self.store.on_erased, self.store.control.agents = self.agents.evict_all, lambda: self.agents.counts
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
         self._notices = Notices(tasks, self._clock, self._adapters)
         await self._start_those_who_ask(tasks, cleanup)
@@ -301,7 +301,7 @@ class Gateway(Resource):
         await self._observers.finish()
         await self._farewells.finish()
         await self.agents.aclose()
-        self.store.ledger.versioned = True
+        self.store.ledger.versioned, self.store.control.agents = True, None
 
     async def _admitted(self, message: InboundMessage, *, solo: bool) -> Receipt:
         if self.draining:

@@ -17,9 +17,15 @@ from typing import Final
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config
 from gateway_sessions.core.telling import ago, size
-from gateway_sessions.errors import ControlError, GatewaySessionsError, NoStoreError
+from gateway_sessions.errors import (
+    ControlError,
+    GatewaySessionsError,
+    NoStoreError,
+    UnsupportedStorageError,
+)
 from gateway_sessions.runtime.seat import Seat, connect
 from gateway_sessions.storage.control_client import connected
+from gateway_sessions.storage.engines import OWN_PACKAGE, all_providers
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.repair import DATABASE, check_store, newest_copy
 from gateway_sessions.storage.verbs import hooks, outbox, queue, status
@@ -52,6 +58,7 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
     """Look at everything around a store, the ground first. It may be in use meanwhile."""
     now = SystemClock().now()
     yield Symptom("SQLite", Health.GOOD, sqlite3.sqlite_version)
+    yield await in_thread(_kinds)
     yield Symptom("Time zone", Health.GOOD, (await in_thread(config.policy_book)).zone_name)
     if not await in_thread(home.is_dir):
         yield Symptom(
@@ -68,6 +75,9 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
     except NoStoreError as error:
         yield Symptom("Database", Health.BAD, str(error), "start the gateway once: it makes the store")
         return
+    except UnsupportedStorageError as error:
+        yield Symptom("Database", Health.BAD, str(error), "see sessiondb in the configuration")
+        return
     except GatewaySessionsError as error:
         yield Symptom(
             "Database", Health.BAD, str(error), "stop the gateway: gateway-sessions sessiondb repair"
@@ -77,6 +87,17 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
         yield await in_thread(partial(_copies, home, now))
         if thorough:
             yield await _soundness(home)
+
+
+def _kinds() -> Symptom:
+    """The kinds of databases that are installed."""
+    found = all_providers()
+    broken = [f"{one.name} cannot be used: {one.problem}" for one in found if one.problem]
+    if broken:
+        return Symptom("Databases", Health.WARNING, "; ".join(broken), "update that package, or remove it")
+    others = [f"{one.name} of {one.package}" for one in found if one.package != OWN_PACKAGE]
+    ours = [one.name for one in found if one.package == OWN_PACKAGE]
+    return Symptom("Databases", Health.GOOD, ", ".join(ours + others))
 
 
 def _directory(home: Path) -> Symptom:

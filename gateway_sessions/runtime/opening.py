@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
 from zoneinfo import ZoneInfo
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.config import Config, Durability, Provider, SnapshotMode
+from gateway_sessions.config import Config, Durability, SnapshotMode
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.news import News
 from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.core.recovery import CrashLoopLimits
-from gateway_sessions.errors import InvalidInputError, UnsupportedStorageError
+from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.backups import Backups
 from gateway_sessions.runtime.cluster import Cluster, Duty
@@ -32,38 +31,16 @@ from gateway_sessions.runtime.hooks import Hook, Hooks
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.index_recovery import IndexRecovery
 from gateway_sessions.runtime.ledger import Ledger
+from gateway_sessions.runtime.places import DATABASE_FILE, database_of
 from gateway_sessions.runtime.queue_limits import Limits
 from gateway_sessions.runtime.restart import RestartRecords, StartReport
 from gateway_sessions.runtime.routing import Routing
 from gateway_sessions.runtime.session_events import SessionEvents
 from gateway_sessions.runtime.titling import Titler, Titling, plain_titler
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.engines import database_path, home_of_server, server_at
 from gateway_sessions.storage.home import owned, prepare_home
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
-
-DATABASE_FILE: Final = "sessions.db"
-
-
-def placed(path: str | Path, config: Config) -> tuple[Path, Config]:
-    """The directory of a store, and its configuration; for a directory the address of a server will do."""
-    if (server := server_at(path)) is None:
-        return Path(path).expanduser().absolute(), config
-    address = str(path)
-    if config.sessiondb.url not in (None, address):
-        problem = "the address that is opened and sessiondb.url are different; give one of them"
-        raise InvalidInputError(problem)
-    settings = replace(config.sessiondb, provider=Provider(server.name), url=address)
-    return home_of_server(server, address, config.cluster.name), replace(config, sessiondb=settings)
-
-
-def database_of(home: Path, url: str | None) -> tuple[str | Path, Path]:
-    """The database of the store in a directory, and the directory that it owns."""
-    if url is not None and server_at(url) is not None:
-        return url, home
-    path = home / DATABASE_FILE if url is None else database_path(url)
-    return path, path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +53,8 @@ class StoreOptions:
     aliases: AliasResolver | None = None
     titler: Titler | None = plain_titler
     wait: float = 0.0
+    pool: object | None = None
+    """Connections to the database, which the program closes itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +168,8 @@ class Assembly:
                 allow_network=settings.allow_network_filesystem,
                 home=home,
                 cluster=self.config.cluster,
+                prepared_statements=settings.prepared_statements,
+                pool=self.options.pool,
             )
         )
         db.on_index_fault = lambda problem, place: incidents.report("search_index_lost", problem, place)

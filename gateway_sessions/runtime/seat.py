@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -18,20 +18,22 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import ControlError, InvalidInputError, StoreBusyError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.control import Control, OwnerStatus
-from gateway_sessions.runtime.opening import database_of
 from gateway_sessions.runtime.operations import Operation, operation, part_that_offers
-from gateway_sessions.runtime.store import PAGE, SessionStore
+from gateway_sessions.runtime.places import database_of
 from gateway_sessions.storage.control_client import connected
 from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs import entries, reading
+
+if TYPE_CHECKING:
+    from gateway_sessions.runtime.store import SessionStore
 
 SECONDS: Final = 30.0
 OPENING_SECONDS: Final = 5.0
 """How long a store may be owned by somebody who cannot be asked, because it is just opening or closing it."""
 RETRY_SECONDS: Final = 0.1
 
-HOLDERS: Final[dict[str, Any]] = {"control": Control, "store": SessionStore, "db": SessionDB}
-"""The classes of the parts that carry operations out."""
+PAGE: Final = 100
 
 
 class Seat:
@@ -72,7 +74,8 @@ class Seat:
         The result is what the method of that name returns, and so are its errors.
         """
         part = part_that_offers(name)
-        asked = operation(HOLDERS[part], name)
+        holder: Any = await in_thread(partial(holder_of, part))
+        asked = operation(holder, name)
         arguments = asked.checked(encode(parameters))
         until = anyio.current_time() + min(seconds, OPENING_SECONDS)
         while True:
@@ -88,9 +91,23 @@ class Seat:
             await anyio.sleep(RETRY_SECONDS)
 
     async def _as_owner(self, part: str, asked: Operation, arguments: dict[str, Any]) -> Any:
-        async with SessionStore.open(self.home, self._config, clock=self._clock) as store:
+        store_class = await in_thread(_store_class)
+        async with store_class.open(self.home, self._config, clock=self._clock) as store:
             parts: dict[str, Any] = {"control": store.control, "store": store, "db": store.db}
             return await getattr(parts[part], asked.name)(**arguments)
+
+
+def holder_of(part: str) -> type[Any]:
+    """The class of the part that carries an operation out."""
+    holders: dict[str, type[Any]] = {"control": Control, "db": SessionDB}
+    return holders[part] if part in holders else _store_class()
+
+
+def _store_class() -> type[SessionStore]:
+    """Loaded by a thread when it is needed: who only looks at a store starts sooner."""
+    from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- see above
+
+    return SessionStore
 
 
 @asynccontextmanager
@@ -105,7 +122,11 @@ async def connect(
     settings = config or Config()
     database, beside = database_of(where, settings.sessiondb.url)
     time = clock or SystemClock()
-    async with SessionDB.open_reader(database, clock=time, home=beside) as db:
+    prepared = settings.sessiondb.prepared_statements
+    reader = await in_thread(
+        partial(SessionDB.open_reader, database, clock=time, home=beside, prepared_statements=prepared)
+    )
+    async with reader as db:
         yield Seat(where, settings, time, db)
 
 

@@ -39,7 +39,8 @@ from gateway_sessions.runtime.hermes_import import HermesMethods
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.ledger import Ledger
-from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions, placed
+from gateway_sessions.runtime.opening import Assembly, Parts, StoreOptions
+from gateway_sessions.runtime.places import placed
 from gateway_sessions.runtime.privacy import PrivacyMethods
 from gateway_sessions.runtime.queueing import QueueMethods
 from gateway_sessions.runtime.restart import StartReport
@@ -70,7 +71,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self.cluster: Cluster | None = None
         """The other processes that have the store open; None where there can be none."""
         self._cache = EntryCache(config.cache.entries)
-        self.on_erased = _nobody
+        self.on_erased: Callable[[], object] = lambda: None
         self.events = Events(clock)
         """What happens here, and in a gateway on it, for whoever listens."""
         self._isolation = Isolation(
@@ -90,12 +91,14 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         aliases: AliasResolver | None = None,
         titler: Titler | None = plain_titler,
         wait: float = 0.0,
+        pool: object | None = None,
     ) -> SessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
         It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
-        an address on a PostgreSQL or MySQL server; the directory is then one among what programs keep.
-        *hooks* are called for each session that ends; a mapping gives them names that outlive a refactoring.
+        an address of a server; the directory is then one among what programs keep. A *pool* of asyncpg that
+        the program made for that address is used, and never closed. *hooks* are called for each session that
+        ends; a mapping gives them names that outlive a refactoring.
         """
         options = StoreOptions(
             has_active_processes=has_active_processes,
@@ -103,6 +106,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
             aliases=aliases,
             titler=titler,
             wait=wait,
+            pool=pool,
         )
         home, settings = placed(path, config or Config())
         return cls(home, settings, clock or SystemClock(), options)
@@ -369,10 +373,8 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         return self._parts.context.new_session_id()
 
     async def _configure(self, session_key: str, name: str, value: object) -> SessionEntry | None:
-        settings = {name: value}
-        return await self._write(
-            Actor.PERSON, partial(lanes.configure, session_key=session_key, settings=settings)
-        )
+        configure = partial(lanes.configure, session_key=session_key, settings={name: value})
+        return await self._write(Actor.PERSON, configure)
 
     async def _write(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
         self._check_running()
@@ -393,7 +395,3 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         if entry is not None:
             self._cache.keep(entry)
         return entry
-
-
-def _nobody() -> object:
-    """Nobody has made anything from what is erased."""

@@ -19,7 +19,7 @@ from gateway_sessions.core.gateway_notices import (
     reset_notice,
 )
 from gateway_sessions.core.messages import Message, Role
-from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.outbound import GROWING, OutboundMessage, ReplyTarget
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.session import SessionEntry
@@ -104,7 +104,7 @@ class TurnDesk:
         self._delivery = parts.delivery_for(last.source.platform, last.account)
         adapter = self._delivery.adapter if self._delivery is not None else None
         self._streaming = Streaming(
-            adapter, self._target, f"stream:{turn.session_key}:{turn.token}", parts.clock
+            adapter, self._target, f"{GROWING}{turn.session_key}:{turn.token}", parts.clock
         )
         self.outcome = "unknown"
         """How the turn ended, in a word."""

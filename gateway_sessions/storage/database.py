@@ -112,13 +112,16 @@ class SessionDB(
         allow_network: bool = False,
         home: str | Path | None = None,
         cluster: ClusterRules = ALONE,
+        prepared_statements: bool = True,
+        pool: object | None = None,
     ) -> SessionDB:
-        """A database at a path, `sqlite:///path`, `postgresql://…` or `mysql://…`.
+        """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
 
         Another owner is waited for up to *wait* seconds. Beside a database on a server, files
         are kept in *home*; without it, in a directory for that database among what this user's programs keep.
         Many processes may have that database open, each with a *home* of its own; *cluster* says how they
-        get along.
+        get along. On PostgreSQL a *pool* of asyncpg, made for that address by the program, is used instead of
+        one of our own, and left open; without *prepared_statements* nothing is kept on a connection.
         """
         engine = engine_at(
             url_or_path,
@@ -126,15 +129,23 @@ class SessionDB(
             survives_power_cut=survives_power_cut,
             allow_network=allow_network,
             cluster=cluster,
+            prepared_statements=prepared_statements,
+            pool=pool,
         )
         return cls(engine, clock or SystemClock(), wait=wait, cluster=cluster)
 
     @classmethod
     def open_reader(
-        cls, url_or_path: str | Path, *, clock: Clock | None = None, home: str | Path | None = None
+        cls,
+        url_or_path: str | Path,
+        *,
+        clock: Clock | None = None,
+        home: str | Path | None = None,
+        prepared_statements: bool = True,
     ) -> SessionDB:
         """The same database, which another process may own, for reading only: whatever writes is refused."""
-        return _ReadingDB(reading_engine_at(url_or_path, home=home), clock or SystemClock())
+        engine = reading_engine_at(url_or_path, home=home, prepared_statements=prepared_statements)
+        return _ReadingDB(engine, clock or SystemClock())
 
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable."""

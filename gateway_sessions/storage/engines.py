@@ -1,10 +1,10 @@
-"""Which database a URL or path names."""
+"""Which database a URL or path names, and what it takes to open it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -13,54 +13,149 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from platformdirs import user_state_path
 
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.errors import InvalidInputError, UnsupportedStorageError
+from gateway_sessions.errors import (
+    BrokenProviderError,
+    InvalidInputError,
+    UnknownProviderError,
+    UnsupportedStorageError,
+)
+from gateway_sessions.plugins import PROVIDERS, registered
 from gateway_sessions.storage.drivers.sqlite import Synchronous
 from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine, SqliteReadingEngine
 from gateway_sessions.storage.engine import Engine
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A kind of database on a server."""
-
-    name: str
-    schemes: frozenset[str]
-    usual: str
-    """How an address of it looks."""
-    package: str
-    extra: str
-
-    @property
-    def shown(self) -> str:
-        """What an address of it is shown as: the rest may hold a password."""
-        return f"{self.name}://…"
-
-
-SERVERS: Final = (
-    Server(
-        "postgresql",
-        frozenset({"postgresql", "postgres"}),
-        "postgresql://user@host:5432/name",
-        "asyncpg",
-        "postgres",
-    ),
-    Server("mysql", frozenset({"mysql", "mariadb"}), "mysql://user@host:3306/name", "asyncmy", "mysql"),
+from gateway_sessions.storage.providers import (
+    CONTRACT,
+    Kind,
+    Listing,
+    SessionDBProvider,
+    Wanted,
+    loaded,
+    package_of,
 )
-NO_DATABASE: Final = (
-    "is no database that this version can use; give a path, sqlite:///path, postgresql://user@host/name "
-    "or mysql://user@host/name"
-)
+
+OWN_PACKAGE: Final = "gateway-sessions"
 _DIGITS: Final = 16
 _NAMING: Final = ("host", "port", "dbname", "database", "unix-socket", "unix_socket")
 """Options that say which database is meant."""
 
 
-def server_at(url_or_path: str | Path) -> Server | None:
-    """The kind of server on which a database is; None if it is a file."""
+def _file(wanted: Wanted) -> Engine:
+    path = database_path(wanted.address)
+    if wanted.home != path.parent:
+        problem = f"home must be the directory of the database {path}, or be left out"
+        raise InvalidInputError(problem)
+    synchronous = Synchronous.FULL if wanted.survives_power_cut else Synchronous.NORMAL
+    return SqliteEngine(path, synchronous=synchronous, allow_network=wanted.allow_network)
+
+
+def _file_to_read(wanted: Wanted) -> Engine:
+    return SqliteReadingEngine(database_path(wanted.address))
+
+
+# Only who uses a server has its driver.
+def _postgresql(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(POSTGRESQL, "asyncpg", "postgres"):
+        from gateway_sessions.storage.drivers.postgresql_engine import PostgresEngine  # noqa: PLC0415 -- see above
+
+        return PostgresEngine(
+            wanted.address,
+            wanted.home,
+            allow_network=wanted.allow_network,
+            poll_only=wanted.poll_only,
+            prepared_statements=wanted.prepared_statements,
+            pool=wanted.pool,
+        )
+
+
+def _postgresql_to_read(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(POSTGRESQL, "asyncpg", "postgres"):
+        from gateway_sessions.storage.drivers.postgresql_reader import (  # noqa: PLC0415 -- as above
+            PostgresReadingEngine,
+        )
+
+        return PostgresReadingEngine(
+            wanted.address, wanted.home, prepared_statements=wanted.prepared_statements
+        )
+
+
+def _mysql(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
+        from gateway_sessions.storage.drivers.mysql_engine import MySQLEngine  # noqa: PLC0415 -- as above
+
+        return MySQLEngine(wanted.address, wanted.home, allow_network=wanted.allow_network)
+
+
+def _mysql_to_read(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
+        from gateway_sessions.storage.drivers.mysql_reader import MySQLReadingEngine  # noqa: PLC0415 -- as above
+
+        return MySQLReadingEngine(wanted.address, wanted.home)
+
+
+SQLITE: Final = SessionDBProvider(
+    name="sqlite", contract=CONTRACT, usual="sqlite:///path", engine=_file, reader=_file_to_read
+)
+POSTGRESQL: Final = SessionDBProvider(
+    name="postgresql",
+    contract=CONTRACT,
+    usual="postgresql://user@host:5432/name",
+    engine=_postgresql,
+    reader=_postgresql_to_read,
+    schemes=frozenset({"postgres"}),
+    takes_pools=True,
+)
+MYSQL: Final = SessionDBProvider(
+    name="mysql",
+    contract=CONTRACT,
+    usual="mysql://user@host:3306/name",
+    engine=_mysql,
+    reader=_mysql_to_read,
+    schemes=frozenset({"mariadb"}),
+)
+OURS: Final = (SQLITE, POSTGRESQL, MYSQL)
+SERVERS: Final = (POSTGRESQL, MYSQL)
+
+
+def provider_of(url_or_path: str | Path) -> SessionDBProvider:
+    """The kind of database that a URL or path names; `UnknownProviderError` if it is not installed."""
+    kind = server_at(url_or_path)
+    if kind is None:
+        return SQLITE
+    if isinstance(kind, SessionDBProvider):
+        return kind
+    scheme, others = kind.name, registered(PROVIDERS)
+    if scheme not in others:
+        known = [one.name for one in OURS] + sorted(others)
+        hint = "".join(f" (did you mean {one!r}?)" for one in get_close_matches(scheme, known, 1))
+        problem = f"is a kind of database that is not installed{hint}; there is {', '.join(known)}"
+        raise UnknownProviderError(kind.shown, problem)
+    return loaded(others[scheme])
+
+
+def server_at(url_or_path: str | Path) -> Kind | None:
+    """The kind of database that an address names, installed or not; None if it is a file by its path."""
     scheme, separator, _ = str(url_or_path).partition("://")
-    if not separator:
+    scheme = scheme.lower()
+    if not separator or SQLITE.answers_to(scheme):
         return None
-    return next((one for one in SERVERS if scheme.lower() in one.schemes), None)
+    ours = next((one for one in SERVERS if one.answers_to(scheme)), None)
+    return ours or Kind(name=scheme, usual=f"{scheme}://…")
+
+
+def all_providers() -> Sequence[Listing]:
+    """All kinds of databases that are installed here, ours first. It imports the others."""
+    found = [Listing(one.name, OWN_PACKAGE) for one in OURS]
+    for name, entry in sorted(registered(PROVIDERS).items()):
+        problem = None
+        if any(one.answers_to(name) for one in OURS):
+            problem = "its name is that of a kind of ours, which is used instead"
+        else:
+            try:
+                loaded(entry)
+            except BrokenProviderError as error:
+                problem = error.problem
+        found.append(Listing(name, package_of(entry), problem))
+    return found
 
 
 def engine_at(
@@ -70,23 +165,37 @@ def engine_at(
     survives_power_cut: bool,
     allow_network: bool,
     cluster: ClusterRules,
+    prepared_statements: bool = True,
+    pool: object | None = None,
 ) -> Engine:
     """The database that a URL or path names; those that we do not know are refused by name."""
-    if (server := server_at(url_or_path)) is not None:
-        return _owned(server, str(url_or_path), home, allow_network=allow_network, cluster=cluster)
-    path = database_path(url_or_path)
-    if home is not None and Path(home).expanduser().absolute() != path.parent:
-        problem = f"home must be the directory of the database {path}, or be left out"
+    provider = provider_of(url_or_path)
+    if pool is not None and not provider.takes_pools:
+        problem = f"{provider.shown} makes its own connections: leave pool out"
         raise InvalidInputError(problem)
-    synchronous = Synchronous.FULL if survives_power_cut else Synchronous.NORMAL
-    return SqliteEngine(path, synchronous=synchronous, allow_network=allow_network)
+    wanted = Wanted(
+        address=str(url_or_path),
+        home=_home_of(provider, url_or_path, home),
+        survives_power_cut=survives_power_cut,
+        allow_network=allow_network,
+        poll_only=cluster.poll_only,
+        prepared_statements=prepared_statements,
+        pool=pool,
+    )
+    return provider.engine(wanted)
 
 
-def reading_engine_at(url_or_path: str | Path, *, home: str | Path | None) -> Engine:
+def reading_engine_at(
+    url_or_path: str | Path, *, home: str | Path | None, prepared_statements: bool = True
+) -> Engine:
     """The same database, which another process may own, for reading only."""
-    if (server := server_at(url_or_path)) is not None:
-        return _read(server, str(url_or_path), home)
-    return SqliteReadingEngine(database_path(url_or_path))
+    provider = provider_of(url_or_path)
+    wanted = Wanted(
+        address=str(url_or_path),
+        home=_home_of(provider, url_or_path, home),
+        prepared_statements=prepared_statements,
+    )
+    return provider.reader(wanted)
 
 
 def database_path(url_or_path: str | Path) -> Path:
@@ -96,11 +205,11 @@ def database_path(url_or_path: str | Path) -> Path:
         return Path(text).expanduser().absolute()
     parts = urlsplit(text)
     if parts.scheme != "sqlite" or parts.netloc:
-        raise UnsupportedStorageError(f"{parts.scheme}://…", NO_DATABASE)
+        raise UnsupportedStorageError(f"{parts.scheme}://…", f"is no file; give a path or {SQLITE.usual}")
     return Path(unquote(parts.path.removeprefix("/"))).absolute()
 
 
-def home_of_server(server: Server, url: str, node: str | None = None) -> Path:
+def home_of_server(server: Kind, url: str, node: str | None = None) -> Path:
     """Where this machine keeps what a node needs beside a database on a server, if nobody says where."""
     try:
         parts = urlsplit(url)
@@ -115,45 +224,18 @@ def home_of_server(server: Server, url: str, node: str | None = None) -> Path:
     return user_state_path("gateway-sessions") / f"{server.name}-{digest[:_DIGITS]}"
 
 
-def _owned(
-    server: Server, url: str, home: str | Path | None, *, allow_network: bool, cluster: ClusterRules
-) -> Engine:
-    place = _home_of(server, url, home)
-    # Only who uses a server has its driver.
-    with _its_driver_is_there(server):
-        if server.name == "mysql":
-            from gateway_sessions.storage.drivers.mysql_engine import MySQLEngine  # noqa: PLC0415 -- see above
-
-            return MySQLEngine(url, place, allow_network=allow_network)
-        from gateway_sessions.storage.drivers.postgresql_engine import PostgresEngine  # noqa: PLC0415 -- the same
-
-        return PostgresEngine(url, place, allow_network=allow_network, poll_only=cluster.poll_only)
-
-
-def _read(server: Server, url: str, home: str | Path | None) -> Engine:
-    place = _home_of(server, url, home)
-    with _its_driver_is_there(server):
-        if server.name == "mysql":
-            from gateway_sessions.storage.drivers.mysql_reader import MySQLReadingEngine  # noqa: PLC0415 -- as above
-
-            return MySQLReadingEngine(url, place)
-        from gateway_sessions.storage.drivers.postgresql_reader import (  # noqa: PLC0415 -- as above
-            PostgresReadingEngine,
-        )
-
-        return PostgresReadingEngine(url, place)
-
-
-def _home_of(server: Server, url: str, home: str | Path | None) -> Path:
-    return Path(home).expanduser().absolute() if home is not None else home_of_server(server, url)
+def _home_of(provider: SessionDBProvider, address: str | Path, home: str | Path | None) -> Path:
+    if home is not None:
+        return Path(home).expanduser().absolute()
+    return database_path(address).parent if provider is SQLITE else home_of_server(provider, str(address))
 
 
 @contextmanager
-def _its_driver_is_there(server: Server) -> Generator[None]:
+def _its_driver_is_there(provider: SessionDBProvider, package: str, extra: str) -> Generator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != server.package:
+        if error.name != package:
             raise
-        problem = f"needs a package that is not installed: pip install 'gateway-sessions[{server.extra}]'"
-        raise UnsupportedStorageError(server.shown, problem) from None
+        problem = f"needs a package that is not installed: pip install 'gateway-sessions[{extra}]'"
+        raise UnsupportedStorageError(provider.shown, problem) from None

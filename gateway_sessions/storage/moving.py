@@ -24,7 +24,13 @@ from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreEr
 from gateway_sessions.ports import Clock
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.engine import Engine
-from gateway_sessions.storage.engines import database_path, engine_at, reading_engine_at, server_at
+from gateway_sessions.storage.engines import (
+    database_path,
+    engine_at,
+    provider_of,
+    reading_engine_at,
+    server_at,
+)
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs import moving, nodes
 from gateway_sessions.storage.verbs.moving import BEGINNINGS, Found, Key, Page, Stage
@@ -126,7 +132,7 @@ async def migrate_store(
     if str(source) == str(target) or _file(source) == _file(target) is not None:
         problem = f"{_shown(source)} is both source and target: a store cannot be moved to where it is"
         raise InvalidInputError(problem)
-    await in_thread(partial(_refuse_missing, source))
+    await in_thread(partial(_refuse_missing, source, target))
     time = clock or SystemClock()
     async with _Side(reading_engine_at(source, home=None), time, lock=_engine(source), wait=wait) as old:
         here = await old.engine.read(moving.look)
@@ -284,8 +290,10 @@ def _shown(database: str | Path) -> str:
     return server.shown if server is not None else str(database_path(database))
 
 
-def _refuse_missing(source: str | Path) -> None:
-    """Locking would make a directory."""
+def _refuse_missing(source: str | Path, target: str | Path) -> None:
+    """Kinds that nobody knows, and a file that is not there: locking would make a directory."""
+    provider_of(source)
+    provider_of(target)
     path = _file(source)
     if path is not None and not path.is_file():
         raise NoStoreError(str(path))

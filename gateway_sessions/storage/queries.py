@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -57,27 +58,34 @@ class Migration:
 
 
 @cache
-def load_queries(engine: str, *folders: str) -> Mapping[str, Query]:
-    """All queries of some folders by name, as an engine understands them."""
+def load_queries(engine: str, *folders: str, dialect: Path | None = None) -> Mapping[str, Query]:
+    """All queries of some folders by name, as an engine understands them.
+
+    A *dialect* of it is a folder elsewhere: what stands there takes the place of what has the same name.
+    """
     parts = [part for folder in (*(folders or (STORE,)), engine) for part in _parts_of(ROOT / folder)]
+    named = [head["name"] for head, _ in parts if head["kind"] == "name"]
+    if len(set(named)) < len(named):
+        raise ValueError(f"a query is defined twice: {sorted(named)}")  # noqa: TRY003 -- only a developer meets it
+    parts += [] if dialect is None else _parts_of(dialect)
     fragments = {head["name"]: text for head, text in parts if head["kind"] == "fragment"}
     found: dict[str, Query] = {}
     for head, text in parts:
-        if head["kind"] == "fragment":
-            continue
-        if head["name"] in found:
-            raise ValueError(f"query {head['name']} is defined twice")  # noqa: TRY003 -- only a developer meets it
-        sql = _expanded(text, fragments)
-        found[head["name"]] = Query(
-            _numbered(sql) if engine in _NUMBERED else sql, changes_index=bool(head["index"])
-        )
+        if head["kind"] == "name":
+            sql = _expanded(text, fragments)
+            found[head["name"]] = Query(
+                _numbered(sql) if engine in _NUMBERED else sql, changes_index=bool(head["index"])
+            )
     return MappingProxyType(found)
 
 
 @cache
-def load_migrations(engine: str) -> tuple[Migration, ...]:
-    """All migrations of an engine, in order."""
-    steps = sorted((ROOT / engine / "migrations").iterdir(), key=lambda one: one.name)
+def load_migrations(engine: str, dialect: Path | None = None) -> tuple[Migration, ...]:
+    """All migrations of an engine in order, or those of a dialect of it that has its own."""
+    folder = ROOT / engine / "migrations"
+    if dialect is not None and (dialect / "migrations").is_dir():
+        folder = dialect / "migrations"
+    steps = sorted(folder.iterdir(), key=lambda one: one.name)
     return tuple(
         Migration(int(step.name[:4]), step.name.removesuffix(".sql"), step.read_text("utf-8"))
         for step in steps

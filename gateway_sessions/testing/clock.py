@@ -52,20 +52,23 @@ class _Sleeper(NamedTuple):
 
 
 class _Patience:
-    """How long the loop has turned. A machine that stood still meanwhile has given the tasks no time."""
+    """How long the loop has turned, and how much of it with nobody busy.
+
+    A machine that stood still meanwhile has given the tasks no time.
+    """
 
     def __init__(self) -> None:
         self.waited = _ZERO
-        self.unmoved = _ZERO
+        self.calm = _ZERO
         self._looked = asyncio.get_running_loop().time()
 
-    def turned(self, *, moved: bool) -> None:
-        """Count the time since the last look; *moved*: whether a task did so meanwhile."""
+    def turned(self, *, busy: bool) -> None:
+        """Count the time since the last look; *busy*: whether a task is that goes on by itself."""
         now = asyncio.get_running_loop().time()
         passed = min(timedelta(seconds=now - self._looked), _STOOD_STILL)
         self._looked = now
         self.waited += passed
-        self.unmoved = _ZERO if moved else self.unmoved + passed
+        self.calm = _ZERO if busy else self.calm + passed
 
 
 class FakeClock:
@@ -166,7 +169,7 @@ class FakeClock:
             if patience.waited > self._patience:
                 raise TooFewSleepersError(self.sleepers, count)
             await self._pause(eager=False)
-            patience.turned(moved=True)
+            patience.turned(busy=True)
 
     def _wake_next(self) -> None:
         """Go to the earliest deadline and wake everybody who waits for it."""
@@ -188,9 +191,9 @@ class FakeClock:
             if not everybody and not self._awake:
                 return
             if everybody or turn >= _EAGER_ROUNDS:
-                moving, waiting = self._stillness.working(self._awake, {one.task for one in self._asleep})
-                patience.turned(moved=bool(moving))
-                working = [*moving, *waiting]
+                busy, waiting = self._stillness.working(self._awake, {one.task for one in self._asleep})
+                patience.turned(busy=bool(busy))
+                working = [*busy, *waiting]
                 if (calm and not working) or self._waited_enough(patience, working):
                     self._awake.clear()
                     return
@@ -200,7 +203,7 @@ class FakeClock:
 
     def _waited_enough(self, patience: _Patience, working: Collection[AnyTask]) -> bool:
         """Tell whether others may be left alone; raise if a task woken here still works."""
-        others_may_go = not self._awake and patience.unmoved >= GRACE
+        others_may_go = not self._awake and patience.calm >= GRACE
         if patience.waited < self._patience and not others_may_go:
             return False
         if busy := self._awake.intersection(working):

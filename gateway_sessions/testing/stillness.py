@@ -37,11 +37,17 @@ _WORKS: Final = {("gateway_sessions.storage.in_thread", "in_thread")}
 _NAMED: Final = {function for _, function in _SERVES | _WORKS}
 
 
-class Working(NamedTuple):
-    """The tasks that do not rest: they have moved since the last look, or wait for something outside."""
+# Where waits for threads begin that always answer, however slow the disk is.
+_ANSWERED: Final = ("gateway_sessions.storage.", "aiosqlite.")
 
-    moving: list[AnyTask]
+
+class Working(NamedTuple):
+    """The tasks that do not rest."""
+
+    busy: list[AnyTask]
+    """They have moved since the last look, or wait for a thread that always answers."""
     waiting: list[AnyTask]
+    """They wait for something outside, which may never come."""
 
 
 class Stillness:
@@ -63,9 +69,9 @@ class Stillness:
             outside = _is_outside(frame, poller=task not in woken)
             if self._places.get(task) is not place:
                 self._places[task] = place
-                (found.waiting if _is_timer(frame) else found.moving).append(task)
+                (found.waiting if _is_timer(frame) else found.busy).append(task)
             elif outside and self._idle.get(task) is not place:
-                found.waiting.append(task)
+                (found.busy if _is_answered(frame) else found.waiting).append(task)
         return found
 
     def call_idle(self, tasks: Collection[AnyTask]) -> None:
@@ -111,6 +117,10 @@ def _is_outside(frame: FrameType | None, *, poller: bool) -> bool:
         return False
     exceptions = _WAITS_FOR_TASKS.get(str(frame.f_globals.get("__name__")))
     return exceptions is None or frame.f_code.co_name in exceptions
+
+
+def _is_answered(frame: FrameType | None) -> bool:
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith(_ANSWERED)
 
 
 def _is_timer(frame: FrameType | None) -> bool:

@@ -3,6 +3,7 @@
 import ast
 import enum
 import inspect
+import json
 import os
 import re
 import sqlite3
@@ -25,7 +26,10 @@ from gateway_sessions import (
     SessionState,
     SessionStore,
     errors,
+    model_errors,
 )
+from gateway_sessions.agents import __all__ as names_for_models
+from gateway_sessions.config import parse_config
 from gateway_sessions.core.entry_codec import entry_to_dict
 from gateway_sessions.core.lifecycle import Event
 from gateway_sessions.core.snapshot import SnapshotEncoder
@@ -45,6 +49,8 @@ RUNNING = [
     *sorted((DOCS / "tutorial").glob("*.md")),
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
+ELSEWHERE = {"talk-to-a-model"}
+"""Pages whose programs need somebody at the other end: see tests/integration/test_talking_to_a_model.py."""
 PATIENCE = 60
 """Seconds for a process of its own, on a machine that is busy elsewhere."""
 
@@ -79,7 +85,7 @@ def test_every_public_name_is_in_the_reference_of_the_api():
     known = words_in_code_style(page("reference/api.md")) | set(
         FIRST_CELL.findall(page("reference/errors.md"))
     )
-    missing = {*gateway_sessions.__all__, *names_for_tests} - known
+    missing = {*gateway_sessions.__all__, *names_for_tests, *names_for_models} - known
     assert missing - {"ConfigProblem", "SessionCandidate"} == set()
 
 
@@ -128,7 +134,7 @@ def test_every_field_that_a_hook_is_given_is_in_the_reference():
 def test_the_reference_lists_exactly_the_errors_there_are():
     classes = {
         name
-        for name, value in vars(errors).items()
+        for name, value in {**vars(errors), **vars(model_errors)}.items()
         if isinstance(value, type) and issubclass(value, GatewaySessionsError)
     }
     assert sorted(FIRST_CELL.findall(page("reference/errors.md"))) == sorted(classes)
@@ -333,8 +339,42 @@ def test_the_readme_opens_with_commands_that_exist():
 # Code
 
 
+def blocks_in(language: str) -> list[tuple[str, str]]:
+    """Every block of a language with the name of its page."""
+    return [
+        (path.name, code)
+        for path in PAGES
+        for found, code in BLOCK.findall(path.read_text(encoding="utf-8"))
+        if found == language
+    ]
+
+
+def test_code_that_does_not_run_is_code_all_the_same():
+    for name, code in blocks_in("python"):
+        compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_every_configuration_on_a_page_is_one():
+    shown = blocks_in("yaml")
+    assert len(shown) > 5
+    for name, text in shown:
+        provider = dict(re.findall(r"(provider): (\w+)", text)).get("provider", "no")
+        variables = dict.fromkeys(re.findall(r"\$\{(\w+)\}", text), f"{provider}://user@host/name")
+        parse_config(text, origin=name, environ=variables)
+
+
+def test_every_json_on_a_page_is_json():
+    shown = blocks_in("json")
+    assert len(shown) > 2
+    for _, text in shown:
+        for one in [text] if text.startswith("{\n") else text.splitlines():
+            json.loads(one)
+
+
 @pytest.mark.timeout(PATIENCE)
-@pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [one for one in RUNNING if one.stem not in ELSEWHERE], ids=lambda path: path.stem
+)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
     path: Path, tmp_path: Path, warm_python: WarmPython
 ):

@@ -1,6 +1,8 @@
 """`__all__` is the public surface, complete and true. Its order is ruff's business (RUF022)."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -35,3 +37,11 @@ def test_no_public_name_is_listed_twice():
 def test_everything_that_the_package_imports_is_public():
     init = next(module for module in modules() if module.name == "public.py")
     assert sorted(set(imported_names(init.tree)) - set(exported(gateway_sessions))) == []
+
+
+def test_a_part_that_is_imported_by_its_module_brings_along_what_it_needs_only():
+    """`from gateway_sessions import errors` means a module, not a reason to load all public names."""
+    code = "import gateway_sessions.runtime.control, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "gateway_sessions.errors" in loaded.split()
+    assert "gateway_sessions.public" not in loaded.split()

@@ -14,6 +14,7 @@ from tests.benchmarks.peers.environment import hermes_python
 LANES: Final = (100, 1_000, 10_000, 100_000)
 OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
 BARE_PROGRAM, OUR_PROGRAM, HERMES_PROGRAM = "contenders.bare", "contenders.ours", "peers.hermes_touch"
+OUR_SEAT = "contenders.our_seat"
 BARE_TURNS, OUR_TURNS = "contenders.bare_turns", "contenders.our_turns"
 HAND_MADE, HAND_MADE_TURNS = "hand-made, aiosqlite", "contenders.hand_made_turns"
 TOGETHER: Final = 64
@@ -32,7 +33,7 @@ TRANSCRIPTS: Final = {
 def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     """Every benchmark by its name. A quick run does a fifth of the work."""
     scale = 0.2 if quick else 1.0
-    every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports())
+    every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports(), seat(scale))
     corpora = (2_000, 10_000) if quick else (100_000, 500_000)
     remembered = (append(scale), load(scale), search(*corpora))
     return {one.name: one for one in (*every, *remembered, turns(scale), crowd(scale), queue(scale))}
@@ -244,6 +245,40 @@ def imports() -> Benchmark:
         contenders=contenders,
         budgets=[budget],
         compared="import ms",
+    )
+
+
+def seat(scale: float) -> Benchmark:
+    """An operator looks for something while many are served."""
+    few, most = 20, LANES[-1]
+    names = {sessions: f"{OURS}, {sessions:,} sessions" for sessions in (few, most)}
+    contenders = [
+        Contender(
+            name=name,
+            program=OUR_SEAT,
+            task={"do": "look", "sessions": sessions, "times": int(20 * scale)},
+            seed={"do": "seed", "sessions": sessions},
+            in_place=True,
+            against=None if sessions == few else names[few],
+        )
+        for sessions, name in names.items()
+    ]
+    typed = tuple(f"browse, typed {kind}" for kind in ("common", "rare", "none", "id"))
+    budgets = [
+        Budget(
+            text=f"p50 with {most:,} sessions, {kind}",
+            unit="ms",
+            limit=100.0,
+            measure=figure(names[most], figure_of(kind, "p50 ms")),
+        )
+        for kind in ("list", "list --find", "show", "stats", "browse", "browse, next page", *typed)
+    ]
+    return Benchmark(
+        name="seat",
+        title="what an operator waits for, without imports; --help and whole: the processor's time with them",
+        contenders=contenders,
+        budgets=budgets,
+        compared="p50 ms",
     )
 
 

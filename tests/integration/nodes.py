@@ -90,12 +90,19 @@ def source_of(person: str) -> SessionSource:
 
 @asynccontextmanager
 async def node(
-    home: Path, config: Config, name: str, agent: Any, *, hooks: Any = (), **options: Any
+    home: Path,
+    config: Config,
+    name: str,
+    agent: Any,
+    *,
+    hooks: Any = (),
+    pool: object | None = None,
+    **options: Any,
 ) -> AsyncGenerator[NodeInTest]:
     named = replace(config, cluster=replace(config.cluster, name=name))
     platform = FakePlatform()
     async with (
-        SessionStore.open(home / name, named, hooks=hooks) as store,
+        SessionStore.open(home / name, named, hooks=hooks, pool=pool) as store,
         Gateway(store, agent=agent, adapters=[platform], **options) as gateway,
     ):
         yield NodeInTest(store, gateway, platform)

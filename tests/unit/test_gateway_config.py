@@ -16,6 +16,7 @@ from gateway_sessions.config import (
     Config,
     DeliveryConfig,
     GatewayConfig,
+    ModelConfig,
     PlatformConfig,
     ServeConfig,
     parse_config,
@@ -99,6 +100,8 @@ gateway: {max_turns: 1, max_turns_per_owner: 2, max_waiting: 3, max_waiting_per_
   drain_timeout_seconds: 0, inactivity_timeout_seconds: 6, crash_loop_starts: 7, crash_loop_window_seconds: 8,
   dedup_window_days: 9}
 delivery: {retry_seconds: 1, retry_cap_seconds: 1, max_age_hours: 0.5, timeout_seconds: 3, ambiguous: hold}
+model: {name: large, base_url: "http://x/v1", api_key: sk-1, instructions: Be kind., history_limit: 1,
+  connect_seconds: 2, silence_seconds: 3.5}
 serve: {console: true, host: "::1", health_port: 0, webhook_port: 1, webhook_path: /in,
   webhook_callback_url: "https://x/out", webhook_secrets: [sixteen-bytes-and-more]}
 platforms:
@@ -143,6 +146,15 @@ platforms:
                 max_age=timedelta(minutes=30),
                 timeout=seconds(3),
                 ambiguous=Ambiguous.HOLD,
+            ),
+            model=ModelConfig(
+                name="large",
+                base_url="http://x/v1",
+                api_key="sk-1",
+                instructions="Be kind.",
+                history_limit=1,
+                connect=seconds(2),
+                silence=seconds(3.5),
             ),
             serve=ServeConfig(
                 console=True,
@@ -286,6 +298,10 @@ WRONG = [
     ("delivery:\n  max_age_hours: 0", 2, "delivery.max_age_hours", None),
     ("delivery:\n  timeout_seconds: 0", 2, "delivery.timeout_seconds", None),
     ("delivery:\n  ambiguous: resent", 2, "delivery.ambiguous", "resend"),
+    ("model:\n  name: ''", 2, "model.name", None),
+    ("model:\n  history_limit: 0", 2, "model.history_limit", None),
+    ("model:\n  connect_seconds: 0", 2, "model.connect_seconds", None),
+    ("model:\n  silence_seconds: 0", 2, "model.silence_seconds", None),
     ("serve:\n  health_port: 65536", 2, "serve.health_port", None),
     ("serve:\n  webhook_path: messages", 2, "serve.webhook_path", None),
     ("serve:\n  webhook_callback_url: ftp://x", 2, "serve.webhook_callback_url", None),

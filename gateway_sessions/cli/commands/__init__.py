@@ -9,6 +9,7 @@ from typing import Final
 import typer
 
 from gateway_sessions.cli.commands import (
+    browse,
     changing,
     chat,
     configuration,
@@ -24,7 +25,7 @@ from gateway_sessions.cli.commands import (
     top,
 )
 
-for _more in (changing.app, files.app):
+for _more in (browse.app, changing.app, files.app):
     sessions.app.add_typer(_more)
 
 COMMANDS: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(

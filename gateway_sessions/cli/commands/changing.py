@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
-from gateway_sessions.cli.options import DryRun, Key, SessionText, Source, Yes
+from gateway_sessions.cli.desk import Desk, everything, run
+from gateway_sessions.cli.options import DryRun, Key, SessionText, Source
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.errors import SessionNotFoundError
+
+if TYPE_CHECKING:
+    import gateway_sessions as gs
 
 app = typer.Typer()
 
 
 async def exactly(seat: gs.Seat, text: str) -> gs.SessionRecord:
     """The session of that id itself, also where others continue it; else the one that the text means."""
-    scope = gs.Scope.operator()
+    scope = everything()
     found = await seat.db.search_sessions_by_id(text, scope=scope, limit=1) if text else []
     same = [one.session_id for one in found if one.session_id == text]
     session_id = same[0] if same else await seat.db.resolve_session(text, scope=scope)
     record = await seat.db.get_session(session_id)
     if record is None:
-        raise gs.SessionNotFoundError(text)
+        raise SessionNotFoundError(text)
     return record
 
 
@@ -45,7 +48,7 @@ def rename(
         async with desk.seat() as seat:
             record = await exactly(seat, session)
             if not await seat.do("set_session_title", session_id=record.session_id, title=new):
-                raise gs.SessionNotFoundError(record.session_id)
+                raise SessionNotFoundError(record.session_id)
             given = await seat.db.get_session_title(record.session_id)
         desk.done(
             f"{record.session_id} is called {given!r} now.", {"session_id": record.session_id, "title": given}
@@ -55,9 +58,7 @@ def rename(
 
 
 @app.command()
-def delete(
-    context: typer.Context, session: SessionText, *, yes: Yes = False, dry_run: DryRun = False
-) -> None:
+def delete(context: typer.Context, session: SessionText, *, dry_run: DryRun = False) -> None:
     """Remove a session with all its messages."""
 
     async def work(desk: Desk) -> None:
@@ -72,9 +73,9 @@ def delete(
                     dry_run=True,
                 )
                 return
-            desk.confirm(f"Delete {_called(record)} with {messages}?", yes=yes)
+            desk.confirm(f"Delete {_called(record)} with {messages}?")
             if not await seat.do("delete_session", session_id=record.session_id):
-                raise gs.SessionNotFoundError(record.session_id)
+                raise SessionNotFoundError(record.session_id)
         desk.done(f"Deleted {record.session_id}.", what, dry_run=False)
 
     run(context, work)
@@ -98,7 +99,6 @@ def prune(
         bool, typer.Option("--include-archived", help="Those of the archive, too.")
     ] = False,
     dry_run: DryRun = False,
-    yes: Yes = False,
 ) -> None:
     """Remove old sessions. What a lane goes on with, what is pinned and what is recent stays."""
 
@@ -117,7 +117,7 @@ def prune(
             if dry_run or not plan.session_ids:
                 desk.done(_removed("Would remove", plan, plan.session_ids), plan)
                 return
-            desk.confirm(f"{_removed('Remove', plan)[:-1]}?", yes=yes)
+            desk.confirm(f"{_removed('Remove', plan)[:-1]}?")
             done: gs.PruneReport = await seat.do("prune_sessions", **bounds)
         desk.done(_removed("Removed", done), done)
 
@@ -131,16 +131,16 @@ def _removed(word: str, report: gs.PruneReport, ids: tuple[str, ...] = ()) -> st
 
 
 @app.command("undo-reset")
-def undo_reset(context: typer.Context, key: Key, *, yes: Yes = False) -> None:
+def undo_reset(context: typer.Context, key: Key) -> None:
     """Bring back the session that the last reset of a lane took away."""
 
     async def work(desk: Desk) -> None:
         async with desk.seat() as seat:
             now = await seat.get_session(key)
             if now is None:
-                raise gs.SessionNotFoundError(key)
+                raise SessionNotFoundError(key)
             before = now.previous_session_id or "the one before"
-            desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?", yes=yes)
+            desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?")
             entry: gs.SessionEntry | None = await seat.do("undo_reset", session_key=key)
         back = entry.session_id if entry is not None else None
         desk.done(f"{key} goes on with {back}.", entry)

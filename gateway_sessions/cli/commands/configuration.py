@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-import gateway_sessions as gs
 from gateway_sessions.cli.desk import Desk, run
 
 app = typer.Typer(help="Check the configuration, and see where its values come from.", no_args_is_help=True)
@@ -21,8 +20,10 @@ def validate(context: typer.Context, file: File = None) -> None:
     """Say all that is wrong in a configuration, with line numbers."""
 
     async def work(desk: Desk) -> None:
+        from gateway_sessions.config import load_config  # noqa: PLC0415 -- --help must not wait for it
+
         path = file or desk.config_path
-        gs.load_config(path).policy_book()
+        load_config(path).policy_book()
         told = "There is no file; the environment" if path is None else str(path)
         desk.done(f"{told} is right.", file=path)
 
@@ -43,11 +44,12 @@ def explain_config(
     """List the values that somebody has set, and where."""
 
     async def work(desk: Desk) -> None:
-        from gateway_sessions.cli.screen import Column, table  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.cli.screen import Column, table  # noqa: PLC0415 -- as above
+        from gateway_sessions.config import load_config  # noqa: PLC0415 -- as above
         from gateway_sessions.config.origins import settings_of  # noqa: PLC0415 -- as above
 
         path = file or desk.config_path
-        gs.load_config(path)
+        load_config(path)
         found = [
             one for one in settings_of(path) if key is None or one.key == key or one.key.startswith(f"{key}.")
         ]

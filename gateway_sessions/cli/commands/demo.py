@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-import gateway_sessions as gs
+from gateway_sessions.errors import InvalidInputError
 
 
 def demo(context: typer.Context) -> None:
@@ -13,5 +13,5 @@ def demo(context: typer.Context) -> None:
 
     if context.obj.as_json:
         problem = "a story is not JSON; leave --json out"
-        raise gs.InvalidInputError(problem)
+        raise InvalidInputError(problem)
     play()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.desk import Desk, everything, run
 from gateway_sessions.cli.options import DryRun, Source
 from gateway_sessions.core.telling import counted
 from gateway_sessions.core.untrusted import visible
+from gateway_sessions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import gateway_sessions as gs
 
 app = typer.Typer()
 importing = typer.Typer(help="Bring the sessions of other programs along.", no_args_is_help=True)
@@ -41,7 +44,7 @@ def export_sessions(
         to_pipe = target == "-"
         _refuse_target(desk, target, force=force)
         async with desk.seat() as seat:
-            scope = gs.Scope.operator()
+            scope = everything()
             session_id = await seat.db.resolve_session(session, scope=scope) if session else None
             with desk.progress("Exporting") as tell:
                 report = await seat.db.write_export(
@@ -66,10 +69,10 @@ def _refuse_target(desk: Desk, target: str, *, force: bool) -> None:
     if target == "-":
         if desk.as_json:
             problem = "--json would mix with the sessions on the standard output; name a file"
-            raise gs.InvalidInputError(problem)
+            raise InvalidInputError(problem)
     elif not force and Path(target).expanduser().exists():
         problem = f"{target} is there already; --force replaces it"
-        raise gs.InvalidInputError(problem)
+        raise InvalidInputError(problem)
 
 
 @app.command("import")
@@ -85,7 +88,7 @@ def import_sessions(
     async def work(desk: Desk) -> None:
         if not source.expanduser().is_file():
             problem = f"{source}: there is no such file"
-            raise gs.InvalidInputError(problem)
+            raise InvalidInputError(problem)
         async with desk.store(may_be_new=True) as store:
             with desk.progress("Importing") as tell:
                 report = await store.db.import_sessions(
@@ -108,7 +111,7 @@ def import_hermes(
     async def work(desk: Desk) -> None:
         if not path.expanduser().is_dir():
             problem = f"{path}: there is no such directory; name the home of Hermes"
-            raise gs.InvalidInputError(problem)
+            raise InvalidInputError(problem)
         async with desk.store(may_be_new=True) as store:
             with desk.progress("Importing") as tell:
                 report = await store.import_hermes(

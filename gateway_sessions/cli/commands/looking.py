@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.desk import Desk, everything, run, this_moment
 from gateway_sessions.cli.options import Source
 from gateway_sessions.core.telling import DAY, length_of
+from gateway_sessions.errors import SessionNotFoundError
 
 if TYPE_CHECKING:
+    import gateway_sessions as gs
     from gateway_sessions.core.simulation import WouldReset
 
 LANES: Final = 500
@@ -37,7 +38,7 @@ def insights(
         _, config = desk.place()
         async with desk.seat() as seat:
             report = await seat.db.insights(
-                days, scope=gs.Scope.operator(), source=source, zone=zone or config.policy_book().zone_name
+                days, scope=everything(), source=source, zone=zone or config.policy_book().zone_name
             )
         from gateway_sessions.cli.reports import insights_page  # noqa: PLC0415 -- --help must not wait for it
 
@@ -74,9 +75,9 @@ async def lane_named(seat: gs.Seat, text: str) -> str:
     """The lane of that key, or the one that a session is on."""
     if await seat.get_session(text) is not None or text.startswith("agent:"):
         return text
-    record = await seat.db.get_session(await seat.db.resolve_session(text, scope=gs.Scope.operator()))
+    record = await seat.db.get_session(await seat.db.resolve_session(text, scope=everything()))
     if record is None or record.session_key is None:
-        raise gs.SessionNotFoundError(text)
+        raise SessionNotFoundError(text)
     return record.session_key
 
 
@@ -90,12 +91,13 @@ def simulate(
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.reports import simulation_page  # noqa: PLC0415 -- as above
+        from gateway_sessions.config import load_config  # noqa: PLC0415 -- as above
         from gateway_sessions.core.simulation import Activity  # noqa: PLC0415 -- as above
         from gateway_sessions.core.simulation import simulate as would  # noqa: PLC0415 -- as above
         from gateway_sessions.storage.verbs import activity  # noqa: PLC0415 -- as above
 
-        book = gs.load_config(policy).policy_book()
-        begin = gs.SystemClock().now() - length_of("--from", since)
+        book = load_config(policy).policy_book()
+        begin = this_moment() - length_of("--from", since)
         found: list[WouldReset] = []
         after, lanes = "", 0
         async with desk.seat() as seat:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
-from gateway_sessions.cli.options import DryRun, Yes
+from gateway_sessions.cli.desk import Desk, everything, run
+from gateway_sessions.cli.options import DryRun
 from gateway_sessions.core.telling import counted
+from gateway_sessions.errors import SessionNotFoundError
+
+if TYPE_CHECKING:
+    import gateway_sessions as gs
 
 app = typer.Typer(help="Tell what is known of a person, and forget them.", no_args_is_help=True)
 
@@ -27,9 +30,9 @@ async def owner_named(seat: gs.Seat, text: str) -> str:
         return entry.owner
     if text.count(":") >= 2 and not text.startswith("agent:"):  # noqa: PLR2004 -- profile, platform, who
         return text
-    record = await seat.db.get_session(await seat.db.resolve_session(text, scope=gs.Scope.operator()))
+    record = await seat.db.get_session(await seat.db.resolve_session(text, scope=everything()))
     if record is None:
-        raise gs.SessionNotFoundError(text)
+        raise SessionNotFoundError(text)
     return record.owner
 
 
@@ -70,16 +73,16 @@ def erase(
     *,
     keep_copies: Annotated[bool, typer.Option("--keep-copies", help="Leave backups as they are.")] = False,
     dry_run: DryRun = False,
-    yes: Yes = False,
 ) -> None:
     """Forget a person, in every file of the store. What they sent until now is refused afterwards."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.receipts import receipt_page  # noqa: PLC0415 -- as above
+        from gateway_sessions.core.scope import Scope  # noqa: PLC0415 -- as above
 
         async with desk.seat() as seat:
             owner = await owner_named(seat, who)
-            theirs = gs.Scope(owners=frozenset({owner}))
+            theirs = Scope(owners=frozenset({owner}))
             sessions = await seat.db.session_count(scope=theirs, include_archived=True)
             if dry_run:
                 desk.done(
@@ -88,7 +91,7 @@ def erase(
                     dry_run=True,
                 )
                 return
-            desk.confirm(f"Forget {owner} for ever, with {counted(sessions, 'session')}?", yes=yes)
+            desk.confirm(f"Forget {owner} for ever, with {counted(sessions, 'session')}?")
             receipt: gs.ErasureReceipt = await seat.do(
                 "erase", subject=owner, keep_copies=keep_copies, seconds=600
             )

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import gateway_sessions as gs
 from gateway_sessions.cli.commands.looking import lane_named
-from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.desk import Desk, run, this_moment
 from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.options import Limit, Yes
+from gateway_sessions.cli.options import Limit
 from gateway_sessions.core.telling import counted
+from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gateway_sessions.core.queue import QueuedMessage
@@ -45,7 +45,7 @@ def list_queue(
                     found += await seat.db.read(partial(queue.listed, lane))
         shown = found[:limit]
         if shown:
-            desk.answer(shown, partial(waiting_table, shown, gs.SystemClock().now()))
+            desk.answer(shown, partial(waiting_table, shown, this_moment()))
         else:
             desk.answer([], lambda: None)
             desk.note("Nothing waits.")
@@ -61,7 +61,7 @@ async def _list_dead(desk: Desk, limit: int) -> None:
         letters = await seat.db.read(partial(queue.dead_letters, limit))
         replies = await seat.db.read(partial(outbox.dead, limit))
     if letters or replies:
-        page = partial(dead_page, letters, replies, gs.SystemClock().now())
+        page = partial(dead_page, letters, replies, this_moment())
         desk.answer(letters, page, replies=replies)
     else:
         desk.answer([], lambda: None, replies=[])
@@ -77,18 +77,17 @@ def cancel(
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False,
-    yes: Yes = False,
 ) -> None:
     """Take waiting messages out of a lane's queue. A running turn goes on."""
 
     async def work(desk: Desk) -> None:
         if (seq is None) == (not every):
             problem = "say which message: its number, or --all"
-            raise gs.InvalidInputError(problem)
+            raise InvalidInputError(problem)
         async with desk.seat() as seat:
             lane = await lane_named(seat, key)
             what = "everything that waits" if every else f"message {seq}"
-            desk.confirm(f"Cancel {what} on {lane}?", yes=yes)
+            desk.confirm(f"Cancel {what} on {lane}?")
             if every:
                 gone: int = await seat.do("clear_queue", session_key=lane, by="operator")
             else:

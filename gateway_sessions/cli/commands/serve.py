@@ -6,17 +6,15 @@ from typing import Annotated
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.commands.chat import DEMO, agent_named
+from gateway_sessions.cli.commands.chat import DEMO, WHO, answering
 from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.errors import InvalidInputError
 
 
 def serve(
     context: typer.Context,
     *,
-    agent: Annotated[
-        str, typer.Option(help="Who answers: a function of a turn, or a factory.", metavar="MODULE:NAME")
-    ] = DEMO,
+    agent: Annotated[str, typer.Option(help=WHO, metavar="MODULE:NAME")] = DEMO,
 ) -> None:
     """Run a gateway as `serve` in the configuration says, until SIGTERM or Ctrl-C. Running turns may end."""
 
@@ -25,10 +23,10 @@ def serve(
 
         if desk.as_json:
             problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
-            raise gs.InvalidInputError(problem)
+            raise InvalidInputError(problem)
         service = Service(desk, desk.place()[1].serve)
-        answering = agent_named(agent)
-        with logging_to_errors():
-            await service.run(**answering)
+        async with answering(agent, desk) as given:
+            with logging_to_errors():
+                await service.run(**given)
 
     run(context, work)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import gateway_sessions as gs
 from gateway_sessions.cli.desk import Desk, run
 from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.options import DryRun, Yes
+from gateway_sessions.cli.options import DryRun
+from gateway_sessions.errors import UnsupportedStorageError
+
+if TYPE_CHECKING:
+    import gateway_sessions as gs
 
 NEXT_STEPS = (
     "Name the new place in the configuration (sessiondb), and keep the old one until you are content."
@@ -34,7 +37,8 @@ def migrate(
     """Move all that the store holds to another database, and check it there. The source is left as it is."""
 
     async def work(desk: Desk) -> None:
-        from gateway_sessions.runtime.opening import database_of  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.runtime.places import database_of  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.storage.moving import migrate_store  # noqa: PLC0415 -- as above
 
         if source is not None:
             origin: str | Path = database_at(source)
@@ -46,7 +50,7 @@ def migrate(
             def show(one: gs.MigrationProgress) -> None:
                 tell(one.rows, one.total_rows, f"{'Checking' if one.checking else 'Copying'} {one.table}")
 
-            report = await gs.migrate_store(origin, database_at(target), dry_run=dry_run, progress=show)
+            report = await migrate_store(origin, database_at(target), dry_run=dry_run, progress=show)
         desk.done(str(report), report)
         if report.already:
             desk.note("All of it had been moved before; it was checked once more.")
@@ -67,7 +71,9 @@ def check(context: typer.Context) -> None:
     """Read the whole database, and say what is wrong with it. It may be in use meanwhile."""
 
     async def work(desk: Desk) -> None:
-        report = await gs.check_store(_file_home(desk))
+        from gateway_sessions.storage.repair import check_store  # noqa: PLC0415 -- as above
+
+        report = await check_store(_file_home(desk))
         if report.healthy:
             desk.done("Nothing is wrong.", report)
             return
@@ -80,18 +86,20 @@ def check(context: typer.Context) -> None:
 
 
 @app.command()
-def repair(context: typer.Context, *, dry_run: DryRun = False, yes: Yes = False) -> None:
+def repair(context: typer.Context, *, dry_run: DryRun = False) -> None:
     """Mend what `check` finds. Nothing damaged is thrown away: it is kept in quarantine."""
 
     async def work(desk: Desk) -> None:
+        from gateway_sessions.storage.repair import check_store, repair_store  # noqa: PLC0415 -- as above
+
         home = _file_home(desk)
-        found = await gs.check_store(home) if dry_run else None
+        found = await check_store(home) if dry_run else None
         if found is not None:
             lines = [f"Would mend {len(found.found)} things:", *(f"  {one}" for one in found.found)]
             desk.done("\n".join(lines) if found.found else "Nothing would be done.", found, dry_run=True)
             return
-        desk.confirm(f"Repair the database in {home}?", yes=yes)
-        report = await gs.repair_store(home)
+        desk.confirm(f"Repair the database in {home}?")
+        report = await repair_store(home)
         lines = [f"  {one}" for one in report.done] + [f"  lost: {one}" for one in report.lost]
         lines += [f"  kept: {one}" for one in report.quarantine]
         desk.code = Exit.UNSOUND if report.lost else Exit.DONE
@@ -104,5 +112,5 @@ def _file_home(desk: Desk) -> Path:
     home, config = desk.place()
     if config.sessiondb.is_server:
         problem = "a database on a server is checked and mended there, with the means of its operator"
-        raise gs.UnsupportedStorageError("sessiondb", problem)
+        raise UnsupportedStorageError("sessiondb", problem)
     return home

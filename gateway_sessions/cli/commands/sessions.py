@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.desk import Desk, everything, run, this_moment
 from gateway_sessions.cli.options import Limit, SessionText, Source
 from gateway_sessions.core.telling import moment_of
+from gateway_sessions.errors import SessionNotFoundError
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    import gateway_sessions as gs
 
 BEHIND_ALL: Final = 1 << 62
 """No message has such a number."""
@@ -39,7 +41,7 @@ def list_sessions(
     async def work(desk: Desk) -> None:
         async with desk.seat() as seat:
             found = await seat.db.list_sessions_rich(
-                scope=gs.Scope.operator(),
+                scope=everything(),
                 source=source,
                 exclude_sources=None if source else ("tool",),
                 limit=limit + 1,
@@ -55,7 +57,7 @@ def list_sessions(
             desk.answer([], lambda: None, more=False)
             desk.note("No sessions found.")
             return
-        desk.answer(shown, partial(sessions_table, shown, gs.SystemClock().now()), more=len(found) > limit)
+        desk.answer(shown, partial(sessions_table, shown, this_moment()), more=len(found) > limit)
         if len(found) > limit:
             desk.note(f"There are more: --limit {limit * 5}")
 
@@ -76,7 +78,7 @@ def show(
 
     async def work(desk: Desk) -> None:
         async with desk.seat() as seat:
-            session_id = await seat.db.resolve_session(session, scope=gs.Scope.operator())
+            session_id = await seat.db.resolve_session(session, scope=everything())
             record = await seat.db.get_session(session_id)
             said = (
                 await seat.db.get_messages(
@@ -87,10 +89,10 @@ def show(
             )
             use = await seat.db.usage_of_session(session_id)
         if record is None:
-            raise gs.SessionNotFoundError(session_id)
+            raise SessionNotFoundError(session_id)
         from gateway_sessions.cli.showing import session_page  # noqa: PLC0415 -- as above
 
-        page = partial(session_page, record, said, use, gs.SystemClock().now())
+        page = partial(session_page, record, said, use, this_moment())
         desk.answer([record], page, messages=said, usage=use)
 
     run(context, work)
@@ -115,7 +117,7 @@ def search(
     """Find messages in all sessions."""
 
     async def work(desk: Desk) -> None:
-        now = gs.SystemClock().now()
+        now = this_moment()
         options: dict[str, Any] = {
             "source_filter": [source] if source else None,
             "role_filter": [role] if role else None,
@@ -125,7 +127,7 @@ def search(
             "mode": "substring" if substring else "words",
         }
         async with desk.seat() as seat:
-            scope = gs.Scope.operator()
+            scope = everything()
             if session:
                 options["session_id"] = await seat.db.resolve_session(session, scope=scope)
             found = await seat.db.search_messages(query, scope=scope, limit=limit, **options)
@@ -154,20 +156,20 @@ def stats(context: typer.Context) -> None:
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.showing import stats_page  # noqa: PLC0415 -- as above
-        from gateway_sessions.storage.verbs.moving import counts  # noqa: PLC0415 -- as above
+        from gateway_sessions.storage.verbs import status  # noqa: PLC0415 -- as above
 
         async with desk.seat() as seat:
-            rows = await seat.db.read(counts)
-            report = await seat.db.insights(36_500, scope=gs.Scope.operator())
-            lanes = rows["entries"]
+            platforms = await seat.db.read(status.by_source)
+            messages = await seat.db.read(status.count_messages)
+            lanes = await seat.db.read(status.count_lanes)
+            to_do = await seat.db.read(status.work)
             size = seat.db.path.stat().st_size if seat.db.path.is_file() else None
             place = seat.db.place
-        platforms = report.platforms
         facts = {
-            "sessions": rows["sessions"],
-            "messages": rows["messages"],
+            "sessions": sum(one.sessions for one in platforms),
+            "messages": messages,
             "lanes": lanes,
-            "waiting": rows["inbox"],
+            "waiting": to_do.waiting,
             "database": place,
             "bytes": size,
         }

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import gateway_sessions as gs
-from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.cli.desk import Desk, run, this_moment
 from gateway_sessions.cli.options import Limit
 
 if TYPE_CHECKING:
@@ -32,15 +31,14 @@ def top(
         from gateway_sessions.runtime.glance import glance  # noqa: PLC0415 -- as above
 
         policies = desk.place()[1].policy_book()
-        clock = gs.SystemClock()
         async with desk.seat() as seat:
             if once or desk.as_json or not desk.screen.is_terminal:
-                seen = await glance(seat, policies, clock.now(), limit)
+                seen = await glance(seat, policies, this_moment(), limit)
                 desk.answer([seen], partial(frame, seen))
                 return
 
             async def look() -> RenderableType:
-                return frame(await glance(seat, policies, clock.now(), limit))
+                return frame(await glance(seat, policies, this_moment(), limit))
 
             await _until_stopped(desk, look, every)
 

@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.drivers.grouping import GroupingDriver
 from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.postgresql_errors import TROUBLES
+from gateway_sessions.storage.drivers.postgresql_line import NO_ADDRESS
 from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
 from gateway_sessions.storage.drivers.postgresql_schema import prepare
-from gateway_sessions.storage.drivers.server import ANY, Lend, ServerDriver
+from gateway_sessions.storage.drivers.postgresql_together import as_one
+from gateway_sessions.storage.drivers.run import Compose
+from gateway_sessions.storage.drivers.server import ANY, Lend
 from gateway_sessions.storage.queries import Migration
 from gateway_sessions.storage.search_column.languages import TSVECTOR, Language
 
@@ -28,11 +32,10 @@ if TYPE_CHECKING:
 
 CACHED_STATEMENTS: Final = 512
 """Room for all queries, so that none is planned twice on a connection."""
-NO_ADDRESS: Final = "this is no address of a PostgreSQL database: postgresql://user@host:5432/name"
 _CLOSE_SECONDS: Final = 10.0
 
 
-class PostgresDriver(ServerDriver):
+class PostgresDriver(GroupingDriver):
     """Runs verbs on a PostgreSQL database, which others may use as well."""
 
     engine = "postgresql"
@@ -55,6 +58,11 @@ class PostgresDriver(ServerDriver):
         super().__init__(limits=limits, migrations=migrations, jitter=jitter)
         self._database = database
         self._cached_statements = cached_statements
+
+    @property
+    def compose(self) -> Compose:
+        """How this server is asked several things at once."""
+        return as_one
 
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
         pool = self._database

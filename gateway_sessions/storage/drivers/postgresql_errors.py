@@ -13,6 +13,7 @@ from gateway_sessions.errors import (
     StorageError,
     StorageFullError,
     StorageUnavailableError,
+    UnsupportedStorageError,
 )
 from gateway_sessions.storage.drivers.troubles import Troubles
 
@@ -40,6 +41,11 @@ LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError,
 
 _FULL: Final = "53100"
 _CORRUPT: Final = frozenset({"XX001", "XX002"})
+_LOST_STATEMENTS: Final = frozenset({"26000", "42P05"})
+"""A statement is not there that was prepared, or is there although it was not: on another connection."""
+FORGETFUL: Final = (
+    "the pooler before it lets prepared statements get lost; set sessiondb.prepared_statements to false"
+)
 _UNUSABLE_VALUE: Final = "22"
 _UNAVAILABLE: Final = ("08", "28", "3D", "40", "53", "55", "57", "58", "25006", "25P02", "25P03", "25P04")
 """Classes and codes of what may be better later: connections, resources, locks, shutdowns, timeouts."""
@@ -80,6 +86,8 @@ def _from_server(error: asyncpg.PostgresError) -> GatewaySessionsError:
     code = str(error.sqlstate or "")
     if code == _FULL:
         return StorageFullError(WHAT, "no room on the server's disk; nothing acknowledged was lost")
+    if code in _LOST_STATEMENTS:
+        return UnsupportedStorageError(WHAT, FORGETFUL)
     if code in _CORRUPT:
         return StorageCorruptError(WHAT, f"{_kind(error)}; the database was left as it is")
     if code.startswith(_UNUSABLE_VALUE):

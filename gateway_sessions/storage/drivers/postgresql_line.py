@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, Union, cast
 
 import asyncpg
 
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import VerbFactory
 from gateway_sessions.storage.drivers.limits import Limits
 from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, translate
@@ -17,8 +18,13 @@ from gateway_sessions.storage.drivers.run import Begun, Run
 from gateway_sessions.storage.queries import Query
 from gateway_sessions.storage.search_column.languages import Language
 
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
 T = TypeVar("T")
 
+AnyConnection: TypeAlias = Union[asyncpg.Connection, "PoolConnectionProxy"]
+NO_ADDRESS: Final = "this is no address of a PostgreSQL database: postgresql://user@host:5432/name"
 CHANNEL: Final = "gateway_sessions"
 _CALL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
 _BEGIN: Final = (
@@ -26,7 +32,59 @@ _BEGIN: Final = (
     "SET LOCAL idle_in_transaction_session_timeout = 5000"
 )
 """Whoever stops in the middle keeps its row, which others want to remove."""
-_CLOSE_SECONDS: Final = 2.0
+CLOSE_SECONDS: Final = 2.0
+
+
+class Wire(Protocol):
+    """Where a line gets its connection from."""
+
+    async def connect(self) -> AnyConnection:
+        """One that nobody else has."""
+        ...
+
+    async def disconnect(self, connection: AnyConnection) -> None:
+        """Have it back, in order."""
+        ...
+
+
+class OwnWire:
+    """Connections that are made for the line."""
+
+    def __init__(self, address: str, limits: Limits) -> None:
+        self._address = address
+        self._limits = limits
+
+    async def connect(self) -> AnyConnection:
+        """One that nobody else has."""
+        try:
+            return await asyncpg.connect(
+                self._address,
+                timeout=self._limits.acquire_seconds,
+                command_timeout=self._limits.answer_seconds,
+                statement_cache_size=0,
+            )
+        except (ValueError, asyncpg.ClientConfigurationError):
+            raise InvalidInputError(NO_ADDRESS) from None
+
+    async def disconnect(self, connection: AnyConnection) -> None:
+        """Have it back, in order."""
+        await connection.close(timeout=CLOSE_SECONDS)
+
+
+class PooledWire:
+    """Connections of a pool that somebody else closes: the line keeps one for as long as it is there."""
+
+    def __init__(self, pool: asyncpg.Pool, limits: Limits) -> None:
+        self._pool = pool
+        self._limits = limits
+
+    async def connect(self) -> AnyConnection:
+        """One that nobody else has."""
+        return await self._pool.acquire(timeout=self._limits.acquire_seconds)
+
+    async def disconnect(self, connection: AnyConnection) -> None:
+        """Have it back, in order."""
+        await self._pool.release(cast("PoolConnectionProxy", connection), timeout=CLOSE_SECONDS)
 
 
 class Line:
@@ -34,15 +92,15 @@ class Line:
 
     def __init__(
         self,
-        connect: Callable[[], Coroutine[Any, Any, asyncpg.Connection]],
+        wire: Wire,
         limits: Limits,
         hear: Callable[[frozenset[int]], object] | None,
     ) -> None:
         """*hear* is told who was called; None: nobody listens, as behind a pooler."""
-        self._connect = connect
+        self._wire = wire
         self._limits = limits
         self._hear = hear
-        self._connection: asyncpg.Connection | None = None
+        self._connection: AnyConnection | None = None
         self._turn = asyncio.Lock()
 
     @property
@@ -78,11 +136,14 @@ class Line:
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(*FOREIGN):
-                await connection.close(timeout=_CLOSE_SECONDS)
+                if self._hear is not None:
+                    await connection.remove_listener(CHANNEL, self._heard)
+                await self._wire.disconnect(connection)
 
-    async def _connected(self) -> asyncpg.Connection:
-        if self._connection is None or self._connection.is_closed():
-            connection = await self._connect()
+    async def _connected(self) -> AnyConnection:
+        if self._connection is None or _is_lost(self._connection):
+            self._connection = None
+            connection = await self._wire.connect()
             self._connection = connection
             if self._hear is not None:
                 await connection.add_listener(CHANNEL, self._heard)
@@ -102,5 +163,13 @@ class Line:
             done = True
         finally:
             if not done and self._connection is not None:
-                self._connection.terminate()
+                with suppress(asyncpg.InterfaceError):  # its pool may have it back already
+                    self._connection.terminate()
                 self._connection = None
+
+
+def _is_lost(connection: AnyConnection) -> bool:
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:  # what its pool has back cannot even be asked
+        return True

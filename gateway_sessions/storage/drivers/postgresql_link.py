@@ -34,8 +34,12 @@ class PostgresLink:
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
         """Begin a transaction that has this lock; `NodeSilentError` if the node was declared dead."""
+        await self.begin_together([] if lock is None else [lock], epoch)
+
+    async def begin_together(self, held: Sequence[str], epoch: int | None) -> None:
+        """Begin one that has all these locks, or the whole store if there are none."""
         try:
-            await self._begin(WRITE, self._limits.idle_seconds, locks.entrance(lock, epoch))
+            await self._begin(WRITE, self._limits.idle_seconds, locks.entrance(held, epoch))
         except asyncpg.DivisionByZeroError:
             raise NodeSilentError(WHAT, DECLARED_DEAD) from None
 
@@ -50,6 +54,10 @@ class PostgresLink:
     async def fetch(self, sql: str, params: Sequence[object]) -> Sequence[Row]:
         """The rows that a query finds."""
         return cast("Sequence[Row]", await self._connection.fetch(sql, *params))
+
+    async def fetch_each(self, sql: str, params: Sequence[Sequence[object]]) -> Sequence[Row]:
+        """The one row that a query answers with, for each of these rows of parameters: asked all at once."""
+        return cast("Sequence[Row]", await self._connection.fetchmany(sql, params))
 
     async def change(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
         """How many rows a statement has changed; of many at once, at most: it is not asked row by row."""

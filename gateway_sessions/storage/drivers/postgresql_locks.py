@@ -8,6 +8,7 @@ name what they decide on, alone for all others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -23,19 +24,19 @@ def number_of(lock: str) -> int:
     return int.from_bytes(blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
-def entrance(first_lock: str | None, epoch: int | None) -> str:
+def entrance(locks: Sequence[str], epoch: int | None) -> str:
     """What a changing transaction does before all else: get its locks, and make sure that it may still write.
 
+    Without any, it runs alone. Several are taken in one order everywhere, so that no two wait for each other.
     Once a node was declared dead, dividing by zero ends its transactions. Whoever declares it dead has the
     lock of the store alone: no earlier change is under way any more.
     """
-    if first_lock is None:
-        taken = f"SELECT pg_advisory_xact_lock({_STORE});"
+    if locks:
+        numbers = sorted({number_of(one) for one in locks})
+        each = ",".join(f"pg_advisory_xact_lock({one})" for one in numbers)
+        taken = f"SELECT pg_advisory_xact_lock_shared({_STORE});SELECT {each};"
     else:
-        taken = (
-            f"SELECT pg_advisory_xact_lock_shared({_STORE});"
-            f"SELECT pg_advisory_xact_lock({number_of(first_lock)});"
-        )
+        taken = f"SELECT pg_advisory_xact_lock({_STORE});"
     if epoch is None:
         return taken
     return f"{taken}SELECT 1 / count(*) FROM nodes WHERE epoch = {epoch};"  # noqa: S608 -- a number

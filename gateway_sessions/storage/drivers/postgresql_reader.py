@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway_sessions.storage.drivers.postgresql import PostgresDriver
+from gateway_sessions.storage.drivers.postgresql import CACHED_STATEMENTS, PostgresDriver
 from gateway_sessions.storage.drivers.postgresql_errors import PLACE
 from gateway_sessions.storage.drivers.postgresql_schema import inspect
 from gateway_sessions.storage.drivers.server_reader import ReadServer
@@ -24,8 +24,8 @@ class PostgresReadingEngine(ReadServer, PostgresDriver):
 
     place: str = PLACE
 
-    def __init__(self, address: str, home: Path) -> None:
-        super().__init__(address)
+    def __init__(self, address: str, home: Path, *, prepared_statements: bool = True) -> None:
+        super().__init__(address, cached_statements=CACHED_STATEMENTS if prepared_statements else 0)
         self.path = home / FILE_ON_SERVERS
 
     async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:

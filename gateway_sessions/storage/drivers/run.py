@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar, cast
+from itertools import chain
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from gateway_sessions.core.news import News
 from gateway_sessions.ports import Row, Statement, Verb, VerbFactory
@@ -56,6 +57,10 @@ class Begun(Generic[T]):
         return self.statement.lock if self.statement is not None else None
 
 
+Compose: TypeAlias = Callable[[tuple[Query, ...]], str]
+"""Says several queries as one, which answers in one row: for each its rows, or how many it has changed."""
+
+
 class Run:
     """One verb after the other on a connection, and what they leave behind."""
 
@@ -67,6 +72,7 @@ class Run:
         held: set[str] | None = None,
         *,
         reads: bool = False,
+        compose: Compose | None = None,
     ) -> None:
         self._executor = executor
         self._queries = queries
@@ -76,6 +82,10 @@ class Run:
         """The locks it has; None if it needs none, because it runs alone or merely reads."""
         self._reads = reads
         """Whether it only reads: so it takes no ids, and may work in a thread."""
+        self._compose = compose
+        """None: what is asked together is asked one after the other."""
+        self.wrote = False
+        """Whether it may have left something that only the end of the transaction can undo."""
         self.changed_index = False
         self.news: tuple[News, ...] = ()
 
@@ -86,34 +96,74 @@ class Run:
             return cast("T", begun.result)
         try:
             while True:
-                rows = await self._execute(statement)
+                rows = await self.execute(await self.ready(statement))
                 if self._reads and len(rows) >= MANY_ROWS:
-                    step = await in_thread(partial(_step, verb, rows))
+                    next_step = await in_thread(partial(step, verb, rows))
                 else:
-                    step = _step(verb, rows)
-                if not isinstance(step, Statement):
-                    return step.value
-                statement = step
+                    next_step = step(verb, rows)
+                if not isinstance(next_step, Statement):
+                    return next_step.value
+                statement = next_step
         finally:
             verb.close()
 
-    async def _execute(self, statement: Statement) -> Sequence[Row]:
-        await self._take(statement.lock)
-        query = self._queries[statement.name]
-        statement = await with_tokens(statement, self._language)
-        if query.reads:
-            return await self._executor.fetch(query.sql, statement.params)
-        rows = (statement.params,) if statement.many is None else statement.many
-        changed = await self._executor.change(query.sql, rows)
+    async def ready(self, statement: Statement) -> Statement:
+        """Take what locks the statement needs; it comes back with all that is to be written."""
+        for one in statement.parts or (statement,):
+            if self._held is not None and one.lock is not None and one.lock not in self._held:
+                await self._executor.take(one.lock)
+                self._held.add(one.lock)
+        return await with_tokens(statement, self._language)
+
+    async def execute(self, statement: Statement) -> Sequence[Row]:
+        """The answer to a statement that is ready."""
+        if not statement.parts:
+            return await self._execute(statement)
+        if self._compose is None:
+            return [await self._execute(part) for part in statement.parts]
+        rows = await self._executor.fetch(self.sql_of(statement), values_of(statement))
+        return self.answer(statement, rows[0])
+
+    def sql_of(self, statement: Statement) -> str:
+        """The query that answers everything a statement stands for in one row."""
+        assert self._compose is not None  # noqa: S101 -- whoever asks for it is one who can compose
+        return self._compose(tuple(self._queries[one.name] for one in statement.parts or (statement,)))
+
+    def plain_sql_of(self, statement: Statement) -> str:
+        """The query by itself."""
+        return self._queries[statement.name].sql
+
+    def answer(self, statement: Statement, row: Row) -> Sequence[Row]:
+        """What that row says of each part; of a statement without any, what it says of itself."""
+        parts = statement.parts or (statement,)
+        answers = [self._answer(part, value) for part, value in zip(parts, row, strict=True)]
+        return answers if statement.parts else answers[0]
+
+    def changed(self, statement: Statement, changed: int) -> Sequence[Row]:
+        """Note what a statement has changed; its answer."""
+        self.wrote = True
         if changed:
-            self.changed_index |= query.changes_index
+            self.changed_index |= self._queries[statement.name].changes_index
             self.news += (statement.news,) if statement.news is not None else ()
         return ((changed,),)
 
-    async def _take(self, lock: str | None) -> None:
-        if self._held is not None and lock is not None and lock not in self._held:
-            await self._executor.take(lock)
-            self._held.add(lock)
+    def _answer(self, statement: Statement, value: Any) -> Sequence[Row]:
+        if self._queries[statement.name].reads:
+            return cast("Sequence[Row]", value)
+        return self.changed(statement, value)
+
+    async def _execute(self, statement: Statement) -> Sequence[Row]:
+        query = self._queries[statement.name]
+        if query.reads:
+            return await self._executor.fetch(query.sql, statement.params)
+        self.wrote = True
+        rows = (statement.params,) if statement.many is None else statement.many
+        return self.changed(statement, await self._executor.change(query.sql, rows))
+
+
+def values_of(statement: Statement) -> Sequence[object]:
+    """The values of everything that a statement stands for."""
+    return tuple(chain.from_iterable(one.params for one in statement.parts or (statement,)))
 
 
 class View:
@@ -134,16 +184,18 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class _End(Generic[T]):
+class End(Generic[T]):
+    """What came of a verb."""
+
     value: T
 
 
-def _step(verb: Verb[T], rows: Sequence[Row]) -> Statement | _End[T]:
+def step(verb: Verb[T], rows: Sequence[Row]) -> Statement | End[T]:
     """What a verb wants next, or what came of it."""
     try:
         return verb.send([tuple(row) for row in rows])
     except StopIteration as stop:
-        return _End(stop.value)
+        return End(stop.value)
 
 
 def only(statement: Statement) -> Verb[int]:

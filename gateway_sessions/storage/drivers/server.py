@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from random import SystemRandom
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
@@ -23,7 +24,7 @@ from gateway_sessions.ports import Reader, Statement, VerbFactory
 from gateway_sessions.storage.drivers.ids import RisingIds
 from gateway_sessions.storage.drivers.limits import Limits
 from gateway_sessions.storage.drivers.order import InOrder
-from gateway_sessions.storage.drivers.run import Begun, Executor, Run, View, only
+from gateway_sessions.storage.drivers.run import Begun, Compose, Executor, Run, View, only
 from gateway_sessions.storage.drivers.to_the_end import to_the_end
 from gateway_sessions.storage.drivers.troubles import Troubles
 from gateway_sessions.storage.in_thread import in_thread
@@ -73,6 +74,8 @@ class ServerDriver(ABC):
     """Runs verbs on a database of a server, which others may use as well."""
 
     engine: ClassVar[str]
+    dialect: ClassVar[Path | None] = None
+    """A folder with what a database says otherwise that speaks nearly like that engine."""
     troubles: ClassVar[Troubles]
     index_language: Language
     """What the search index in the database understands."""
@@ -101,6 +104,11 @@ class ServerDriver(ABC):
         self.on_news: Callable[[Sequence[News]], None] = lambda _: None
         """Called with what commits of this process have brought about."""
 
+    @property
+    def compose(self) -> Compose | None:
+        """How this server is asked several things at once; None: it has to be asked one after the other."""
+        return None
+
     @abstractmethod
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
         """Get connections, bring the database up to date, and tell how to borrow one."""
@@ -108,8 +116,9 @@ class ServerDriver(ABC):
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Connect and bring the database up to date; *cleanup* closes everything again."""
         del tasks
-        self._queries = await in_thread(partial(load_queries, self.engine, STORE, SEARCH))
-        migrations = self._migrations or await in_thread(partial(load_migrations, self.engine))
+        load = partial(load_queries, self.engine, STORE, SEARCH, dialect=self.dialect)
+        self._queries = await in_thread(load)
+        migrations = self._migrations or await in_thread(partial(load_migrations, self.engine, self.dialect))
         try:
             lend = await self._connect(migrations, cleanup)
         except self.troubles.foreign as error:
@@ -141,7 +150,7 @@ class ServerDriver(ABC):
         """Run a verb that changes nothing; it sees everything acknowledged before."""
         try:
             async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
-                result = await Run(link, self._queries, self.index_language, reads=True).drive(Begun(verb()))
+                result = await self._run(link, reads=True).drive(Begun(verb()))
                 await link.commit()
                 return result
         except self.troubles.foreign as error:
@@ -156,7 +165,7 @@ class ServerDriver(ABC):
                 link = await stack.enter_async_context(transaction)
             except self.troubles.foreign as error:
                 raise self.troubles.translate(error) from error
-            yield View(Run(link, self._queries, self.index_language, reads=True), self.troubles)
+            yield View(self._run(link, reads=True), self.troubles)
             with suppress(*self.troubles.foreign):
                 await link.commit()
 
@@ -165,31 +174,43 @@ class ServerDriver(ABC):
         async with self._order.turn(begun.lock) as waited:
             if waited:  # it may have looked at something that has changed since
                 begun = Begun(verb())
-            for attempt in range(1, self._limits.attempts):
-                try:
-                    return await self._write(begun, epoch)
-                except self.troubles.foreign as error:
-                    if not self.troubles.is_overtaken(error):
-                        raise
-                await asyncio.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + self._jitter()))
-                begun = Begun(verb())
-            return await self._write(begun, epoch)
+            return await self._write_begun(verb, begun, epoch)
+
+    async def _write_begun(self, verb: VerbFactory[T], begun: Begun[T], epoch: int | None) -> T:
+        """Run a verb in a transaction of its own, afresh as long as others overtake it."""
+        for attempt in range(1, self._limits.attempts):
+            try:
+                return await self._write(begun, epoch)
+            except self.troubles.foreign as error:
+                if not self.troubles.is_overtaken(error):
+                    raise
+            await asyncio.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + self._jitter()))
+            begun = Begun(verb())
+        return await self._write(begun, epoch)
 
     async def _write(self, begun: Begun[T], epoch: int | None) -> T:
         async with self._transaction(lambda link: link.begin_writing(begun.lock, epoch)) as link:
-            run = Run(link, self._queries, self.index_language, None if begun.lock is None else {begun.lock})
+            run = self._run(link, None if begun.lock is None else {begun.lock})
             result = await run.drive(begun)
             failpoint("before_commit")
             cancelled = await self._commit(link)
         failpoint("after_commit")
-        if run.changed_index:
-            self.changes += 1
-            self.on_change()
-        if run.news:
-            self.on_news(run.news)
+        self._tell([run])
         if cancelled is not None:
             raise cancelled
         return result
+
+    def _run(self, link: Link, held: set[str] | None = None, *, reads: bool = False) -> Run:
+        return Run(link, self._queries, self.index_language, held, reads=reads, compose=self.compose)
+
+    def _tell(self, runs: Sequence[Run]) -> None:
+        """Tell whoever listens what a commit has brought about."""
+        if any(run.changed_index for run in runs):
+            self.changes += 1
+            self.on_change()
+        for run in runs:
+            if run.news:
+                self.on_news(run.news)
 
     async def _commit(self, link: Link) -> asyncio.CancelledError | None:
         """Commit, whoever is cancelled meanwhile: nobody could tell what has become of half a commit.

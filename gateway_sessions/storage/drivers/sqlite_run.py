@@ -41,6 +41,9 @@ class Run:
         try:
             statement = next(verb)
             while True:
+                if statement.parts:
+                    statement = verb.send([self._execute(part) for part in statement.parts])
+                    continue
                 query = queries[statement.name]
                 if query.reads:
                     rows = connection.execute(query.sql, statement.params).fetchall()
@@ -57,6 +60,12 @@ class Run:
         if self._saved:
             connection.execute("RELEASE verb")
         return result
+
+    def _execute(self, statement: Statement) -> Sequence[Row]:
+        query = self._queries[statement.name]
+        if query.reads:
+            return self._connection.execute(query.sql, statement.params).fetchall()
+        return self._change(query, statement)
 
     def _change(self, query: Query, statement: Statement) -> Sequence[Row]:
         if not statement.alone:  # one that stands alone undoes itself

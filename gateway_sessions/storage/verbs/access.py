@@ -110,13 +110,13 @@ Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
 def access(request: Request, change: Change, *, alone: bool = True) -> Verb[Outcome]:
     """Return the session that goes on, or the new one that answers the message; *alone*: nothing follows."""
     known = request.known
-    if known is not None and _merely_goes_on(request, change, known):
+    if known is not None and merely_goes_on(request, change, known):
         moved = yield touching(known, change.now, alone=alone)
         if moved[0][0]:
             return Granted(known.evolve(change.now, last_interaction_at=change.now))
         known = None
     holder = yield from load(request.key, known, locked=True)
-    if holder is not None and holder is not known and _merely_goes_on(request, change, holder):
+    if holder is not None and holder is not known and merely_goes_on(request, change, holder):
         yield touching(holder, change.now, alone=alone)
         return Granted(holder.evolve(change.now, last_interaction_at=change.now))
     return (yield from _decide(request, change, holder))
@@ -153,7 +153,8 @@ def lane_of(request: Request) -> Verb[str | AliasesFirst]:
     return key
 
 
-def _merely_goes_on(request: Request, change: Change, holder: SessionEntry) -> bool:
+def merely_goes_on(request: Request, change: Change, holder: SessionEntry) -> bool:
+    """Whether the lane's session goes on, and only its clocks move."""
     if request.force_new or not request.touch:
         return False
     asks = (request.source, request.flags, request.aliases)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway_sessions.errors import FencedError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Rows, Statement, Verb
 from gateway_sessions.storage.verbs.locks import of_lane
 
 
@@ -55,6 +55,11 @@ class KnownLane(NamedTuple):
 def load_lane(session_key: str, *, locked: bool = False) -> Verb[LaneRow]:
     """The lane, which may never have been used before; *locked*, nobody else decides on it meanwhile."""
     rows = yield Statement("lane_row", (session_key,), lock=of_lane(session_key) if locked else None)
+    return lane_in(session_key, rows)
+
+
+def lane_in(session_key: str, rows: Rows) -> LaneRow:
+    """The lane that was found, if it was ever used."""
     if not rows:
         return LaneRow(session_key=session_key)
     epoch, token, leased_at, attempts, moved, next_seq, waiting, ready_at = rows[0]
@@ -73,8 +78,13 @@ def load_lane(session_key: str, *, locked: bool = False) -> Verb[LaneRow]:
 
 def put_lane(lane: LaneRow) -> Verb[None]:
     """Write the lane whole."""
+    yield putting(lane)
+
+
+def putting(lane: LaneRow) -> Statement:
+    """Write the lane whole, as it is by now."""
     values = tuple(getattr(lane, name) for name in LaneRow.__struct_fields__)
-    yield Statement("put_lane_row", values)
+    return Statement("put_lane_row", values)
 
 
 def held_lane(session_key: str, epoch: int, token: int) -> Verb[LaneRow]:

@@ -15,17 +15,16 @@ from gateway_sessions.core.busy import (
     LaneLoad,
     Merge,
     Refuse,
-    Waiting,
     plan_arrival,
 )
 from gateway_sessions.core.inbound import InboundMessage, as_stored
-from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.keys import participant_of, person_of
 from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.receipts import Accepted, Duplicate, RejectReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Statement, Verb, together
 from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.access import (
     AliasesFirst,
@@ -35,7 +34,10 @@ from gateway_sessions.storage.verbs.access import (
     Request,
     access,
     lane_of,
+    merely_goes_on,
+    touching,
 )
+from gateway_sessions.storage.verbs.arriving import Queue, look_around, look_at_head, look_at_queue
 from gateway_sessions.storage.verbs.beginning import Claimed, Starter, Written, begin_turn, begin_with
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
@@ -44,7 +46,14 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     place_of,
     reckon_ready,
 )
-from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, lease_as_known, load_lane, put_lane
+from gateway_sessions.storage.verbs.lane_rows import (
+    KnownLane,
+    LaneRow,
+    lease_as_known,
+    load_lane,
+    put_lane,
+    putting,
+)
 from gateway_sessions.storage.verbs.locks import of_lane
 from gateway_sessions.storage.verbs.succession import Change
 
@@ -116,22 +125,46 @@ Outcomes: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
 
 def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcomes]:
     """Take a message in behind those before it; `NotTakenError` if there is no room for it."""
-    message = admission.message
-    event = message.idempotency_key
-    if (known := (yield from known_event(event, request.key))) is not None:
+    arrived = yield from _arrive(admission, request, change)
+    if not isinstance(arrived, _Arrived):
+        return arrived
+    if (begun := (yield from _begin_as_known(arrived, change))) is not None:
+        return begun
+    return (yield from _take_in(arrived, change))
+
+
+def _arrive(
+    admission: Admission, request: Request, change: Change
+) -> Verb[_Arrived | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
+    """Find the session for a message that is new."""
+    message, sight = admission.message, None
+    if admission.lane is None:
+        sight = yield from look_around(message, request)
+        known = sight.known
+    else:  # then most likely there is nothing to look at
+        known = yield from known_event(message.idempotency_key, request.key)
+    if known is not None:
         return known
+    sender = _sender(message, request)
+    arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
+    if sight is not None and sight.entry is not None and merely_goes_on(request, change, sight.entry):
+        if sight.erasures:
+            yield from _refuse_erased(message, request, sight.entry.owner, sight.entry.session_id)
+        touched = sight.entry.evolve(change.now, last_interaction_at=change.now)
+        moves = (touching(sight.entry, change.now, alone=False),)
+        return _Arrived(admission, arrival, touched, moves, sight.queue)
     granted = yield from access(request, change, alone=False)
     if not isinstance(granted, Granted):
         return granted
-    entry = granted.entry
-    yield from _refuse_erased(message, request, entry.owner, entry.session_id)
-    sender = _sender(message, request)
-    arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
-    arrived = _Arrived(admission, sender, entry.owner)
-    if (begun := (yield from _begin_as_known(arrival, arrived, entry, change))) is not None:
-        return begun
-    lane = yield from load_lane(entry.session_key, locked=True)
-    plan = plan_arrival(arrival, (yield from _load(admission, lane)), admission.rules)
+    yield from _refuse_erased(message, request, granted.entry.owner, granted.entry.session_id)
+    return _Arrived(admission, arrival, granted.entry)
+
+
+def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
+    admission, entry = arrived.admission, arrived.entry
+    queue = arrived.queue or (yield from look_at_queue(entry.session_key))
+    lane = queue.lane
+    plan = plan_arrival(arrived.arrival, (yield from _load(admission, queue)), admission.rules)
     if isinstance(plan, Refuse):
         raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
     dropped: tuple[int, ...] = ()
@@ -139,37 +172,39 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
         rows = yield Statement("messages_of_turn", (lane.session_key, plan.drop, plan.drop))
         dropped = tuple(row[0] for row in rows)
         yield from take_out(lane, plan.drop, Outcome.DROPPED, "a later message", change.now)
+        queue = yield from look_at_head(queue)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     claimed: Claimed | None = None
     if admission.starter is not None and _is_next(plan, lane, change.now):
-        item = yield from _write(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
-        written = Written(item, as_stored(message, admission.payload))
+        item, writing = _written(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
+        yield together(*arrived.moves, writing)
+        written = Written(item, as_stored(admission.message, admission.payload))
         claimed = yield from begin_with(admission.starter, lane, written, entry, change)
     else:
-        yield from _line_up(arrived, change, lane, seq, plan)
+        lining_up = _lining_up(arrived, change, queue, seq, plan)
         if admission.starter is not None and is_ready(lane, change.now):
+            yield together(*lining_up)
             claimed = yield from begin_turn(admission.starter, lane, change, entry)
         else:
-            yield from put_lane(lane)
+            yield together(*lining_up, putting(lane))
     receipt = _receipt(seq, entry, lane, plan, dropped)
     return Admitted(receipt, entry, lane, claimed=claimed)
 
 
-def _begin_as_known(
-    arrival: Arrival, arrived: _Arrived, entry: SessionEntry, change: Change
-) -> Verb[Admitted | None]:
+def _begin_as_known(arrived: _Arrived, change: Change) -> Verb[Admitted | None]:
     """Begin the turn at once on a lane that is as it is known; None: look at it, nothing was done."""
-    admission = arrived.admission
+    admission, entry = arrived.admission, arrived.entry
     known, starter = admission.lane, admission.starter
     if known is None or starter is None:
         return None
-    plan = plan_arrival(arrival, _CALM, admission.rules)
+    plan = plan_arrival(arrived.arrival, _CALM, admission.rules)
     if not isinstance(plan, Enqueue) or plan.ready_at > change.now:
         return None
     lane = yield from lease_as_known(known, entry.session_key, starter.epoch, to_micros(change.now))
     if lane is None:
         return None
-    item = yield from _write(arrived, change, lane, known.next_seq, plan, token=lane.lease_token)
+    item, writing = _written(arrived, change, lane, known.next_seq, plan, token=lane.lease_token)
+    yield writing
     written = Written(item, as_stored(admission.message, admission.payload), leased=True)
     claimed = yield from begin_with(starter, lane, written, entry, change)
     return Admitted(_receipt(known.next_seq, entry, lane, plan, ()), entry, lane, claimed=claimed)
@@ -250,13 +285,13 @@ def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) 
     return int(rows[0][0])
 
 
-def _load(admission: Admission, lane: LaneRow) -> Verb[LaneLoad]:
-    turn, last, oldest, deferred = admission.running, None, None, 0
+def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
+    lane, turn, last, oldest, deferred = queue.lane, admission.running, None, None, 0
     if lane.running and admission.epoch not in (None, lane.lease_epoch):
         turn = ELSEWHERE
     if lane.waiting:
         if lane.waiting > 1 or not lane.attempts:
-            last = _waiting((yield Statement("last_waiting", (lane.session_key,)))[0])
+            last = queue.last_turn
         # else a turn that was cut off waits alone: it is taken up as it was, and no earlier than it may
         if lane.waiting >= admission.rules.max_queued:
             rows = yield Statement("oldest_waiting", (lane.session_key,))
@@ -276,21 +311,6 @@ def _load(admission: Admission, lane: LaneRow) -> Verb[LaneLoad]:
     )
 
 
-def _waiting(row: Row) -> Waiting:
-    seq, sender, solo, media, kind, messages, characters, first_at, last_at, *_ = row
-    return Waiting(
-        seq=seq,
-        sender=sender,
-        solo=bool(solo) or kind != ItemKind.MESSAGE,
-        has_media=bool(media),
-        has_text=characters > 0,
-        messages=messages,
-        characters=characters,
-        first_at=from_micros(first_at),
-        last_at=from_micros(last_at),
-    )
-
-
 def _sender(message: InboundMessage, request: Request) -> str:
     """Who wrote it, under the one name that all their aliases share."""
     return participant_of(message.source, request.aliases) or message.sender
@@ -306,9 +326,15 @@ def _refuse_erased(message: InboundMessage, request: Request, owner: str, sessio
 
 
 class _Arrived(NamedTuple):
+    """A message that is new, with the session to which it belongs."""
+
     admission: Admission
-    sender: str
-    owner: str
+    arrival: Arrival
+    entry: SessionEntry
+    moves: tuple[Statement, ...] = ()
+    """What is still to be written of the entry."""
+    queue: Queue | None = None
+    """The lane's queue, if it was looked at."""
 
 
 def _is_next(plan: Enqueue | Merge, lane: LaneRow, now: datetime) -> bool:
@@ -316,36 +342,42 @@ def _is_next(plan: Enqueue | Merge, lane: LaneRow, now: datetime) -> bool:
     return isinstance(plan, Enqueue) and not lane.running and not lane.waiting and plan.ready_at <= now
 
 
-def _line_up(arrived: _Arrived, change: Change, lane: LaneRow, seq: int, plan: Enqueue | Merge) -> Verb[None]:
-    """Put the message into the queue."""
-    item = yield from _write(arrived, change, lane, seq, plan)
-    if isinstance(plan, Merge):
-        rows = yield Statement("last_waiting", (lane.session_key,))
-        message, ready = arrived.admission.message, to_micros(plan.ready_at)
+def _lining_up(
+    arrived: _Arrived, change: Change, queue: Queue, seq: int, plan: Enqueue | Merge
+) -> tuple[Statement, ...]:
+    """Put the message into the queue; all that is written but the lane, which is changed here as well."""
+    lane, ready = queue.lane, to_micros(plan.ready_at)
+    into = plan.into if isinstance(plan, Merge) else None
+    item, writing = _written(arrived, change, lane, seq, plan)
+    statements = (*arrived.moves, writing)
+    if into is not None:
+        message = arrived.admission.message
         extent = (len(message.text), int(message.has_media), item.admitted_at, ready)
-        yield Statement("extend_item", (*extent, rows[0][-1]))
+        statements += (Statement("extend_item", (*extent, queue.last_id)),)
     else:
         lane.waiting += 1
     if not lane.running:
-        yield from reckon_ready(lane)
+        lane.ready_at = queue.ready_with(ready, into)
+    return statements
 
 
-def _write(
+def _written(
     arrived: _Arrived,
     change: Change,
     lane: LaneRow,
     seq: int,
     plan: Enqueue | Merge,
     token: int | None = None,
-) -> Verb[InboxItem]:
-    """Write the message down; with a *token*, as part of the turn that has it."""
+) -> tuple[InboxItem, Statement]:
+    """The message as it is written down; with a *token*, as part of the turn that has it."""
     admission, message = arrived.admission, arrived.admission.message
-    now, ready = to_micros(change.now), to_micros(plan.ready_at)
+    now, ready, owner = to_micros(change.now), to_micros(plan.ready_at), arrived.entry.owner
     kind = ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE
     size, media = len(message.text), int(message.has_media)
     into = plan.into if isinstance(plan, Merge) else None
     item_id, place = next(change.ids), place_of(seq)
     what = (item_id, lane.session_key, seq, place, message.idempotency_key)
-    row = (*what, arrived.owner, arrived.sender, str(kind), int(admission.solo), media, into, 1, size)
-    yield Statement("add_item", (*row, now, now, ready, token, admission.payload, None, None, None))
-    return InboxItem(item_id, seq, arrived.owner, into, now, None, admission.payload, place)
+    row = (*what, owner, arrived.arrival.sender, str(kind), int(admission.solo), media, into, 1, size)
+    rest = (now, now, ready, token, admission.payload, None, None, None)
+    item = InboxItem(item_id, seq, owner, into, now, None, admission.payload, place)
+    return item, Statement("add_item", (*row, *rest))

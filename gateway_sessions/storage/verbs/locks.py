@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from typing import Final
 
+_LANE: Final = "lane "
+
 
 def of_lane(session_key: str) -> str:
     """A lane with its entry, its queue and its lease."""
-    return f"lane {session_key}"
+    return f"{_LANE}{session_key}"
+
+
+def is_of_lane(lock: str) -> bool:
+    """Whether it is the lock of a lane."""
+    return lock.startswith(_LANE)
 
 
 def of_session(session_id: str) -> str:

@@ -42,6 +42,14 @@ class Work:
     dead_replies: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCount:
+    """How much there is of one source."""
+
+    platform: str
+    sessions: int
+
+
 def schema_version() -> Verb[int]:
     """The version of the schema that the database has."""
     return (yield from meta.number("schema_version"))
@@ -50,6 +58,18 @@ def schema_version() -> Verb[int]:
 def count_lanes() -> Verb[int]:
     """How many lanes have a session."""
     rows = yield Statement("count_lanes")
+    return int(rows[0][0])
+
+
+def by_source() -> Verb[list[SourceCount]]:
+    """How much there is of each source, the one with most sessions first."""
+    rows = yield Statement("count_by_source")
+    return [SourceCount(platform=source, sessions=sessions) for source, sessions in rows]
+
+
+def count_messages() -> Verb[int]:
+    """How many messages there are."""
+    rows = yield Statement("count_messages")
     return int(rows[0][0])
 
 

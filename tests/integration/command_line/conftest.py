@@ -16,6 +16,7 @@ from gateway_sessions import InboundMessage, SessionSource, SessionStore
 from gateway_sessions.cli.app import main
 from gateway_sessions.cli.desk import CONFIG_VARIABLE, HOME_VARIABLE
 from tests.integration.moving.furniture import OF_A_PROCESS
+from tests.programs import WarmPython
 
 TITLES = ("refactoring auth", "my project", None)
 SAID = (
@@ -24,6 +25,17 @@ SAID = (
     "火车几点出发 \x1b[31mred [bold]x",
 )
 DOCUMENTED = "telegram"
+OWNER = """
+    import asyncio, sys
+    from gateway_sessions import SessionStore
+
+    async def main():
+        async with SessionStore.open(sys.argv[1]) as store:
+            print("open", flush=True)
+            await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.run(main())
+"""
 
 
 @dataclass(frozen=True)
@@ -110,3 +122,12 @@ def gsess(
     blockbuster.deactivate()
     yield run
     blockbuster.activate()
+
+
+@pytest.fixture
+def owned(warm_python: WarmPython, home: Path) -> Iterator[Path]:
+    with warm_python.start(OWNER, home) as owner:
+        assert owner.stdout.readline() == "open\n"
+        yield home
+        owner.stdin.close()
+        assert owner.wait() == 0

@@ -7,7 +7,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
 from fcntl import ioctl
 from pathlib import Path
 
@@ -18,19 +17,7 @@ from gateway_sessions.cli.app import in_front
 from gateway_sessions.cli.exits import Exit
 from tests.integration.command_line.conftest import Gsess, key
 from tests.integration.command_line.test_commands import session_of
-from tests.programs import WarmPython
 
-OWNER = """
-    import asyncio, sys
-    from gateway_sessions import SessionStore
-
-    async def main():
-        async with SessionStore.open(sys.argv[1]) as store:
-            print("open", flush=True)
-            await asyncio.to_thread(sys.stdin.read)
-
-    asyncio.run(main())
-"""
 HELP_SECONDS = 0.4
 LOADED = """
 import sys
@@ -39,15 +26,13 @@ main(["--help"])
 needless = ("gateway_sessions.storage", "gateway_sessions.runtime", "aiosqlite", "msgspec")
 print([one for one in sys.modules if one.startswith(needless)])
 """
-
-
-@pytest.fixture
-def owned(warm_python: WarmPython, home: Path) -> Iterator[Path]:
-    with warm_python.start(OWNER, home) as owner:
-        assert owner.stdout.readline() == "open\n"
-        yield home
-        owner.stdin.close()
-        assert owner.wait() == 0
+LOOKING = """
+import sys
+from gateway_sessions.cli.app import main
+main(["--home", sys.argv[1], "sessions", "list"])
+needless = ("public", "runtime.store", "runtime.gateway", "config.reading", "adapters", "cli.demo.")
+print([one for one in needless if f"gateway_sessions.{one}" in sys.modules])
+"""
 
 
 def test_what_the_gateway_has_is_read_and_changed(gsess: Gsess, owned: Path):
@@ -116,6 +101,14 @@ def test_help_does_not_load_what_it_does_not_need():
     ended = subprocess.run(
         [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True, timeout=60
     )
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_who_only_looks_does_not_load_what_acts(home: Path):
+    ended = subprocess.run(
+        [sys.executable, "-c", LOOKING, home], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert "my project" in ended.stdout
     assert ended.stdout.splitlines()[-1] == "[]"
 
 

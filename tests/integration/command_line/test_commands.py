@@ -116,6 +116,8 @@ def test_stats_count(gsess: Gsess, home: Path):
         ["Lanes", "3"],
     ]
     assert gsess("--home", home, "sessions", "stats", "--json").answer["facts"]["waiting"] == 3
+    gsess("--home", home, "queue", "cancel", key(1), "--all", "--yes")
+    assert gsess("--home", home, "sessions", "stats", "--json").answer["facts"]["waiting"] == 0
 
 
 def test_a_session_is_renamed(gsess: Gsess, home: Path):
@@ -128,7 +130,7 @@ def test_a_session_is_deleted_when_that_is_confirmed(gsess: Gsess, home: Path):
     assert (asked.code, count(home, "sessions")) == (Exit.DECLINED, 4)
     assert "Would delete loose" in gsess("--home", home, "sessions", "delete", "loose", "--dry-run").out
     assert count(home, "sessions") == 4
-    assert gsess("--home", home, "sessions", "delete", "loose", "--yes").out == "Deleted loose.\n"
+    assert gsess("-y", "--home", home, "sessions", "delete", "loose").out == "Deleted loose.\n"
     assert count(home, "sessions") == 3
 
 
@@ -301,6 +303,23 @@ def test_a_store_moves(gsess: Gsess, home: Path, tmp_path: Path):
     assert gsess("--home", new, "sessions", "list").code == Exit.DONE
     refused = gsess("sessiondb", "migrate", home, "--from", new, "--json")
     assert (refused.code, refused.answer["error"]["kind"]) == (Exit.FAILED, "MigrationError")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sessions rename loose better", "sessions delete loose", "sessions prune", "queue requeue 1",
+     "queue cancel agent:main:telegram:dm:1 --all", "sessions import {tmp}/none.jsonl", "import hermes {tmp}",
+     "sessiondb migrate {tmp}/new", "sessiondb repair", "privacy erase main:telegram:user:u1",
+     "sessions list", "chat --recap off"],
+)  # fmt: skip
+def test_every_command_takes_a_yes_and_asks_nothing_then(
+    gsess: Gsess, home: Path, tmp_path: Path, command: str
+):
+    """Scripts say it always, and a script has nobody to ask."""
+    (tmp_path / "none.jsonl").write_text("")
+    ended = gsess("--home", home, *command.format(tmp=tmp_path).split(), "--yes")
+    assert ended.code != Exit.DECLINED
+    assert "such option" not in ended.err
 
 
 # people

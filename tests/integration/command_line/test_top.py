@@ -1,24 +1,15 @@
 """What a store does just now can be seen beside the gateway that does it."""
 
-import os
-import pty
-import select
-import signal
-import struct
-import subprocess
-import sys
-import termios
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from fcntl import ioctl
 from pathlib import Path
+from typing import Any
 
 import pytest
-from rich.text import Text
 
 from gateway_sessions.cli.exits import Exit
 from tests.integration.command_line.conftest import Gsess, key
+from tests.integration.command_line.terminals import CTRL_C, CURSOR, OTHER_SCREEN, WRAPS, sitting
 from tests.integration.command_line.test_commands import session_of
 from tests.programs import PATIENCE, WarmPython
 
@@ -30,8 +21,11 @@ BUSY = """
         print("running", flush=True)
         await asyncio.Event().wait()
 
+    def made(entry, history):
+        return answer
+
     async def main():
-        async with SessionStore.open(sys.argv[1]) as store, Gateway(store, agent=answer) as gateway:
+        async with SessionStore.open(sys.argv[1]) as store, Gateway(store, agent_factory=made) as gateway:
             await asyncio.to_thread(sys.stdin.read)
             await gateway.drain(within=gateway.config.delivery.retry * 0)
 
@@ -69,6 +63,7 @@ def test_without_a_gateway_it_says_what_waits(gsess: Gsess, home: Path):
     told = gsess("--home", home, "top").out
     assert "nobody has the store open" in told
     assert "3 turns, the oldest since" in told
+    assert [line.split("  ")[-1] for line in told.splitlines()[2:4]] == ["not running"] * 2
 
 
 def test_the_next_resets_are_those_of_explain(gsess: Gsess, home: Path):
@@ -88,7 +83,7 @@ def test_the_next_resets_are_those_of_explain(gsess: Gsess, home: Path):
 def test_an_empty_store_is_calm(gsess: Gsess, empty: Path):
     told = gsess("--home", empty, "top", "--once").out
     assert "0 turns" in told
-    assert "Given up  nothing" in told
+    assert "Given up    nothing" in told
 
 
 @pytest.mark.parametrize(
@@ -106,37 +101,44 @@ def test_what_cannot_be_watched_is_said_so(
     assert (ended.code, says in ended.err) == (code, True)
 
 
-def seen_until(terminal: int, text: str) -> str:
-    """What a terminal shows until that text is there."""
-    found, end = b"", time.monotonic() + PATIENCE
-    while text not in found.decode(errors="replace"):
-        assert select.select([terminal], [], [], max(end - time.monotonic(), 0))[0], found
-        found += os.read(terminal, 1 << 16)
-    return found.decode()
-
-
 def test_on_a_terminal_it_stays_fresh_until_ctrl_c(gsess: Gsess, busy: Path):
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    command = [Path(sys.executable).with_name("gsess"), "--home", busy, "top", "--every", "0.2"]
-    clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    with (
-        subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, env=clean | {"TERM": "xterm-256color"}
-        ) as process,
-        ExitStack() as stack,
-    ):
-        stack.callback(process.kill)
-        os.close(theirs)
-        first = seen_until(ours, "2 turns, the oldest")
-        assert "\x1b[?1049h" in first, "on a screen of its own"
+    with sitting("--home", busy, "top", "--every", "0.2", columns=100) as person:
+        person.until("2 turns, the oldest")
+        assert OTHER_SCREEN in person.screen.on
         assert gsess("--home", busy, "queue", "cancel", key(1), "--all", "--yes").code == Exit.DONE
-        later = seen_until(ours, "0 turns")
-        assert (
-            max(Text.from_ansi(line).cell_len for line in later.replace("\x1b[H", "\n").splitlines()) <= 100
-        )
-        process.send_signal(signal.SIGINT)
-        last = seen_until(ours, "\x1b[?1049l")
-        assert "Traceback" not in last
-        assert process.wait(PATIENCE) == Exit.DONE
-    os.close(ours)
+        person.until("0 turns")
+        person.press(CTRL_C)
+        assert person.ended() == Exit.DONE
+        assert person.screen.on == {CURSOR, WRAPS}
+        assert b"Traceback" not in person.drawn
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(40, 10), (80, 24)])
+def test_on_a_small_terminal_it_shows_what_there_is_room_for(home: Path, columns: int, lines: int):
+    """The screen of the tests fails where a line goes beyond the edge."""
+    with sitting("--home", home, "top", columns=columns, lines=lines) as person:
+        person.until("not running")
+        person.press(CTRL_C)
+        assert person.ended() == Exit.DONE
+
+
+def test_the_agents_of_a_gateway_and_its_loop_are_seen(gsess: Gsess, busy: Path):
+    def seen() -> dict[str, Any]:
+        [one] = gsess("--home", busy, "top", "--json").answer["results"]
+        return dict(one["owner"])
+
+    agents = seen()["agents"]
+    assert (agents["lent"], agents["idle"], agents["room"]) == (1, 0, 128)
+    assert (agents["hits"], agents["misses"]) == (0, 1)
+    end = time.monotonic() + PATIENCE
+    while (loop := seen()["loop"]) is None:
+        assert time.monotonic() < end
+    assert 0 <= loop["usual_ms"] <= loop["worst_ms"]
+    told = gsess("--home", busy, "top", "--once").out
+    assert "0 of 128 warm, 1 at work; 0 of 1 turn found theirs (0%)" in told
+    assert " ms late, at most " in told
+
+
+def test_a_store_without_a_gateway_has_no_agents(gsess: Gsess, owned: Path):
+    told = gsess("--home", owned, "top").out
+    assert "no gateway runs there" in told

@@ -67,13 +67,14 @@ async def open_house(
     *,
     platform: FakePlatform | None = None,
     clock: FakeClock | None = None,
+    pool: object | None = None,
     **options: Any,
 ) -> AsyncGenerator[House]:
     """A gateway that runs within the block; whatever still moves at its end is a failure of the test."""
     clock = clock or FakeClock()
     platform = platform or FakePlatform(clock=clock)
     async with (
-        SessionStore.open(home, config, clock=clock) as store,
+        SessionStore.open(home, config, clock=clock, pool=pool) as store,
         Gateway(store, adapters=[platform], **options) as gateway,
     ):
         yield House(home, platform, clock, store, gateway)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,13 @@ class PostgresRival:
         await self._connection.execute(END)
 
 
+@asynccontextmanager
+async def rival_at(dsn: str) -> AsyncIterator[PostgresRival]:
+    connection = await asyncpg.connect(dsn)
+    yield PostgresRival(connection)
+    await connection.close()
+
+
 @pytest.fixture
 async def driver(dsn: str) -> AsyncIterator[PostgresDriver]:
     async with running(PostgresDriver(dsn, jitter=lambda: 0.0)) as driver:
@@ -64,11 +71,8 @@ class TestPostgresql(ServerContract):
     def make_driver(self, address: Any, limits: Limits) -> PostgresDriver:
         return PostgresDriver(address, limits=limits, jitter=lambda: 0.0)
 
-    @asynccontextmanager
-    async def rival(self, address: str) -> AsyncIterator[PostgresRival]:
-        connection = await asyncpg.connect(address)
-        yield PostgresRival(connection)
-        await connection.close()
+    def rival(self, address: str) -> AbstractAsyncContextManager[PostgresRival]:
+        return rival_at(address)
 
 
 async def test_a_value_that_holds_a_zero_is_refused_and_not_quoted(driver: PostgresDriver):

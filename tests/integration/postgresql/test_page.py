@@ -14,12 +14,14 @@ import asyncpg
 import pytest
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.config import Provider, load_config
+from gateway_sessions.config import Provider, load_config, parse_config
 from tests.postgresql import SERVER, empty_database
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/run-on-postgresql.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-BLOCKS = dict(BLOCK.findall(PAGE))
+BLOCKS = dict(reversed(BLOCK.findall(PAGE)))
+"""The first of each language."""
+BEHIND_A_POOLER = dict(BLOCK.findall(PAGE))["yaml"]
 
 
 @pytest.fixture
@@ -58,3 +60,8 @@ async def test_the_code_of_the_page_runs(address: str, tmp_path: Path):
         [sys.executable, "-c", BLOCKS["python"]], env=environ, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("agent:main:local:dm:desk\n", "")
+
+
+def test_the_settings_for_a_pooler_are_settings():
+    config = parse_config(BEHIND_A_POOLER, origin="config.yaml", environ={})
+    assert (config.cluster.poll_only, config.sessiondb.prepared_statements) == (True, False)

@@ -8,10 +8,19 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from gateway_sessions.streams import closing
 
+CERTIFICATE = Path(__file__).parents[2] / "data" / "localhost.pem"
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def localhost() -> ssl.SSLContext:
+    """What a server has to be `localhost` to whoever trusts `CERTIFICATE`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return context
 
 
 @asynccontextmanager

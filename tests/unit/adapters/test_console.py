@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway_sessions import Receipt
 from gateway_sessions.adapters import console as console_module
 from gateway_sessions.adapters.console import Console
-from gateway_sessions.core.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.errors import DeliveryRefusedError, StorageFullError
 from gateway_sessions.testing import FakeClock
@@ -73,6 +74,64 @@ async def test_each_line_that_says_something_is_a_message(
     descriptors: contextlib.ExitStack, inbox: Inbox, data: bytes, lines: list[str]
 ):
     assert await heard(Console(stdin=piped(descriptors, data)), inbox) == lines
+
+
+REPLY = "stream:lane:7"
+
+
+async def told(path: Path, descriptors: contextlib.ExitStack, *steps: tuple[str, str]) -> str:
+    """What is written where replies grow: of messages that are sent, shown so far, or whole in the end."""
+    path.touch()
+    console = Console(stdout=opened(descriptors, path, os.O_WRONLY), growing=True)
+    assert console.capabilities.edit
+    for what, text in steps:
+        message = OutboundMessage(text=text)
+        match what:
+            case "said":
+                assert await console.send(TARGET, message, idempotency_key="reply:1") is None
+            case "begun":
+                assert await console.send(TARGET, message, idempotency_key=REPLY) == REPLY
+            case "so far":
+                await console.edit(TARGET, REPLY, message)
+            case _:
+                await console.edit(TARGET, what, message.instead_of(what))
+    return path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("steps", "written"),
+    [
+        ([("begun", "Six"), ("so far", "Six o'"), (REPLY, "Six o'clock.")], "Six o'clock.\n"),
+        ([("begun", "Six"), ("so far", "Six o'")], "Six o'"),
+        ([("begun", "Six"), (REPLY, "Six")], "Six\n"),
+        ([("begun", "Six"), (REPLY, "Seven"), ("said", "Bye")], "Six\nSeven\nBye\n"),
+        ([("begun", "Six"), ("said", "Wait"), ("so far", "Six o'"), (REPLY, "Six!")], "Six\nWait\nSix!\n"),
+        ([("begun", "Six"), ("begun", "One"), (REPLY, "One.")], "Six\nOne.\n"),
+        ([("said", "Hello"), ("stream:of a process before", "Six")], "Hello\nSix\n"),
+        ([("begun", "a\x1b[31m"), (REPLY, "a\x1b[31mb")], "a\ufffd[31mb\n"),
+    ],
+)
+async def test_on_a_terminal_a_reply_grows_where_it_stands(
+    descriptors: contextlib.ExitStack, tmp_path: Path, steps: list[tuple[str, str]], written: str
+):
+    assert await told(tmp_path / "out", descriptors, *steps) == written
+
+
+async def test_what_is_not_taken_is_said_below_a_reply_that_grows(
+    descriptors: contextlib.ExitStack, tmp_path: Path
+):
+    async def full(message: InboundMessage) -> Receipt:
+        raise StorageFullError("disk", "is full")
+
+    out = tmp_path / "out"
+    out.touch()
+    console = Console(
+        stdin=piped(descriptors, b"hello\n"), stdout=opened(descriptors, out, os.O_WRONLY), growing=True
+    )
+    await console.send(TARGET, OutboundMessage(text="Six"), idempotency_key=REPLY)
+    async with console.connect(full), asyncio.timeout(5):
+        await console.ended()
+    assert out.read_text("utf-8") == "Six\n(not taken: disk: is full)\n"
 
 
 async def test_a_letter_that_comes_in_two_pieces_is_one(descriptors: contextlib.ExitStack, inbox: Inbox):

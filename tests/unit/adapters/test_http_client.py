@@ -6,7 +6,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,7 @@ from gateway_sessions.adapters import http_client
 from gateway_sessions.adapters.http import HttpError, Response
 from gateway_sessions.adapters.http_client import NotConnectedError, Url, post
 from gateway_sessions.errors import InvalidInputError
-from tests.unit.adapters.loopback import loopback
-
-CERTIFICATE = Path(__file__).parents[2] / "data" / "localhost.pem"
+from tests.unit.adapters.loopback import CERTIFICATE, localhost, loopback
 
 
 @asynccontextmanager
@@ -117,9 +114,7 @@ def trusting() -> ssl.SSLContext:
 
 @pytest.fixture
 def certified() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE)
-    return context
+    return localhost()
 
 
 async def test_a_server_that_is_known_is_spoken_to_in_private(

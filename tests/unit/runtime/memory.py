@@ -82,6 +82,8 @@ class MemoryDatabase:
             return outcome
 
     def _execute(self, statement: Statement) -> Rows:
+        if statement.parts:
+            return [self._execute(part) for part in statement.parts]
         query = self._queries[statement.name]
         if statement.many is not None:
             return ((self._raw.executemany(query.sql, statement.many).rowcount,),)

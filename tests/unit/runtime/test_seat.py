@@ -106,9 +106,9 @@ async def test_what_is_not_offered_or_not_taken_is_refused(store: SessionStore, 
 
 def test_every_operation_can_be_described():
     described = [
-        operations.operation(holder, name)
-        for part, holder in seat.HOLDERS.items()
-        for name in operations.OFFERED[part]
+        operations.operation(seat.holder_of(part), name)
+        for part, names in operations.OFFERED.items()
+        for name in names
     ]
     assert len({one.name for one in described}) == len(described) > 15
     for one in described:  # what it takes and gives can be read from what a socket brings

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from gateway_sessions.ports import Clock
+from gateway_sessions.storage.in_thread import in_thread as own_thread
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.clock import GRACE, TasksStillBusyError, TooFewSleepersError
 
@@ -477,6 +478,13 @@ class TestLimits:
         background.start(work())
         await clock.advance()
         assert done.is_set()
+
+    async def test_a_slow_disk_is_waited_for(self, background, monkeypatch):
+        monkeypatch.setattr("gateway_sessions.testing.clock.GRACE", timedelta(milliseconds=20))
+        clock = FakeClock()
+        done = background.start(own_thread(lambda: time.sleep(0.2)))
+        await clock.advance()
+        assert done.done()
 
     async def test_a_woken_task_that_sleeps_in_real_time_is_busy(self, background):
         clock = FakeClock(patience=timedelta(milliseconds=50))

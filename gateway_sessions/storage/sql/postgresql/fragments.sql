@@ -8,11 +8,11 @@
 
 -- fragment: each_of
 -- All texts of a list, which comes as JSON.
-SELECT jsonb_array_elements_text(?::jsonb)
+SELECT jsonb_array_elements_text(?::text::jsonb)
 
 -- fragment: each_number_of
 -- The same for numbers.
-SELECT jsonb_array_elements_text(?::jsonb)::bigint
+SELECT jsonb_array_elements_text(?::text::jsonb)::bigint
 
 -- fragment: flag
 -- Whether something holds, as 1 or 0.

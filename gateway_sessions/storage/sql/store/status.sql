@@ -28,6 +28,14 @@ SELECT (SELECT count(*) FROM lanes WHERE lease_epoch IS NOT NULL),
     (SELECT count(*) FROM inbox WHERE outcome = 'dead'),
     (SELECT count(*) FROM outbox WHERE state = 'dead')
 
+-- name: count_by_source
+-- How many sessions there are of each source.
+SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC, 1
+
+-- name: count_messages
+-- How many messages stand in all sessions; counted by session before, for that takes a moment only.
+SELECT coalesce({sum:message_count}, 0) FROM totals
+
 -- name: first_entries_due
 -- Entries whose policy may be due first, whatever their lanes do.
 SELECT {entry}

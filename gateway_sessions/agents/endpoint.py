@@ -1,0 +1,121 @@
+"""Where a model is asked, under which name, with which key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from gateway_sessions.config import ModelConfig
+from gateway_sessions.core.completions.asking import OURS
+from gateway_sessions.core.usage import MAX_WORD
+from gateway_sessions.errors import InvalidInputError
+
+URL_VARIABLE: Final = "OPENAI_BASE_URL"
+KEY_VARIABLE: Final = "OPENAI_API_KEY"
+MODEL_VARIABLE: Final = "OPENAI_MODEL"
+INSTRUCTIONS_VARIABLE: Final = "OPENAI_INSTRUCTIONS"
+OPENAI: Final = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Everything about an endpoint for chat completions; `InvalidInputError` says what cannot be."""
+
+    model: str
+    """The model of sessions for which nobody has chosen another one."""
+    base_url: str = OPENAI
+    """What stands in front of `/chat/completions`."""
+    api_key: str | None = field(default=None, repr=False)
+    """It goes to that address and nowhere else. Models on one's own machine often want none."""
+    instructions: str = ""
+    """What the model is told in every conversation, before it is told where that takes place."""
+    history_limit: int | None = None
+    """How many of the last messages it is told; None: all."""
+    connect_seconds: float = 10.0
+    """How long it may take to reach it."""
+    silence_seconds: float = 120.0
+    """How long it may say nothing, before its answer and in the middle of it."""
+    further: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further members of each request, such as `temperature`."""
+
+    def __post_init__(self) -> None:
+        if not self.model or len(self.model) > MAX_WORD or not self.model.isprintable():
+            raise _problem("model", MODEL_VARIABLE, "names no model")
+        if not _is_plain(self.base_url):
+            expected = "must be http://host/path or https://host/path, without a name, a key or a query in it"
+            raise _problem("base_url", URL_VARIABLE, expected)
+        if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise _problem("api_key", KEY_VARIABLE, "has characters that no key has")
+        if self.base_url.rstrip("/") == OPENAI and not self.api_key:
+            raise _problem("api_key", KEY_VARIABLE, f"is missing, and {self.host} wants one")
+        if ours := OURS & self.further.keys():
+            problem = f"further: {', '.join(sorted(ours))} cannot be set here"
+            raise InvalidInputError(problem)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], **given: Any) -> Endpoint:
+        """What the usual variables say; what is *given* counts more."""
+        named = {
+            "model": MODEL_VARIABLE,
+            "base_url": URL_VARIABLE,
+            "api_key": KEY_VARIABLE,
+            "instructions": INSTRUCTIONS_VARIABLE,
+        }
+        said = {name: environ.get(variable, "").strip() for name, variable in named.items()}
+        members: dict[str, Any] = {
+            "model": "",
+            **{name: text for name, text in said.items() if text},
+            **given,
+        }
+        return cls(**members)
+
+    @classmethod
+    def from_config(cls, config: ModelConfig, environ: Mapping[str, str]) -> Endpoint:
+        """What a configuration says, and the usual variables where it says nothing."""
+        named = {
+            "model": config.name,
+            "base_url": config.base_url,
+            "api_key": config.api_key,
+            "instructions": config.instructions,
+        }
+        return cls.from_environment(
+            environ,
+            **{name: text for name, text in named.items() if text is not None},
+            history_limit=config.history_limit,
+            connect_seconds=config.connect.total_seconds(),
+            silence_seconds=config.silence.total_seconds(),
+        )
+
+    @property
+    def url(self) -> str:
+        """Where questions go."""
+        return f"{self.base_url.rstrip('/')}/chat/completions"
+
+    @property
+    def host(self) -> str:
+        """What people and accounts call it."""
+        return urlsplit(self.base_url).netloc
+
+    def is_meant_by(self, address: str | None) -> bool:
+        """Whether an address that somebody chose for a session is this one, or none."""
+        return not address or address.rstrip("/") == self.base_url.rstrip("/")
+
+
+def _is_plain(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    extra = parts.username is not None or parts.query or parts.fragment
+    return (
+        parts.scheme in {"http", "https"} and has_host and not extra and url.isprintable() and " " not in url
+    )
+
+
+def _problem(name: str, variable: str, problem: str) -> InvalidInputError:
+    """Never says what the value is: people mix variables up, and it may be a key."""
+    where = f"{variable} in the environment, model.{'name' if name == 'model' else name} in a configuration"
+    return InvalidInputError(f"{name} {problem}; it is {where}")

@@ -1,0 +1,263 @@
+"""An agent that asks a model at any endpoint for chat completions, as OpenAI and many others have it.
+
+    async with OpenAIAgent(Endpoint(model="…", base_url="http://127.0.0.1:11434/v1")) as agent:
+        async with Gateway(store, agent=agent, adapters=[…]):
+
+All sessions share it. It keeps nothing of them: each turn reads its conversation from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Final, Self
+
+import anyio
+import msgspec
+
+from gateway_sessions.agents.endpoint import Endpoint
+from gateway_sessions.config import Config
+from gateway_sessions.core.completions.answering import Answer
+from gateway_sessions.core.completions.asking import question
+from gateway_sessions.core.completions.events import EventStream, EventTooLongError
+from gateway_sessions.core.completions.refusals import Refusal, pause_asked
+from gateway_sessions.core.completions.retrying import pause_before_next
+from gateway_sessions.core.reply import Reply
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.model_errors import ModelAnswerError, ModelRefusedError, ModelUnavailableError
+from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    if error.name != "httpx2":
+        raise
+    missing = (
+        "an agent for models needs a package that is not installed: pip install 'gateway-sessions[openai]'"
+    )
+    raise InvalidInputError(missing) from None
+
+MAX_REFUSAL: Final = 64 << 10
+MAX_WHOLE: Final = 4 << 20
+"""Bytes of an answer that comes in one piece."""
+REFUSAL_SECONDS: Final = 5.0
+"""How long what an endpoint says of itself may take; its status says enough."""
+LEFTOVERS_SECONDS: Final = 0.5
+"""How long to wait, behind an answer, for the end of what was sent: such a connection is used again."""
+WAITING: Final = "waiting for the model"
+THINKING: Final = "thinking"
+
+
+def create(config: Config | None = None) -> OpenAIAgent:
+    """An agent for what `model` of a configuration says, else OPENAI_MODEL and so on in the environment."""
+    return OpenAIAgent(Endpoint.from_config((config or Config()).model, os.environ))
+
+
+class OpenAIAgent:
+    """Answers each turn with what a model says. Close it when its gateway has ended."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._client: httpx2.AsyncClient | None = None
+        self._making = asyncio.Lock()
+        self._counts = True
+        """Whether the endpoint can be asked to count tokens."""
+
+    def __repr__(self) -> str:
+        return f"<agent of {self._endpoint.host}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def run_turn(self, turn: TurnContext) -> Reply:
+        """Ask the model, and show its answer as it grows."""
+        model = self._model_of(turn)
+        rows = await turn.history(self._endpoint.history_limit)
+        told = [self._endpoint.instructions, turn.prompt, turn.recovered]
+        ask = partial(
+            question,
+            rows,
+            model=model,
+            instructions="\n\n".join(filter(None, told)),
+            further=self._endpoint.further,
+        )
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._asked(turn, model, ask)
+            except ModelUnavailableError as error:
+                pause = pause_before_next(error, tries, turn.clock.now(), turn.deadline)
+                if pause is None:
+                    raise
+            turn.progress(WAITING)
+            await turn.clock.sleep(pause)
+
+    def _model_of(self, turn: TurnContext) -> str:
+        """The model that is asked. The key goes to no address that was not given with it."""
+        chosen = turn.model_override or {}
+        if not self._endpoint.is_meant_by(chosen.get("base_url")):
+            problem = "is not the address that was chosen for this session; /model default takes that back"
+            raise ModelRefusedError(self._endpoint.host, problem)
+        return chosen.get("model") or self._endpoint.model
+
+    async def _asked(self, turn: TurnContext, model: str, ask: partial[dict[str, Any]]) -> Reply:
+        async with self._response(ask(usage=self._counts)) as response:
+            refusal = await self._refusal(turn, model, response)
+            if refusal is None:
+                return await self._answer(turn, model, response)
+        if refusal.refuses_counting and self._counts:
+            self._counts = False
+            return await self._asked(turn, model, ask)
+        raise refusal.error
+
+    @asynccontextmanager
+    async def _response(self, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
+        """Status and headers of an answer, whose connection is closed at the end of the block."""
+        client = await self._connected()
+        request = client.build_request("POST", self._endpoint.url, content=msgspec.json.encode(body))
+        with self._before_an_answer():
+            response = await client.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _connected(self) -> httpx2.AsyncClient:
+        async with self._making:
+            if self._client is None:  # what TLS trusts is read from files
+                self._client = await asyncio.to_thread(self._new_client)
+            return self._client
+
+    def _new_client(self) -> httpx2.AsyncClient:
+        key, silence = self._endpoint.api_key, self._endpoint.silence_seconds
+        headers = {
+            "content-type": "application/json",
+            "user-agent": f"gateway-sessions/{version('gateway-sessions')}",
+            **({"authorization": f"Bearer {key}"} if key else {}),
+        }
+        return httpx2.AsyncClient(
+            headers=headers,
+            timeout=httpx2.Timeout(silence, connect=self._endpoint.connect_seconds, pool=None),
+            limits=httpx2.Limits(max_connections=None),
+        )
+
+    async def _refusal(self, turn: TurnContext, model: str, response: httpx2.Response) -> Refusal | None:
+        if response.status_code == HTTPStatus.OK:
+            return None
+        body = bytearray()
+        with anyio.move_on_after(REFUSAL_SECONDS), suppress(httpx2.TransportError, httpx2.DecodingError):
+            await _fill(body, response, MAX_REFUSAL)
+        return Refusal(
+            endpoint=self._endpoint.host,
+            model=model,
+            key=self._endpoint.api_key,
+            status=response.status_code,
+            body=bytes(body),
+            retry_after=pause_asked(response.headers.get("retry-after", ""), turn.clock.now()),
+        )
+
+    async def _answer(self, turn: TurnContext, model: str, response: httpx2.Response) -> Reply:
+        answer = Answer(self._endpoint.host, model, key=self._endpoint.api_key)
+        reply = turn.stream()
+        try:
+            await self._read_whole(turn, response, answer, reply)
+        finally:  # whoever is cut off has used the model as well
+            if not turn.is_over:
+                turn.report_usage(
+                    **answer.usage(provider=self._endpoint.host, base_url=self._endpoint.base_url)
+                )
+        return Reply(reply.text, finish_reason=answer.finish_reason, reasoning=answer.reasoning)
+
+    async def _read_whole(
+        self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
+    ) -> None:
+        try:
+            with self._in_an_answer():
+                await self._read(turn, response, answer, reply)
+        except ModelAnswerError:  # what goes wrong behind a whole answer is none of anybody's business
+            if not answer.is_complete:
+                raise
+        answer.check_complete()
+
+    async def _read(
+        self, turn: TurnContext, response: httpx2.Response, answer: Answer, reply: TurnStream
+    ) -> None:
+        kind = response.headers.get("content-type", "")
+        if kind.startswith("application/json"):  # an endpoint that does not stream
+            whole = bytearray()
+            await _fill(whole, response, MAX_WHOLE)
+            await reply.write(answer.take(bytes(whole)))
+            return
+        if kind.startswith("text/html"):
+            problem = "has sent a page for people and no answer of a model; is its address right?"
+            raise ModelAnswerError(self._endpoint.host, problem)
+        events = EventStream()
+        async with aclosing(response.aiter_bytes()) as all_received:
+            async for received in all_received:
+                for data in events.take(received):
+                    await _grow(turn, reply, answer.take(data))
+                if answer.is_over:
+                    break
+            with anyio.move_on_after(LEFTOVERS_SECONDS):
+                async for _ in all_received:
+                    pass
+
+    @contextmanager
+    def _before_an_answer(self) -> Generator[None]:
+        host = self._endpoint.host
+        try:
+            yield
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+            problem = f"cannot be reached ({_named(error)})"
+            raise ModelUnavailableError(host, problem, asked=False) from error
+        except httpx2.TimeoutException as error:
+            problem = f"has not answered for {self._endpoint.silence_seconds:g} s"
+            raise ModelUnavailableError(host, problem) from error
+        except httpx2.TransportError as error:
+            raise ModelUnavailableError(host, f"has not answered ({_named(error)})") from error
+
+    @contextmanager
+    def _in_an_answer(self) -> Generator[None]:
+        try:
+            yield
+        except httpx2.TimeoutException as error:
+            problem = f"said nothing for {self._endpoint.silence_seconds:g} s in the middle of its answer"
+            raise ModelAnswerError(self._endpoint.host, problem) from error
+        except (httpx2.TransportError, httpx2.DecodingError, EventTooLongError) as error:
+            problem = f"was cut off in the middle of its answer ({_named(error)})"
+            raise ModelAnswerError(self._endpoint.host, problem) from error
+
+
+async def _grow(turn: TurnContext, reply: TurnStream, piece: str) -> None:
+    if piece:
+        await reply.write(piece)
+    else:
+        turn.progress(None if reply.text else THINKING)
+
+
+async def _fill(body: bytearray, response: httpx2.Response, most: int) -> None:
+    """Add what comes, up to a bit more than so many bytes."""
+    async with aclosing(response.aiter_bytes()) as all_received:
+        async for received in all_received:
+            body += received
+            if len(body) > most:
+                return
+
+
+def _named(error: Exception) -> str:
+    return str(error) or type(error).__name__

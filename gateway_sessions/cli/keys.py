@@ -1,0 +1,120 @@
+"""What a terminal sends for the keys of its person: bytes in, presses out."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from gateway_sessions.core.picker import Key, Pasted, Press, Typed
+
+ESCAPE: Final = "\x1b"
+LONGEST_SEQUENCE: Final = 32
+PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+
+CONTROLS: Final[Mapping[str, Key]] = MappingProxyType(
+    {
+        "\r": Key.ENTER,
+        "\n": Key.ENTER,
+        "\x7f": Key.BACKSPACE,
+        "\x08": Key.BACKSPACE,
+        "\x02": Key.PAGE_UP,  # Ctrl-B, Ctrl-F: as in less
+        "\x06": Key.PAGE_DOWN,
+        "\x10": Key.UP,  # Ctrl-P, Ctrl-N: as in a shell
+        "\x0e": Key.DOWN,
+        "\x15": Key.CLEAR,  # Ctrl-U
+        "\x17": Key.WORD_BACK,  # Ctrl-W
+        "\x03": Key.INTERRUPT,  # Ctrl-C
+        "\x04": Key.LEAVE,  # Ctrl-D
+    }
+)
+FINALS: Final[Mapping[str, Key]] = MappingProxyType({"A": Key.UP, "B": Key.DOWN, "H": Key.HOME, "F": Key.END})
+"""How sequences of cursor keys end, with whatever held down."""
+NUMBERS: Final[Mapping[str, Key]] = MappingProxyType(
+    {
+        "1": Key.HOME,
+        "4": Key.END,
+        "5": Key.PAGE_UP,
+        "6": Key.PAGE_DOWN,
+        "7": Key.HOME,
+        "8": Key.END,
+    }
+)
+"""What others begin with, behind the bracket."""
+
+# A sequence that is whole. In front of anything else an escape stands for itself: across a network it may
+# arrive together with the key that was pressed behind it.
+_SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~]|(?=[^\[O]))", re.DOTALL)
+
+
+class Keys:
+    """Reads keys. A lone Escape is one only once nothing has followed it for a moment: call `rest` then."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._left = ""
+        self.fed = 0
+        """How often something has come."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something has begun that may be an Escape, or more."""
+        return bool(self._left)
+
+    def feed(self, data: bytes) -> list[Press]:
+        """What was pressed, as far as it is whole."""
+        self.fed += 1
+        self._left += self._decoder.decode(data)
+        return list(self._whole())
+
+    def rest(self) -> list[Press]:
+        """Nothing has followed: an Escape was meant, unless a text is being pasted."""
+        if not self._left or self._left.startswith(PASTE_BEGINS):
+            return []
+        behind, self._left = self._left[1:], ""
+        return [Key.ESCAPE, *(press for character in behind for press in _said(character))]
+
+    def _whole(self) -> Iterator[Press]:
+        while self._left:
+            if self._left.startswith(PASTE_BEGINS):
+                text, ended, behind = self._left[len(PASTE_BEGINS) :].partition(PASTE_ENDS)
+                if not ended:
+                    return
+                self._left = behind
+                yield Pasted(text)
+            elif self._left[0] == ESCAPE:
+                if (sequence := self._sequence()) is None:
+                    return
+                yield from _meant(sequence)
+            else:
+                character, self._left = self._left[0], self._left[1:]
+                yield from _said(character)
+
+    def _sequence(self) -> str | None:
+        """Take the sequence in front; None as long as it is not whole."""
+        found = _SEQUENCE.match(self._left)
+        if found is None and len(self._left) < LONGEST_SEQUENCE:
+            return None
+        end = found.end() if found is not None else LONGEST_SEQUENCE
+        sequence, self._left = self._left[:end], self._left[end:]
+        return sequence
+
+
+def _meant(sequence: str) -> Iterator[Key]:
+    if sequence == ESCAPE:
+        yield Key.ESCAPE
+    elif sequence[-1] == "~":
+        number = sequence[2:-1].partition(";")[0]
+        if number in NUMBERS:
+            yield NUMBERS[number]
+    elif sequence[1] in "[O" and sequence[-1] in FINALS:
+        yield FINALS[sequence[-1]]
+
+
+def _said(character: str) -> Iterator[Press]:
+    if character in CONTROLS:
+        yield CONTROLS[character]
+    elif character.isprintable():
+        yield Typed(character)

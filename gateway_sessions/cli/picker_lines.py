@@ -1,0 +1,189 @@
+"""How a picker looks: as many lines as the terminal has, none of them wider than it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from gateway_sessions.cli.screen import NONE, inline
+from gateway_sessions.core.picker import Picker
+from gateway_sessions.core.session_summary import SessionSummary
+from gateway_sessions.core.telling import ago, counted
+
+MARK: Final = "> "
+GAP: Final = 2
+LEAST: Final = 16
+"""Columns are left out before less is left of what a conversation is called."""
+WITH_HEADINGS, WITH_DETAIL = 8, 6
+"""From so many lines on there is room for them."""
+COMMAND_HINTS: Final = ("Enter go on", "/ find", "q leave", "d delete", "↑↓ move")
+FINDING_HINTS: Final = ("Enter go on", "Esc show all", "↑↓ move")
+_EMOJI_STYLE: Final = "\ufe0f"
+"""Asks for the coloured form of a character; terminals disagree on how wide that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    width: int
+    side: Literal["left", "right"] = "left"
+
+
+# What is left out first stands last.
+_BESIDE: Final = (_Column("Active", 10), _Column("Source", 10), _Column("Messages", 8, "right"))
+_SHOWN: Final = ("Messages", "Source", "Active")
+
+
+def rows_in(height: int) -> int:
+    """How many rows of a list there is room for."""
+    return max(height - 2 - (height >= WITH_DETAIL) - (height >= WITH_HEADINGS), 1)
+
+
+def picture(picker: Picker, now: datetime, width: int, height: int, *, of: str | None = None) -> list[Text]:
+    """All lines of the terminal; *of* is the source whose conversations these are."""
+    columns = _fitting(width)
+    lines = [_head(picker, of)]
+    if height >= WITH_HEADINGS:
+        lines.append(_line(Text("Conversation"), [(one, Text(one.name)) for one in columns], width, "bold"))
+    lines += _body(picker, now, columns, width, rows_in(height))
+    foot = _foot(picker, width)
+    if height >= WITH_DETAIL:
+        # What is told may need the room of both.
+        lines.append(foot.pop(0) if len(foot) > 1 else _detail(picker.selected))
+    lines.append(foot[0])
+    return [_cut(line, width) for line in lines[-height:]]
+
+
+def _fitting(width: int) -> list[_Column]:
+    """The columns beside what a conversation is called, in the order in which they are shown."""
+    room = width - len(MARK) - LEAST
+    shown: set[str] = set()
+    for one in _BESIDE:
+        room -= one.width + GAP
+        if room < 0:
+            break
+        shown.add(one.name)
+    by_name = {one.name: one for one in _BESIDE}
+    return [by_name[name] for name in _SHOWN if name in shown]
+
+
+def _head(picker: Picker, of: str | None) -> Text:
+    if picker.text is None:
+        what = f"Conversations of {inline(of)}" if of else "Conversations"
+        return Text(what, style="bold")
+    line = Text("Find: ", style="bold")
+    line.append(picker.text, style="not bold")
+    line.append(" ", style="reverse")
+    return line.append("" if picker.fresh else " …", style="dim not bold")
+
+
+def _body(picker: Picker, now: datetime, columns: list[_Column], width: int, room: int) -> Iterable[Text]:
+    seen = picker.rows[picker.top : picker.top + room]
+    lines = [
+        _row(one, now, columns, width, selected=picker.top + place == picker.at)
+        for place, one in enumerate(seen)
+    ]
+    if not lines:
+        lines.append(Text(_nothing(picker), style="dim"))
+    return lines + [Text() for _ in range(room - len(lines))]
+
+
+def _nothing(picker: Picker) -> str:
+    if not picker.fresh:
+        return "…"
+    return f"Nothing holds “{picker.wanted}”." if picker.wanted else "There are no conversations."
+
+
+def _row(one: SessionSummary, now: datetime, columns: list[_Column], width: int, *, selected: bool) -> Text:
+    values = {
+        "Messages": f"{one.message_count:,}",
+        "Source": _shown(one.source),
+        "Active": ago(one.last_active, now),
+    }
+    called = Text()
+    if one.title:
+        called.append(_shown(one.title), style="bold")
+    if one.preview or not one.title:
+        said = _shown(one.preview)
+        called.append(f"  {said}" if one.title else said, style="dim" if one.title else "")
+    beside = [(column, Text(values[column.name])) for column in columns]
+    return _line(called, beside, width, "reverse" if selected else "", mark=selected)
+
+
+def _line(
+    first: Text, beside: Iterable[tuple[_Column, Text]], width: int, style: str, *, mark: bool = False
+) -> Text:
+    """One line, filled up to the width of the terminal."""
+    cells = list(beside)
+    room = max(width - len(MARK) - sum(column.width + GAP for column, _ in cells), 0)
+    line = Text(MARK if mark else " " * len(MARK), style=style)
+    line.append_text(_cut(first, room)).append(" " * (room - first.cell_len))
+    for column, value in cells:
+        _cut(value, column.width).align(column.side, column.width)
+        line.append(" " * GAP).append_text(value)
+    return line
+
+
+def _cut(text: Text, width: int) -> Text:
+    """The text, no wider than that; where half of a character would have to go, all of it goes."""
+    if width < 1:
+        text.plain = ""
+    else:
+        text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _detail(one: SessionSummary | None) -> Text:
+    if one is None:
+        return Text()
+    known = (one.session_id, one.session_key, one.model)
+    return Text("  ".join(inline(part) for part in known if part), style="dim")
+
+
+def _foot(picker: Picker, width: int) -> list[Text]:
+    """What is asked, or what has happened, or else what can be done; and where one is. A line, or more."""
+    if picker.doubt is not None:
+        return [_question(picker.doubt, width)]
+    if picker.deleting is not None:
+        return [Text(f"Deleting {picker.deleting.session_id} …", style="bold")]
+    if picker.note:
+        return [Text(line, style="bold") for line in chop_cells(_shown(picker.note), width)[:2]]
+    where = _where(picker)
+    left = _hints(FINDING_HINTS if picker.text is not None else COMMAND_HINTS, width - cell_len(where) - GAP)
+    gap = max(width - cell_len(left) - cell_len(where), 0)
+    return [Text(f"{left}{' ' * gap}{where}", style="dim")]
+
+
+def _question(one: SessionSummary, width: int) -> Text:
+    """What is asked has to be seen: what the conversation is called gives way."""
+    called = _shown(one.title or one.preview or one.session_id)
+    question = f" with {counted(one.message_count, 'message')}? y/n"
+    name = _cut(Text(called), width - len("Delete “”") - len(question))
+    return Text(f"Delete “{name.plain}”{question}", style="bold")
+
+
+def _where(picker: Picker) -> str:
+    if not picker.rows or not picker.fresh:
+        return ""
+    return f"{picker.at + 1:,} of {len(picker.rows):,}{'' if picker.whole else '+'}"
+
+
+def _hints(hints: Iterable[str], room: int) -> str:
+    """As many as there is room for."""
+    told = ""
+    for one in hints:
+        longer = f"{told} · {one}" if told else one
+        if cell_len(longer) > room:
+            break
+        told = longer
+    return told
+
+
+def _shown(text: str | None) -> str:
+    """One line of what may come from anybody, as wide as its characters are."""
+    return inline(text).replace(_EMOJI_STYLE, "") or NONE

@@ -1,0 +1,104 @@
+"""A terminal for one program alone: every key at once, a screen of its own, and all as it was afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from gateway_sessions.cli.keys import Keys
+from gateway_sessions.core.picker import Key, Press
+
+ESCAPE_SECONDS: Final = 0.05
+"""What follows an Escape so soon is the rest of a sequence."""
+CHUNK: Final = 1 << 12
+USUAL_SIZE: Final = (80, 24)
+"""Of a terminal that does not know its own."""
+# The other screen, no cursor, no wrapping at the edge, and pasted texts marked as such.
+ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[2J"
+LEAVE: Final = "\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
+
+
+class Terminal:
+    """Draws lines, and tells what is pressed. Only lines that differ are drawn again."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown: list[str] = []
+        self._keys = Keys()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        columns, lines = os.get_terminal_size(sys.stdout.fileno())
+        return (columns, lines) if columns and lines else USUAL_SIZE
+
+    @contextmanager
+    def taken(self, pressed: Callable[[Press], object], resized: Callable[[], object]) -> Generator[None]:
+        """Within the block, tell what is pressed, and that the size is another one."""
+        loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
+        before = termios.tcgetattr(stdin)
+        tty.setraw(stdin, termios.TCSADRAIN)
+        self._write(ENTER)
+        try:
+            loop.add_reader(stdin, self._read, stdin, pressed)
+            loop.add_signal_handler(signal.SIGWINCH, resized)
+            for ending in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(ending, pressed, Key.INTERRUPT)
+            yield
+        finally:
+            loop.remove_reader(stdin)
+            for one in (signal.SIGWINCH, signal.SIGTERM, signal.SIGHUP):
+                loop.remove_signal_handler(one)
+            with suppress(OSError, termios.error):  # there may be no terminal any more
+                self._write(LEAVE)
+                termios.tcsetattr(stdin, termios.TCSADRAIN, before)  # what was typed ahead stays
+
+    def draw(self, lines: Sequence[Text], *, anew: bool = False) -> None:
+        """Show these lines, from the top; *anew*: nothing that was shown before is there any more."""
+        drawn = [self._drawn(line) for line in lines]
+        before = [] if anew else self._shown
+        changed = [
+            f"\x1b[{place + 1};1H\x1b[2K{line}"
+            for place, line in enumerate(drawn)
+            if place >= len(before) or before[place] != line
+        ]
+        self._shown = drawn
+        self._write(("\x1b[2J" if anew else "") + "".join(changed))
+
+    def _drawn(self, line: Text) -> str:
+        with self._console.capture() as capture:
+            self._console.print(line, end="", no_wrap=True, overflow="ignore", crop=False)
+        return capture.get()
+
+    def _read(self, stdin: int, pressed: Callable[[Press], object]) -> None:
+        try:
+            data = os.read(stdin, CHUNK)
+        except OSError:  # the terminal is gone
+            data = b""
+        if not data:
+            asyncio.get_running_loop().remove_reader(stdin)
+            pressed(Key.LEAVE)
+            return
+        for one in self._keys.feed(data):
+            pressed(one)
+        if self._keys.waiting:
+            asyncio.get_running_loop().call_later(ESCAPE_SECONDS, self._rest, self._keys.fed, pressed)
+
+    def _rest(self, fed: int, pressed: Callable[[Press], object]) -> None:
+        if fed == self._keys.fed:
+            for one in self._keys.rest():
+                pressed(one)
+
+    def _write(self, text: str) -> None:
+        sys.stdout.buffer.write(text.encode(self._console.encoding, "replace"))
+        sys.stdout.flush()

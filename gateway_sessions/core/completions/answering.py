@@ -1,0 +1,134 @@
+"""What an endpoint answers: a reply that grows event by event, or comes in one piece, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, Unpack, cast
+
+import msgspec
+
+from gateway_sessions.core.completions.refusals import told_by
+from gateway_sessions.core.usage import MAX_COST_USD, MAX_COUNT, MAX_WORD, UsageFacts, is_whole
+from gateway_sessions.model_errors import ModelAnswerError
+
+END: Final = "[DONE]"
+COST_TOLD: Final = "provider"
+MAX_REPLY: Final = 1 << 20
+"""Characters, thoughts among them; a model that says more has got stuck."""
+
+
+class Answer:
+    """Collects the reply of one model to one question."""
+
+    def __init__(self, endpoint: str, model: str, *, key: str | None = None) -> None:
+        self._endpoint = endpoint
+        self._key = key
+        self._model = model
+        self._usage: Mapping[str, Any] = {}
+        self._reasoning: list[str] = []
+        self._said = self._size = 0
+        self._begun = False
+        self.finish_reason: str | None = None
+        self.is_over = False
+        """Whether nothing comes any more, even if the connection stays."""
+
+    @property
+    def reasoning(self) -> str | None:
+        """What the model told of its thoughts, if it did."""
+        return "".join(self._reasoning) or None
+
+    def take(self, data: str | bytes) -> str:
+        """What an event, or an answer in one piece, adds to the reply; `ModelAnswerError` if neither."""
+        if data == END:
+            self.is_over = True
+            return ""
+        told = self._decoded(data)
+        self._begun = True
+        if told.get("error"):
+            why = told_by(told, hiding=self._key) or "it did not say why"
+            self._fail(f"has failed: {why}")
+        self._note(told)
+        first = _first(told.get("choices"))
+        finished = first.get("finish_reason")
+        self.finish_reason = finished if isinstance(finished, str) and finished else self.finish_reason
+        said = _mapping(first.get("delta") or first.get("message"))
+        thought = _text(said.get("reasoning_content") or said.get("reasoning"))
+        piece = _text(said.get("content")) or _text(said.get("refusal"))
+        self._reasoning.append(thought)
+        self._said += len(piece)
+        self._size += len(piece) + len(thought)
+        if self._size > MAX_REPLY:
+            self._fail(f"does not come to an end: its answer has more than {MAX_REPLY} characters")
+        return piece
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the model has said something, and all that it wanted to say."""
+        return self.finish_reason is not None and self._said > 0
+
+    def check_complete(self) -> None:
+        """Raise `ModelAnswerError`, which tells what is missing, unless it is complete."""
+        if not self._begun:
+            self._fail("has sent no answer of a model; is its address right?")
+        if self.finish_reason is None:
+            self._fail("was cut off in the middle of its answer")
+        if not self._said:
+            self._fail(f"has answered nothing ({self.finish_reason})")
+
+    def usage(self, **facts: Unpack[UsageFacts]) -> UsageFacts:
+        """These facts, and what the question and the answer took; where nobody has told: an unknown size."""
+        read, written = self._detail("prompt", "cached_tokens"), self._detail("prompt", "cache_write_tokens")
+        facts |= {
+            "model": self._model,
+            "input_tokens": max(_count(self._usage.get("prompt_tokens")) - read - written, 0),
+            "output_tokens": _count(self._usage.get("completion_tokens")),
+            "cache_read_tokens": read,
+            "cache_write_tokens": written,
+            "reasoning_tokens": self._detail("completion", "reasoning_tokens"),
+        }
+        cost = self._usage.get("cost")
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_COST_USD:
+            facts["actual_cost_usd"], facts["cost_source"] = cost, COST_TOLD
+        return facts
+
+    def _decoded(self, data: str | bytes) -> Mapping[str, Any]:
+        try:
+            told = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeError):
+            told = None
+        if not isinstance(told, dict):
+            self._fail("has sent something that is no answer of a model; is its address right?")
+        return cast("Mapping[str, Any]", told)
+
+    def _note(self, told: Mapping[str, Any]) -> None:
+        model, usage = told.get("model"), told.get("usage")
+        if isinstance(model, str) and 0 < len(model) <= MAX_WORD and model.isprintable():
+            self._model = model
+        if isinstance(usage, dict):
+            self._usage = cast("Mapping[str, Any]", usage)
+
+    def _detail(self, of: str, name: str) -> int:
+        return _count(_mapping(self._usage.get(f"{of}_tokens_details")).get(name))
+
+    def _fail(self, problem: str) -> NoReturn:
+        raise ModelAnswerError(self._endpoint, problem)
+
+
+def _first(given: object) -> Mapping[str, Any]:
+    several = cast("list[object]", given) if isinstance(given, list) else []
+    return _mapping(several[0]) if several else {}
+
+
+def _mapping(given: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+
+
+def _text(given: object) -> str:
+    """A text, which some endpoints send as a list of parts."""
+    if isinstance(given, list):
+        return "".join(_text(_mapping(one).get("text")) for one in cast("list[object]", given))
+    return given if isinstance(given, str) else ""
+
+
+def _count(given: object) -> int:
+    return given if is_whole(given, 0, MAX_COUNT) else 0

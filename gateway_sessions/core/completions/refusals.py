@@ -1,0 +1,122 @@
+"""What an endpoint means that does not answer: one error with one line, and what can be done about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+import msgspec
+
+from gateway_sessions.core.untrusted import shortened, visible
+from gateway_sessions.model_errors import (
+    ContextTooLongError,
+    ModelError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
+
+MAX_TOLD: Final = 300
+"""Characters of what an endpoint says of itself."""
+HIDDEN: Final = "(the key)"
+COUNTING: Final = "stream_options"
+"""The member that asks for the tokens to be counted: older endpoints refuse it."""
+
+_TOO_LONG: Final = re.compile(
+    r"context[ _](length|window|size)|maximum context|too many (input )?tokens|(prompt|input) is too long"
+    r"|exceeds? the (available |model'?s? )?(context|limit)|reduce the length",
+    re.IGNORECASE,
+)
+_NOTHING_LEFT: Final = b"insufficient_quota"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An answer that is none."""
+
+    endpoint: str
+    model: str
+    status: int
+    key: str | None = field(default=None, repr=False)
+    """What was sent along; it is not quoted."""
+    body: bytes = field(default=b"", repr=False)
+    retry_after: float | None = None
+
+    @property
+    def told(self) -> str:
+        """What the endpoint says."""
+        try:
+            return told_by(msgspec.json.decode(self.body), hiding=self.key)
+        except (msgspec.DecodeError, UnicodeError):
+            return ""
+
+    @property
+    def refuses_counting(self) -> bool:
+        """Whether it is only that it does not want to count the tokens."""
+        return self._cannot_be_read and COUNTING.encode() in self.body
+
+    @property
+    def error(self) -> ModelError:
+        """What it means."""
+        match self.status:
+            case _ if self._cannot_be_read and _TOO_LONG.search(self.body.decode("utf-8", "replace")):
+                problem = f"says that the conversation is too long for {self.model}; /new begins another one"
+                return ContextTooLongError(self.endpoint, self._with_told(problem))
+            case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+                problem = "does not accept the key" if self.key else "wants a key: set OPENAI_API_KEY"
+            case HTTPStatus.NOT_FOUND if "model" in self.told.lower():
+                problem = f"has no model {self.model!r}"
+            case HTTPStatus.NOT_FOUND | HTTPStatus.METHOD_NOT_ALLOWED:
+                problem = "has no chat completions there; the address usually ends in /v1"
+            case _ if 300 <= self.status < HTTPStatus.BAD_REQUEST:  # noqa: PLR2004 -- all redirections
+                problem = "sends elsewhere, where the key would go, too: set the final address"
+            case _ if self._may_pass:
+                problem = self._with_told("is too busy or out of order just now")
+                return ModelUnavailableError(self.endpoint, problem, retry_after=self.retry_after)
+            case _:
+                problem = "refuses the question"
+        return ModelRefusedError(self.endpoint, self._with_told(problem))
+
+    @property
+    def _cannot_be_read(self) -> bool:
+        return self.status in {
+            HTTPStatus.BAD_REQUEST,
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+        }
+
+    @property
+    def _may_pass(self) -> bool:
+        if self.status == HTTPStatus.TOO_MANY_REQUESTS:  # who has nothing left gets no more by waiting
+            return _NOTHING_LEFT not in self.body
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR or self.status == HTTPStatus.REQUEST_TIMEOUT
+
+    def _with_told(self, problem: str) -> str:
+        told = f": {self.told}" if self.told else ""
+        return f"{problem} (status {self.status}{told})"
+
+
+def told_by(answer: object, *, hiding: str | None) -> str:
+    """The words for people in an answer, on one line and without the key; their members have many names."""
+    for name in ("error", "message", "detail", "msg"):
+        if isinstance(answer, dict) and (found := cast("Mapping[str, Any]", answer).get(name)):
+            return told_by(found, hiding=hiding)
+    if isinstance(answer, list) and answer:
+        return told_by(cast("list[object]", answer)[0], hiding=hiding)
+    text = answer if isinstance(answer, str) else ""
+    return shortened(" ".join(visible(text.replace(hiding, HIDDEN) if hiding else text).split()), MAX_TOLD)
+
+
+def pause_asked(told: str, now: datetime) -> float | None:
+    """The seconds that a `retry-after` asks for, which may be a date; None for anything else."""
+    if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", told):
+        return float(told)
+    try:
+        at = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    return max((at - now).total_seconds(), 0.0) if at.tzinfo is not None else None

@@ -1,0 +1,279 @@
+"""Choosing a conversation from a list that may be endless: what each key makes of what is shown.
+
+Nothing is drawn and nobody is asked here. `Picker.ask` says what to ask the database next, `Picker.deleting`
+what to remove, and `Picker.outcome` that it is over.
+
+As long as nothing is looked for, letters are commands. Once something is, they are text, and Escape leads
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from gateway_sessions.core.session_summary import SessionSummary
+from gateway_sessions.core.untrusted import visible
+
+LONGEST_TEXT: Final = 200
+MOST_HELD: Final = 64
+SCREENS_AHEAD: Final = 2
+"""Whoever comes so near to the last row that is known is brought more, before they have to wait for it."""
+
+
+class Key(Enum):
+    """What somebody can do, whatever key their terminal has for it."""
+
+    UP = auto()
+    DOWN = auto()
+    PAGE_UP = auto()
+    PAGE_DOWN = auto()
+    HOME = auto()
+    END = auto()
+    ENTER = auto()
+    DELETE = auto()
+    FIND = auto()
+    ESCAPE = auto()
+    BACKSPACE = auto()
+    CLEAR = auto()
+    WORD_BACK = auto()
+    LEAVE = auto()
+    INTERRUPT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """One character."""
+
+    character: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """A text that came in one piece. It is never a command."""
+
+    text: str
+
+
+Press: TypeAlias = Key | Typed | Pasted
+
+COMMANDS: Final[Mapping[str, Key]] = MappingProxyType(
+    {
+        "j": Key.DOWN,
+        "k": Key.UP,
+        " ": Key.PAGE_DOWN,
+        "g": Key.HOME,
+        "G": Key.END,
+        "d": Key.DELETE,
+        "/": Key.FIND,
+        "q": Key.LEAVE,
+    }
+)
+"""What characters mean as long as nothing is looked for. All others begin to look for something."""
+ON_ROWS: Final = frozenset(
+    {Key.UP, Key.DOWN, Key.PAGE_UP, Key.PAGE_DOWN, Key.HOME, Key.END, Key.ENTER, Key.DELETE}
+)
+"""What means a row of the list, and so has to wait for the list that is meant."""
+
+
+class Outcome(Enum):
+    """How it ended."""
+
+    CHOSEN = auto()
+    LEFT = auto()
+    INTERRUPTED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A page that the database is asked for."""
+
+    text: str
+    after: SessionSummary | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picker:
+    """What is known, and where somebody is in it."""
+
+    rows: tuple[SessionSummary, ...] = ()
+    answers: str | None = None
+    """For which text these are the rows; None: nobody has answered yet."""
+    whole: bool = False
+    """Whether there are no more of them."""
+    text: str | None = None
+    """What is looked for; None: letters are commands."""
+    at: int = 0
+    top: int = 0
+    """The first row that is shown."""
+    height: int = 1
+    """How many rows can be shown."""
+    to_end: bool = False
+    """Somebody is on the way to the last row, which is not known yet."""
+    held: tuple[Key, ...] = ()
+    """What was pressed for the rows that are still to come."""
+    doubt: SessionSummary | None = None
+    """What is deleted if somebody confirms it."""
+    deleting: SessionSummary | None = None
+    """What is just being deleted."""
+    note: str = ""
+    outcome: Outcome | None = None
+
+    @property
+    def wanted(self) -> str:
+        """The text that the rows have to hold; empty: any rows will do."""
+        return (self.text or "").strip()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the rows are those that are wanted."""
+        return self.answers == self.wanted
+
+    @property
+    def selected(self) -> SessionSummary | None:
+        """The row that somebody is at."""
+        return self.rows[self.at] if self.rows else None
+
+    @property
+    def ask(self) -> Ask | None:
+        """What to ask the database next, if anything."""
+        if not self.fresh:
+            return Ask(self.wanted, None)
+        near = self.at + SCREENS_AHEAD * self.height >= len(self.rows)
+        if not self.whole and (self.to_end or near):
+            return Ask(self.wanted, self.rows[-1] if self.rows else None)
+        return None
+
+    @property
+    def over(self) -> bool:
+        """Whether to leave: what is being deleted is waited for, unless somebody cannot wait."""
+        if self.outcome is Outcome.INTERRUPTED:
+            return True
+        return self.outcome is not None and self.deleting is None
+
+
+def resized(picker: Picker, height: int) -> Picker:
+    """So many rows can be shown now."""
+    return _settled(replace(picker, height=max(height, 1)))
+
+
+def answered(picker: Picker, ask: Ask, rows: Sequence[SessionSummary], *, whole: bool) -> Picker:
+    """The database has answered; what nobody asks any more is passed over."""
+    if ask.text != picker.wanted:
+        return picker
+    if ask.after is None:
+        fresh = replace(picker, rows=tuple(rows), answers=ask.text, whole=whole, at=0, top=0, held=())
+        for key in picker.held:
+            fresh = _carried_out(fresh, key)
+        return _settled(fresh)
+    if not picker.fresh or not picker.rows or picker.rows[-1] != ask.after:
+        return picker
+    known = {one.session_id for one in picker.rows}
+    more = tuple(one for one in rows if one.session_id not in known)
+    longer = replace(picker, rows=picker.rows + more, whole=whole)
+    return _settled(_at_end(longer) if picker.to_end else longer)
+
+
+def deleted(picker: Picker, one: SessionSummary, problem: str | None) -> Picker:
+    """It is gone, or could not be deleted."""
+    if problem is not None:
+        return replace(picker, deleting=None, note=problem)
+    left = tuple(row for row in picker.rows if row.session_id != one.session_id)
+    return _settled(replace(picker, rows=left, deleting=None, note=f"Deleted {one.session_id}."))
+
+
+def pressed(picker: Picker, press: Press) -> Picker:
+    """Somebody has pressed a key."""
+    calm = replace(picker, note="")
+    if picker.doubt is not None and press is not Key.INTERRUPT:
+        certain = isinstance(press, Typed) and press.character in "yY"
+        return replace(calm, doubt=None, deleting=picker.doubt if certain else picker.deleting)
+    match press:
+        case Pasted(text):
+            return _looking_for(calm, (picker.text or "") + text)
+        case Typed(character) if picker.text is None and character in COMMANDS:
+            return _settled(_carried_out(calm, COMMANDS[character]))
+        case Typed(character):
+            return _looking_for(calm, (picker.text or "") + character)
+        case Key():
+            return _settled(_carried_out(calm, press))
+
+
+def _carried_out(picker: Picker, key: Key) -> Picker:
+    if key in ON_ROWS:
+        return (
+            _on_rows(picker, key) if picker.fresh else replace(picker, held=(*picker.held, key)[:MOST_HELD])
+        )
+    match key:
+        case Key.INTERRUPT:
+            return replace(picker, outcome=Outcome.INTERRUPTED)
+        case Key.LEAVE:
+            return replace(picker, outcome=Outcome.LEFT)
+        case Key.ESCAPE if picker.text is None:
+            return replace(picker, outcome=Outcome.LEFT)
+        case Key.ESCAPE:
+            return replace(picker, text=None, held=())
+        case _:
+            return _edited(picker, key)
+
+
+def _edited(picker: Picker, key: Key) -> Picker:
+    text = picker.text
+    if key is Key.FIND:
+        return replace(picker, text=text or "")
+    if text is None:
+        return picker
+    if key is Key.CLEAR:
+        return _looking_for(picker, "")
+    if key is Key.WORD_BACK:
+        return _looking_for(picker, text.rstrip().rpartition(" ")[0])
+    return replace(picker, text=None) if not text else _looking_for(picker, text[:-1])
+
+
+def _looking_for(picker: Picker, text: str) -> Picker:
+    """Another text. What was pressed for the one before is forgotten."""
+    harmless = visible(f"|{text}|").replace("\n", " ").replace("\t", " ")[1:-1]  # blanks at its ends stay
+    return replace(picker, text=harmless[:LONGEST_TEXT], held=())
+
+
+def _on_rows(picker: Picker, key: Key) -> Picker:
+    here = picker.selected
+    if here is None:
+        return picker
+    if key is Key.ENTER:
+        return replace(picker, outcome=Outcome.CHOSEN)
+    if key is Key.DELETE:
+        return replace(picker, doubt=here) if picker.deleting is None else picker
+    return _moved(replace(picker, to_end=False), key)
+
+
+def _moved(picker: Picker, key: Key) -> Picker:
+    last = len(picker.rows) - 1
+    match key:
+        case Key.UP if picker.at == 0:
+            return replace(picker, at=last if picker.whole else 0)
+        case Key.DOWN if picker.at == last:
+            return replace(picker, at=0 if picker.whole else last)
+        case Key.UP | Key.DOWN:
+            return replace(picker, at=picker.at + (1 if key is Key.DOWN else -1))
+        case Key.PAGE_UP | Key.PAGE_DOWN:
+            return replace(picker, at=picker.at + (1 if key is Key.PAGE_DOWN else -1) * picker.height)
+        case Key.HOME:
+            return replace(picker, at=0)
+        case _:
+            return _at_end(picker)
+
+
+def _at_end(picker: Picker) -> Picker:
+    return replace(picker, at=len(picker.rows) - 1, to_end=not picker.whole)
+
+
+def _settled(picker: Picker) -> Picker:
+    """Whoever moved is still in the list, and is seen there."""
+    rows, height = len(picker.rows), picker.height
+    at = max(min(picker.at, rows - 1), 0)
+    top = min(max(picker.top, at - height + 1), at, max(rows - height, 0))
+    return replace(picker, at=at, top=max(top, 0))

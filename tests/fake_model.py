@@ -1,0 +1,141 @@
+"""An endpoint for chat completions on this machine, which answers as a test says, or does not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from gateway_sessions.adapters.http import Request, Response, receive_request
+from tests.unit.adapters.loopback import loopback
+
+USED = {"prompt_tokens": 30, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 10}}
+Script = Callable[["Line"], Awaitable[None]]
+
+
+@dataclass
+class Line:
+    """The line to whoever asks."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    left: asyncio.Event
+    kept: bool = False
+    """Whether another question may follow."""
+
+    async def send(self, *pieces: bytes) -> None:
+        """Each piece goes out by itself."""
+        for piece in pieces:
+            self.writer.write(piece)
+            await self.writer.drain()
+            await asyncio.sleep(0)
+
+    async def hang(self) -> None:
+        """Until whoever asks has gone away."""
+        await self.reader.read()
+        self.left.set()
+
+
+@dataclass
+class FakeModel:
+    """Answers each request with the next script."""
+
+    scripts: list[Script] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whoever asked has closed the connection before it was answered."""
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: int = 0
+    url: str = ""
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(request.body) for request in self.requests]
+
+    @asynccontextmanager
+    async def serving(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeModel]:
+        async with loopback(self._converse, tls=tls) as port:
+            self.url = f"https://localhost:{port}/v1" if tls else f"http://127.0.0.1:{port}/v1"
+            yield self
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        line = Line(reader, writer, self.left, kept=True)
+        while line.kept:
+            line.kept = False
+            self.requests.append(await receive_request(reader, writer, max_body=1 << 20))
+            self.asked.set()
+            await self.scripts.pop(0)(line)
+
+
+def event(data: object) -> bytes:
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"data: {text}\n\n".encode()
+
+
+def chunk(text: str | None = None, finish: str | None = None, **delta: object) -> bytes:
+    said = {"content": text, **delta} if text is not None else delta
+    return event({"model": "large-2026", "choices": [{"delta": said, "finish_reason": finish}]})
+
+
+def whole(*texts: str) -> bytes:
+    """All that a model sends that says this."""
+    used = event({"model": "large-2026", "choices": [], "usage": USED})
+    return b"".join([*map(chunk, texts), chunk(finish="stop"), used, event("[DONE]")])
+
+
+def head(kind: str = "text/event-stream", **more: str) -> bytes:
+    lines = {"content-type": kind, "connection": "close", **more}
+    return "\r\n".join(
+        ["HTTP/1.1 200 OK", *(f"{name}: {one}" for name, one in lines.items()), "", ""]
+    ).encode()
+
+
+def sends(*pieces: bytes) -> Script:
+    """Send these pieces, and close."""
+
+    async def script(line: Line) -> None:
+        await line.send(*pieces)
+
+    return script
+
+
+def says(*texts: str) -> Script:
+    return sends(head() + whole(*texts))
+
+
+def keeps(*pieces: bytes) -> Script:
+    """Send these pieces, and wait for another question."""
+
+    async def script(line: Line) -> None:
+        await line.send(*pieces)
+        line.kept = True
+
+    return script
+
+
+def hangs(*pieces: bytes) -> Script:
+    """Send these pieces, and then nothing any more."""
+
+    async def script(line: Line) -> None:
+        await line.send(*pieces)
+        await line.hang()
+
+    return script
+
+
+def refuses(status: int, told: object = None, headers: Mapping[str, str] | None = None) -> Script:
+    body = json.dumps({"error": {"message": told}}).encode() if told is not None else b""
+    answer = Response(HTTPStatus(status), body, {"content-type": "application/json", **(headers or {})})
+    return sends(answer.encode())
+
+
+def chunked(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> Sequence[bytes]:
+    """The pieces as chunks of a body whose end is told; without that it is cut off."""
+    written = [f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces]
+    return [head(**{"transfer-encoding": "chunked", "connection": "keep-alive"}), *written, end]

@@ -1,0 +1,85 @@
+"""An operator finds their way among very many conversations. How fast is a matter of the benchmark `seat`."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions.cli.exits import Exit
+from tests.benchmarks.seeding import RARE, SOURCES, id_of, said_in, seed_sessions
+from tests.integration.command_line.conftest import Gsess
+from tests.integration.command_line.terminals import END, ESCAPE, HOME, PAGE_DOWN, UP, sitting
+from tests.integration.command_line.test_browse import chosen
+from tests.integration.command_line.test_commands import count
+from tests.integration.moving.furniture import OF_A_PROCESS
+
+LINES = 24
+ROWS = LINES - 4
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        2_000,
+        pytest.param(100_000, marks=[pytest.mark.soak, pytest.mark.timeout(600)]),
+    ],
+)
+def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    home = tmp_path_factory.mktemp("many") / "home"
+    seed_sessions(home, request.param)
+    return home, request.param
+
+
+def test_each_command_finds_what_it_is_asked_for(gsess: Gsess, many: tuple[Path, int]):
+    home, number = many
+    listed = gsess("--home", home, "sessions", "list", "--limit", 50, "--json").answer
+    assert [one["session_id"] for one in listed["results"]] == [id_of(number - 1 - one) for one in range(50)]
+    assert listed["facts"]["more"] is True
+    found = gsess("--home", home, "sessions", "list", "--find", RARE, "--json").answer["results"]
+    assert [one["session_id"] for one in found] == [id_of(number // 2)]
+    of_source = gsess("--home", home, "sessions", "list", "--source", SOURCES[0], "--json").answer["results"]
+    assert {one["source"] for one in of_source} == {SOURCES[0]}
+    shown = gsess("--home", home, "sessions", "show", id_of(7))
+    assert said_in(7, number) in shown.out
+    stats = gsess("--home", home, "sessions", "stats", "--json").answer
+    assert (stats["facts"]["sessions"], stats["facts"]["messages"]) == (number, 2 * number)
+    assert {one["platform"]: one["sessions"] for one in stats["results"]} == dict.fromkeys(
+        SOURCES, number // len(SOURCES)
+    )
+    top = gsess("--home", home, "top", "--json").answer["results"][0]
+    assert top["work"]["waiting"] == 0
+
+
+def test_some_go_and_the_others_stay(gsess: Gsess, many: tuple[Path, int], tmp_path: Path):
+    home = shutil.copytree(many[0], tmp_path / "home", ignore=OF_A_PROCESS)
+    number = many[1]
+    assert gsess("--home", home, "sessions", "delete", id_of(5), "--yes").code == Exit.DONE
+    assert gsess("--home", home, "sessions", "rename", id_of(6), "another", "name").code == Exit.DONE
+    pruned = gsess("--home", home, "sessions", "prune", "--keep", number - 3, "--yes", "--json").answer
+    assert pruned["results"][0]["session_ids"] == [id_of(0), id_of(1)]
+    assert count(home, "sessions") == number - 3
+    assert "another name" in gsess("--home", home, "sessions", "list", "--find", "another name").out
+
+
+def test_all_of_them_can_be_browsed(many: tuple[Path, int]):
+    home, number = many
+    with sitting("--home", home, "sessions", "browse", columns=120, lines=LINES) as person:
+        person.until("1 of 100+")
+        for page in range(1, 11):
+            person.press(PAGE_DOWN)
+            person.until(lambda screen, page=page: id_of(number - 1 - page * ROWS) in screen.lines[-2])
+        person.press(END)
+        person.until(f"{number:,} of {number:,}")
+        assert id_of(0) in person.screen.lines[-2]
+        person.press(UP)
+        person.until(lambda screen: id_of(1) in screen.lines[-2])
+        person.press(HOME, "/", *RARE)
+        person.until(lambda screen: "1 of 1" in screen.lines[-1] and id_of(number // 2) in screen.lines[-2])
+        person.press(ESCAPE)
+        person.until("1 of 100+")
+        person.press("/", *id_of(3))
+        person.until(lambda screen: "1 of 1" in screen.lines[-1] and id_of(3) in screen.lines[-2])
+        person.press("\x15", *"no. 9")
+        person.until(lambda screen: "no. 9" in chosen(screen) and "1 of 1 " not in f"{screen.lines[-1]} ")
+        person.press(ESCAPE, "q")
+        assert person.ended() == Exit.DONE

@@ -1,0 +1,140 @@
+"""A store works on connections that the program has made, and leaves them to it."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from gateway_sessions import Scope, SessionDB, SessionSource, SessionStore
+from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
+from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from tests.integration.gateway.house import open_house
+from tests.integration.postgresql.nodes import config_on, know_each_other, node, until
+
+PAGE = Path(__file__).parents[3] / "docs/how-to/hand-in-a-pool.md"
+ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
+CUT = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+async def with_json(connection: asyncpg.Connection) -> None:
+    """What many programs do with their connections."""
+    for name in ("json", "jsonb"):
+        await connection.set_type_codec(name, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+
+
+@pytest.fixture
+async def pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=5, init=with_json) as pool:
+        yield pool
+
+
+def nobody_has_a_connection_of(pool: asyncpg.Pool) -> bool:
+    return pool.get_idle_size() == pool.get_size()
+
+
+async def test_a_gateway_works_on_a_pool_and_gives_all_of_it_back(
+    tmp_path: Path, dsn: str, pool: asyncpg.Pool
+):
+    people = [f"person{number}" for number in range(12)]
+    async with open_house(tmp_path, config_on(dsn), agent=ScriptedAgent(), pool=pool) as house:
+        for text in ("one", "two"):
+            await asyncio.gather(*(house.platform.says(name, text) for name in people))
+            await house.settles()
+        for name in people:
+            said = [content for role, content in await house.transcript(name) if role == "user"]
+            assert said == ["one", "two"]
+        assert len(await house.store.list_sessions(scope=Scope.operator())) == 12
+        found = await house.store.list_sessions(scope=Scope.of(house.platform.source("person3")))
+        assert len(found) == 1
+    assert nobody_has_a_connection_of(pool)
+    assert await pool.fetchval("SELECT count(*) FROM entries") == 12
+    assert await pool.fetchval("SHOW statement_timeout") == "0"
+
+
+async def test_no_connection_is_made_beside_the_pool(tmp_path: Path, dsn: str, pool: asyncpg.Pool):
+    """Whoever makes a pool may know more than its address: a certificate, or a password that changes."""
+    nowhere = "postgresql://nobody@127.0.0.1:1/nothing"
+    async with SessionStore.open(tmp_path, config_on(nowhere), pool=pool) as store:
+        await store.get_or_create_session(ALICE)
+        ours = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        assert await pool.fetchval(ours) == pool.get_size()
+    assert nobody_has_a_connection_of(pool)
+
+
+async def test_a_store_is_opened_by_address_and_pool(
+    tmp_path: Path, dsn: str, pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    async with SessionStore.open(dsn, pool=pool) as store:
+        await store.get_or_create_session(ALICE)
+    async with SessionDB.open(dsn, home=tmp_path / "other", pool=pool) as db:
+        assert await db.session_count(scope=Scope.operator()) == 1
+    assert nobody_has_a_connection_of(pool)
+
+
+async def test_nodes_on_pools_call_each_other(tmp_path: Path, dsn: str, pool: asyncpg.Pool):
+    agent, config = ScriptedAgent(), config_on(dsn)
+    async with (
+        node(tmp_path, config, "a", agent, pool=pool) as one,
+        node(tmp_path, config, "b", agent, pool=pool) as other,
+    ):
+        await know_each_other(one, other)
+        theirs = other.person_of_its_own()
+        await one.hears(theirs, "hello")
+        await until(lambda: agent.turns)
+        await asyncio.gather(one.gateway.settled(), other.gateway.settled())
+    assert nobody_has_a_connection_of(pool)
+
+
+async def test_connections_of_a_pool_that_are_cut_are_replaced(tmp_path: Path, dsn: str, pool: asyncpg.Pool):
+    async with SessionStore.open(tmp_path, config_on(dsn), pool=pool) as store:
+        for _ in range(3):
+            admin = await asyncpg.connect(dsn)
+            await admin.execute(CUT)
+            await admin.close()
+            await store.get_or_create_session(ALICE)
+        membership = store.db.membership
+        assert membership is not None
+        await until(lambda: len(membership.nodes) == 1)
+    assert nobody_has_a_connection_of(pool)
+
+
+async def test_a_pool_that_was_closed_is_not_there(tmp_path: Path, dsn: str):
+    pool = await asyncpg.create_pool(dsn, min_size=0, max_size=5)
+    async with SessionStore.open(tmp_path, config_on(dsn), pool=pool) as store:
+        pool.terminate()
+        with pytest.raises(StorageUnavailableError):
+            await store.get_or_create_session(ALICE)
+
+
+async def test_what_cannot_be_used_as_a_pool_is_refused(dsn: str, tmp_path: Path):
+    with pytest.raises(InvalidInputError, match=r"must be made by asyncpg.create_pool, not a str"):
+        SessionDB.open(dsn, home=tmp_path, pool=dsn)
+    async with asyncpg.create_pool(dsn, min_size=0, max_size=1) as small:
+        with pytest.raises(InvalidInputError, match="needs 2 connections or more"):
+            SessionDB.open(dsn, home=tmp_path, pool=small)
+
+
+async def test_the_page_about_pools_works_as_it_stands(dsn: str, tmp_path: Path):
+    page = await asyncio.to_thread(PAGE.read_text, "utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    environ = {
+        **os.environ,
+        "STORE_ADDRESS": dsn,
+        "XDG_STATE_HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+    }
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", "-c", code, env=environ, stdout=PIPE, stderr=PIPE
+    )
+    assert await child.communicate() == (b"agent:main:local:dm:desk 1\n", b"")

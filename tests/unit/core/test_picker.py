@@ -1,0 +1,307 @@
+"""Whatever is pressed and answered in whatever order, somebody is in the list that they see."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sessions import SessionSummary
+from gateway_sessions.core.picker import (
+    COMMANDS,
+    LONGEST_TEXT,
+    MOST_HELD,
+    ON_ROWS,
+    Ask,
+    Key,
+    Outcome,
+    Pasted,
+    Picker,
+    Press,
+    Typed,
+    answered,
+    deleted,
+    pressed,
+    resized,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def row(number: int) -> SessionSummary:
+    return SessionSummary(
+        session_id=f"s{number}",
+        source="cli",
+        title=None,
+        preview=f"said {number}",
+        last_active=NOW,
+        started_at=NOW,
+        lineage_root=f"s{number}",
+    )
+
+
+def page(first: int, count: int) -> tuple[SessionSummary, ...]:
+    return tuple(row(number) for number in range(first, first + count))
+
+
+def picker(count: int = 10, *, whole: bool = True, height: int = 4, at: int = 0) -> Picker:
+    fresh = answered(resized(Picker(), height), Ask("", None), page(0, count), whole=whole)
+    return resized(replace(fresh, at=at), height)
+
+
+def after(start: Picker, *presses: Press | str) -> Picker:
+    """Strings are typed letter by letter."""
+    for press in presses:
+        for one in map(Typed, press) if isinstance(press, str) else [press]:
+            start = pressed(start, one)
+    return start
+
+
+# Moving
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("at", range(10))
+@pytest.mark.parametrize(
+    ("key", "leads_to"),
+    [
+        (Key.UP, lambda at, whole: at - 1 if at else (9 if whole else 0)),
+        (Key.DOWN, lambda at, whole: at + 1 if at < 9 else (0 if whole else 9)),
+        (Key.PAGE_UP, lambda at, _: max(at - 4, 0)),
+        (Key.PAGE_DOWN, lambda at, _: min(at + 4, 9)),
+        (Key.HOME, lambda *_: 0),
+        (Key.END, lambda *_: 9),
+    ],
+)
+def test_each_key_leads_from_each_row_where_it_should(
+    key: Key, leads_to: Callable[[int, bool], int], at: int, whole: bool
+):
+    assert pressed(picker(at=at, whole=whole), key).at == leads_to(at, whole)
+
+
+@pytest.mark.parametrize(("character", "key"), COMMANDS.items())
+def test_letters_are_commands_as_long_as_nothing_is_looked_for(character: str, key: Key):
+    assert pressed(picker(at=3), Typed(character)) == pressed(picker(at=3), key)
+
+
+def test_every_other_letter_begins_to_look_for_something():
+    for character in [*map(chr, range(33, 127)), "é", "火", "🚂"]:
+        if character not in COMMANDS:
+            assert pressed(picker(), Typed(character)).text == character
+
+
+def test_what_is_at_is_shown():
+    down = after(picker(), Key.DOWN, Key.DOWN, Key.DOWN, Key.DOWN)
+    assert (down.at, down.top) == (4, 1)
+    assert (after(down, Key.UP).top, after(down, Key.HOME).top, after(down, Key.END).top) == (1, 0, 6)
+    assert resized(after(down, Key.END), 100).top == 0
+    assert resized(after(down, Key.END), 1).top == 9
+    assert resized(down, 0).height == 1
+
+
+# Lists that do not end
+
+
+def test_more_is_asked_for_before_the_last_row_is_reached():
+    many = picker(20, whole=False)
+    assert many.ask is None
+    near = after(many, *[Key.DOWN] * 12)
+    assert near.ask == Ask("", row(19))
+    more = answered(near, near.ask, page(20, 20), whole=False)
+    assert (len(more.rows), more.at, more.ask) == (40, 12, None)
+    assert picker(20, at=19).ask is None, "there is no more"
+
+
+def test_the_way_to_the_end_leads_through_all_pages_unless_somebody_turns_round():
+    going = after(picker(20, whole=False), Key.END)
+    assert (going.at, going.ask) == (19, Ask("", row(19)))
+    further = answered(going, Ask("", row(19)), page(20, 20), whole=False)
+    assert (further.at, further.ask) == (39, Ask("", row(39)))
+    there = answered(further, Ask("", row(39)), page(40, 5), whole=True)
+    assert (there.at, there.ask) == (44, None)
+    turned = answered(after(further, Key.HOME), Ask("", row(39)), page(40, 20), whole=False)
+    assert (turned.at, turned.ask) == (0, None)
+
+
+def test_a_row_that_moved_between_two_pages_is_shown_once():
+    twice = answered(picker(4, whole=False), Ask("", row(3)), (row(2), row(9)), whole=True)
+    assert [one.session_id for one in twice.rows] == ["s0", "s1", "s2", "s3", "s9"]
+
+
+def test_answers_that_nobody_waits_for_any_more_change_nothing():
+    typed = after(picker(), "x")
+    assert answered(typed, Ask("", None), page(50, 3), whole=True) == typed
+    assert answered(typed, Ask("", row(9)), page(50, 3), whole=True) == typed
+    shown = picker(whole=False)
+    assert answered(shown, Ask("", row(5)), page(50, 3), whole=True) == shown
+    emptied = replace(shown, rows=())
+    assert answered(emptied, Ask("", row(5)), page(50, 3), whole=True) == emptied
+    assert emptied.ask == Ask("", None), "whatever is left behind what was deleted"
+
+
+# Looking for something
+
+
+def test_typing_asks_for_what_is_typed_and_escape_for_everything_again():
+    typed = after(picker(at=5), "/my p")
+    assert (typed.text, typed.ask, typed.at) == ("my p", Ask("my p", None), 5)
+    found = answered(typed, Ask("my p", None), page(30, 2), whole=True)
+    assert (found.at, found.selected, found.ask) == (0, row(30), None)
+    back = after(found, Key.ESCAPE)
+    assert (back.text, back.ask, back.outcome) == (None, Ask("", None), None)
+
+
+def test_blanks_around_it_are_typed_and_not_looked_for():
+    found = answered(after(picker(), "/ab "), Ask("ab", None), page(0, 1), whole=True)
+    assert (found.text, found.ask) == ("ab ", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "left"),
+    [
+        ("two words", Key.BACKSPACE, "two word"),
+        ("two words", Key.WORD_BACK, "two"),
+        ("two words  ", Key.WORD_BACK, "two"),
+        ("one", Key.WORD_BACK, ""),
+        ("two words", Key.CLEAR, ""),
+        ("", Key.CLEAR, ""),
+        ("", Key.BACKSPACE, None),
+        ("two", Key.FIND, "two"),
+        ("two", Key.ESCAPE, None),
+        (None, Key.FIND, ""),
+        (None, Key.BACKSPACE, None),
+        (None, Key.WORD_BACK, None),
+        (None, Key.CLEAR, None),
+    ],
+)
+def test_what_is_looked_for_can_be_edited(text: str | None, key: Key, left: str | None):
+    assert pressed(replace(picker(), text=text), key).text == left
+
+
+@pytest.mark.parametrize("text", [None, "x"])
+def test_what_is_pasted_is_never_a_command(text: str | None):
+    pasted = pressed(replace(picker(), text=text), Pasted("q\ndaily\x1b[31m\treport"))
+    assert (pasted.text, pasted.outcome, pasted.doubt) == (f"{text or ''}q daily [31m report", None, None)
+
+
+def test_a_text_has_an_end():
+    assert len(pressed(picker(), Pasted("x" * 1000)).text or "") == LONGEST_TEXT
+
+
+def test_keys_wait_for_the_list_they_are_meant_for():
+    hurried = after(picker(), "/foo", Key.DOWN, Key.ENTER)
+    assert (hurried.held, hurried.outcome) == ((Key.DOWN, Key.ENTER), None)
+    found = answered(hurried, Ask("foo", None), page(30, 3), whole=True)
+    assert (found.outcome, found.selected) == (Outcome.CHOSEN, row(31))
+    nothing = answered(hurried, Ask("foo", None), (), whole=True)
+    assert (nothing.outcome, nothing.selected, nothing.held) == (None, None, ())
+    assert after(hurried, "x").held == (), "meant something else"
+    assert after(hurried, Key.ESCAPE).held == ()
+    assert len(after(Picker(), *[Key.DOWN] * 100).held) == MOST_HELD
+
+
+@pytest.mark.parametrize("key", [key for key in Key if key in ON_ROWS])
+def test_no_key_means_a_row_of_a_list_that_is_not_wanted_any_more(key: Key):
+    stale = after(picker(at=3), "/x")
+    held = pressed(stale, key)
+    assert replace(held, held=()) == stale
+
+
+# Choosing, leaving, deleting
+
+
+def test_enter_chooses_and_there_is_nothing_to_choose_in_an_empty_list():
+    chosen = after(picker(at=2), Key.ENTER)
+    assert (chosen.outcome, chosen.selected, chosen.over) == (Outcome.CHOSEN, row(2), True)
+    assert after(picker(0), Key.ENTER, Key.DOWN, Key.END, "d").outcome is None
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "outcome"),
+    [
+        (None, Key.ESCAPE, Outcome.LEFT),
+        ("x", Key.ESCAPE, None),
+        (None, Key.LEAVE, Outcome.LEFT),
+        ("x", Key.LEAVE, Outcome.LEFT),
+        (None, Key.INTERRUPT, Outcome.INTERRUPTED),
+        ("x", Key.INTERRUPT, Outcome.INTERRUPTED),
+        ("x", Typed("q"), None),
+    ],
+)
+def test_one_leaves_by_escape_q_and_ctrl_c(text: str | None, key: Press, outcome: Outcome | None):
+    assert pressed(replace(picker(), text=text), key).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("press", "certain"),
+    [(Typed("y"), True), (Typed("Y"), True)]
+    + [
+        (press, False)
+        for press in (*(key for key in Key if key is not Key.INTERRUPT), Typed("n"), Typed("j"), Pasted("y"))
+    ],
+)
+def test_only_a_yes_deletes(press: Press, certain: bool):
+    asked = after(picker(at=2), "d")
+    assert asked.doubt == row(2)
+    answer = pressed(asked, press)
+    assert (answer.deleting == row(2), answer.doubt, answer.at, answer.outcome) == (certain, None, 2, None)
+
+
+def test_ctrl_c_leaves_whatever_is_asked():
+    assert after(picker(), "d", Key.INTERRUPT).over
+
+
+def test_what_is_being_deleted_is_waited_for_unless_somebody_cannot_wait():
+    deleting = after(picker(), "dyq")
+    assert (deleting.outcome, deleting.over) == (Outcome.LEFT, False)
+    assert after(deleting, Key.INTERRUPT).over
+    assert deleted(deleting, row(0), None).over
+    assert after(picker(), "dyjd").doubt is None, "one after the other"
+
+
+def test_what_is_deleted_leaves_the_list_and_what_is_not_says_why():
+    deleting = after(picker(at=9), "dy")
+    gone = deleted(deleting, row(9), None)
+    assert ([one.session_id for one in gone.rows][-1], gone.at, gone.deleting) == ("s8", 8, None)
+    assert "s9" in gone.note
+    refused = deleted(deleting, row(9), "it is in use")
+    assert (len(refused.rows), refused.note, refused.deleting) == (10, "it is in use", None)
+    assert after(refused, "k").note == ""
+
+
+# Everything at once
+
+PRESSES = st.one_of(
+    st.sampled_from([key for key in Key if key is not Key.INTERRUPT]),
+    st.sampled_from(["y", "n", "x", *COMMANDS]).map(Typed),
+    st.text(max_size=5).map(Pasted),
+)
+STEPS = st.one_of(PRESSES, st.integers(0, 20), st.sampled_from(["answer", "delete"]))
+
+
+@given(st.lists(STEPS, max_size=60), st.integers(0, 300))
+def test_somebody_is_always_at_a_row_that_is_shown(steps: list[Press | int | str], there: int):
+    """A database of so many rows answers now and then, and each row is there once, in its order."""
+    now, every = Picker(), page(0, there)
+    for step in steps:
+        if isinstance(step, int):
+            now = resized(now, step)
+        elif step == "delete":
+            now = deleted(now, now.deleting, None) if now.deleting else now
+        elif step == "answer":
+            if (ask := now.ask) is not None:
+                first = 0 if ask.after is None else every.index(ask.after) + 1
+                now = answered(now, ask, every[first : first + 7], whole=first + 7 > there)
+        elif not isinstance(step, str):
+            now = pressed(now, step)
+        assert 0 <= now.at < max(len(now.rows), 1)
+        assert now.top <= now.at < now.top + now.height
+        numbers = [int(one.session_id[1:]) for one in now.rows]
+        assert numbers == sorted(set(numbers))
+        assert (now.selected is None) == (not now.rows)
+        if now.outcome is Outcome.CHOSEN:
+            assert now.fresh
+            assert now.selected is not None
+            return

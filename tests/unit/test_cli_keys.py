@@ -1,0 +1,89 @@
+"""Whatever a terminal sends, in whatever pieces, is taken for the keys that were pressed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sessions.cli.keys import CONTROLS, LONGEST_SEQUENCE, Keys
+from gateway_sessions.core.picker import Key, Pasted, Press, Typed
+
+SENT: list[tuple[str, list[Press]]] = [
+    ("\x1b[A", [Key.UP]),
+    ("\x1bOB", [Key.DOWN]),
+    ("\x1b[1;5A", [Key.UP]),
+    ("\x1b[5~", [Key.PAGE_UP]),
+    ("\x1b[6;2~", [Key.PAGE_DOWN]),
+    ("\x1b[H", [Key.HOME]),
+    ("\x1bOF", [Key.END]),
+    ("\x1b[1~", [Key.HOME]),
+    ("\x1b[4~", [Key.END]),
+    ("\x1b[7~", [Key.HOME]),
+    ("\x1b[8~", [Key.END]),
+    ("\x1b[C", []),
+    ("\x1b[3~", []),
+    ("\x1b[15~", []),
+    ("\x1bOP", []),
+    ("\x1bx", [Key.ESCAPE, Typed("x")]),
+    ("\x1b\r", [Key.ESCAPE, Key.ENTER]),
+    ("\x1b[<0;1;1M", []),
+    ("\t", []),
+    ("\x00", []),
+    ("j", [Typed("j")]),
+    ("火", [Typed("火")]),
+    ("🚂é", [Typed("🚂"), Typed("é")]),
+    ("\x1b[200~q\ry\x1b[A\x1b[201~", [Pasted("q\ry\x1b[A")]),
+    *((control, [key]) for control, key in CONTROLS.items()),
+]
+
+
+@pytest.mark.parametrize(("sent", "meant"), SENT)
+def test_each_key_is_known_by_what_is_sent_for_it(sent: str, meant: list[Press]):
+    keys = Keys()
+    assert keys.feed(sent.encode()) == meant
+    assert not keys.waiting
+
+
+@given(st.lists(st.sampled_from(SENT), max_size=8), st.data())
+def test_it_does_not_matter_in_which_pieces_it_comes(
+    some: list[tuple[str, list[Press]]], data: st.DataObject
+):
+    sent = "".join(one for one, _ in some).encode()
+    ends = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=10)))
+    keys, found = Keys(), list[Press]()
+    for begin, end in zip([0, *ends], [*ends, len(sent)], strict=True):
+        found += keys.feed(sent[begin:end])
+    assert found == [press for _, meant in some for press in meant]
+
+
+def test_an_escape_is_one_once_nothing_has_followed():
+    keys = Keys()
+    assert (keys.feed(b"\x1b"), keys.waiting, keys.rest(), keys.waiting) == ([], True, [Key.ESCAPE], False)
+    assert keys.rest() == []
+    assert keys.feed(b"j") == [Typed("j")]
+    assert (keys.feed(b"\x1bO"), keys.rest()) == ([], [Key.ESCAPE, Typed("O")])
+
+
+def test_an_escape_before_an_escape_is_one():
+    keys = Keys()
+    assert keys.feed(b"\x1b\x1b") == [Key.ESCAPE]
+    assert keys.rest() == [Key.ESCAPE]
+    assert keys.feed(b"\x1b\x1b[A") == [Key.ESCAPE, Key.UP]
+
+
+def test_a_paste_is_waited_for_and_a_sequence_without_end_is_not():
+    keys = Keys()
+    assert keys.feed(b"\x1b[200~begun") == []
+    assert keys.rest() == []
+    assert keys.feed(b" ended\x1b[201~") == [Pasted("begun ended")]
+    assert keys.feed(b"\x1b[" + b"1;" * LONGEST_SEQUENCE) != []
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_can_confuse_it(sent: bytes):
+    keys = Keys()
+    keys.feed(sent)
+    keys.rest()
+    for _ in range(3):
+        keys.feed(b"\x1b[201~")
+        keys.rest()
+    assert keys.feed(b"\x1b[A")[-1] is Key.UP
