@@ -13,10 +13,11 @@ import pytest
 from gateway_sessions import SessionDB
 from gateway_sessions.config import Provider
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.errors import StorageUnavailableError
+from gateway_sessions.errors import NodeSilentError, StorageUnavailableError
 from gateway_sessions.storage.drivers.mysql_link import Link
 from gateway_sessions.storage.queries import load_queries
 from tests.cluster.server import MariaDBServer, server_in
+from tests.integration.nodes import BRISK, until
 from tests.mysql import connected
 
 pytestmark = pytest.mark.timeout(120)
@@ -101,6 +102,25 @@ async def test_a_server_that_is_killed_loses_nothing_it_acknowledged(
     assert writers.acknowledged <= set(found)
     assert len(found) == len(set(found))
     assert all([row.seq for row in said] == list(range(1, len(said) + 1)) for said in rows)
+
+
+async def test_a_node_whose_server_was_away_for_long_comes_back_as_another_one(
+    made: MariaDBServer, address: str, tmp_path: Path
+):
+    async with SessionDB.open(address, home=tmp_path, cluster=BRISK) as db:
+        node, was = db.membership, db.epoch
+        assert node is not None
+        await made.stop()
+        try:
+            await until(lambda: not node.trusted)
+            assert not await node.beat(b"")
+            with pytest.raises(NodeSilentError):
+                await db.create_session("s", "cli")
+        finally:
+            await made.start()
+        await until(lambda: node.trusted)
+        assert db.epoch > was
+        await db.create_session("s", "cli")
 
 
 async def test_a_server_that_became_read_only_is_told_and_left(
