@@ -17,6 +17,7 @@ MIGRATING: Final = 0x67736573
 _STORE: Final = f"{MIGRATING}, 1"
 """Two numbers: a kind of lock of their own, which no name can come to."""
 TAKE: Final = "SELECT pg_advisory_xact_lock($1)"
+TAKE_ALL: Final = "SELECT pg_advisory_xact_lock(one) FROM unnest($1::bigint[]) AS one"
 
 
 def number_of(lock: str) -> int:
