@@ -72,7 +72,7 @@ class PostgresLink:
 
     async def take_all(self, wanted: Sequence[str]) -> None:
         """The same for several locks, which are taken in one order everywhere."""
-        await self._connection.execute(locks.TAKE_ALL, sorted(map(locks.number_of, wanted)))
+        await self._connection.execute(locks.take_all(wanted))
 
     async def commit(self) -> None:
         """End the transaction: what it has done stands."""
