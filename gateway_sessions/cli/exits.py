@@ -82,7 +82,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (StorageFullError, Advice(Exit.FAILED, "free some room on the disk")),
     (
         UnknownProviderError,
-        Advice(Exit.WRONG_USE, "correct the address, or install the package that knows it"),
+        Advice(Exit.FAILED, "correct the address, or install the package that knows it"),
     ),
     (
         BrokenProviderError,

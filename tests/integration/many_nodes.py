@@ -122,8 +122,10 @@ class ManyNodes:
     async def test_one_message_that_reaches_several_nodes_gets_one_turn(
         self, tmp_path: Path, config: Config, log: list, stack: AsyncExitStack
     ):
+        patient = replace(config, cluster=replace(config.cluster, sticky=timedelta(seconds=5)))
         nodes = [
-            await stack.enter_async_context(node(tmp_path, config, name, Scribe(name, log))) for name in "abc"
+            await stack.enter_async_context(node(tmp_path, patient, name, Scribe(name, log)))
+            for name in "abc"
         ]
         await know_each_other(*nodes)
         people = [f"p{number}" for number in range(12)]

@@ -12,6 +12,10 @@ from gateway_sessions.storage.drivers.run import Begun, Executor, Run, step, val
 class ManyExecutor(Executor, Protocol):
     """A connection that can be asked the same for many at once."""
 
+    async def take_all(self, locks: Sequence[str]) -> None:
+        """Wait until nobody else has any of the locks, which are taken in one order everywhere."""
+        ...
+
     async def fetch_each(self, sql: str, params: Sequence[Sequence[object]]) -> Sequence[Row]:
         """The one row that a query answers with, for each of these rows of parameters."""
         ...
@@ -28,11 +32,6 @@ class Walker:
         self.result: Any = begun.result
         self.error: Exception | None = None
         """Why it ended without a result. It has changed nothing then."""
-
-    async def get_ready(self) -> None:
-        """Take what locks the next step needs."""
-        if self.statement is not None:
-            self.statement = await self.run.ready(self.statement)
 
     def go_on(self, rows: Sequence[Row]) -> None:
         """Take a step. If it fails after it has changed something, that is everybody's failure."""
@@ -57,11 +56,12 @@ async def walk_abreast(executor: ManyExecutor, walkers: Sequence[Walker]) -> Non
     """Run all of them to their ends; whatever goes wrong for more than one of them is raised."""
     try:
         while walking := [one for one in walkers if one.statement is not None]:
+            await _take_locks(executor, walking)
             alike: dict[Hashable, list[tuple[Walker, Statement]]] = {}
             for one in walking:
-                await one.get_ready()
                 if one.statement is not None:
-                    alike.setdefault(_kind(one.statement), []).append((one, one.statement))
+                    statement = await one.run.ready(one.statement)
+                    alike.setdefault(_kind(statement), []).append((one, statement))
             for some in alike.values():
                 answers = await _ask(executor, some)
                 for (one, _), rows in zip(some, answers, strict=True):
@@ -69,6 +69,20 @@ async def walk_abreast(executor: ManyExecutor, walkers: Sequence[Walker]) -> Non
     finally:
         for one in walkers:
             one.close()
+
+
+async def _take_locks(executor: ManyExecutor, walking: Sequence[Walker]) -> None:
+    """Take what all of them need for their next steps."""
+    wanted = [
+        (one.run, lock)
+        for one in walking
+        if one.statement is not None
+        for lock in one.run.locks_of(one.statement)
+    ]
+    if wanted:
+        await executor.take_all(sorted({lock for _, lock in wanted}))
+    for run, lock in wanted:
+        run.hold(lock)
 
 
 def _kind(statement: Statement) -> Hashable:

@@ -70,6 +70,10 @@ class PostgresLink:
         """Wait until nobody else has the lock. By then all that was done under it can be seen."""
         await self._connection.execute(locks.TAKE, locks.number_of(lock))
 
+    async def take_all(self, wanted: Sequence[str]) -> None:
+        """The same for several locks, which are taken in one order everywhere."""
+        await self._connection.execute(locks.take_all(wanted))
+
     async def commit(self) -> None:
         """End the transaction: what it has done stands."""
         await self._connection.execute("COMMIT")

@@ -24,17 +24,20 @@ def number_of(lock: str) -> int:
     return int.from_bytes(blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
+def take_all(wanted: Sequence[str]) -> str:
+    """Take several locks, in one order everywhere, so that no two that take some wait for each other."""
+    numbers = sorted({number_of(one) for one in wanted})
+    return f"SELECT {','.join(f'pg_advisory_xact_lock({one})' for one in numbers)}"
+
+
 def entrance(locks: Sequence[str], epoch: int | None) -> str:
     """What a changing transaction does before all else: get its locks, and make sure that it may still write.
 
-    Without any, it runs alone. Several are taken in one order everywhere, so that no two wait for each other.
-    Once a node was declared dead, dividing by zero ends its transactions. Whoever declares it dead has the
-    lock of the store alone: no earlier change is under way any more.
+    Without any, it runs alone. Once a node was declared dead, dividing by zero ends its transactions. Whoever
+    declares it dead has the lock of the store alone: no earlier change is under way any more.
     """
     if locks:
-        numbers = sorted({number_of(one) for one in locks})
-        each = ",".join(f"pg_advisory_xact_lock({one})" for one in numbers)
-        taken = f"SELECT pg_advisory_xact_lock_shared({_STORE});SELECT {each};"
+        taken = f"SELECT pg_advisory_xact_lock_shared({_STORE});{take_all(locks)};"
     else:
         taken = f"SELECT pg_advisory_xact_lock({_STORE});"
     if epoch is None:

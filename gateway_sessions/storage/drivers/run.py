@@ -109,11 +109,22 @@ class Run:
 
     async def ready(self, statement: Statement) -> Statement:
         """Take what locks the statement needs; it comes back with all that is to be written."""
-        for one in statement.parts or (statement,):
-            if self._held is not None and one.lock is not None and one.lock not in self._held:
-                await self._executor.take(one.lock)
-                self._held.add(one.lock)
+        for lock in self.locks_of(statement):
+            await self._executor.take(lock)
+            self.hold(lock)
         return await with_tokens(statement, self._language)
+
+    def locks_of(self, statement: Statement) -> Sequence[str]:
+        """What the statement needs that it has not."""
+        if self._held is None:
+            return ()
+        wanted = (one.lock for one in statement.parts or (statement,))
+        return [lock for lock in dict.fromkeys(wanted) if lock is not None and lock not in self._held]
+
+    def hold(self, lock: str) -> None:
+        """It has that lock from now on."""
+        if self._held is not None:
+            self._held.add(lock)
 
     async def execute(self, statement: Statement) -> Sequence[Row]:
         """The answer to a statement that is ready."""

@@ -16,7 +16,6 @@ from gateway_sessions.storage.verbs.access import Request
 from gateway_sessions.storage.verbs.entries import decode
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, lane_in
 from gateway_sessions.storage.verbs.locks import of_lane
-from gateway_sessions.storage.verbs.tombstones import ANY_TIME
 
 _ITEM_ID: Final = -1
 _SEQ, _READY_AT = 0, 1
@@ -65,17 +64,20 @@ class Sight(NamedTuple):
 def look_around(message: InboundMessage, request: Request) -> Verb[Sight]:
     """Look at everything that a message may meet; nobody else decides on the lane meanwhile."""
     key, known = request.key, request.known
-    sent_at = ANY_TIME if message.sent_at is None else to_micros(message.sent_at)
-    events, entries, erasures, *queue = yield together(
+    erased: tuple[Statement, ...] = ()
+    if message.sent_at is not None:
+        erased = (Statement("any_tombstone_since", (to_micros(message.sent_at),)),)
+    events, entries, lane, last, head, *erasures = yield together(
         Statement("known_event", (message.idempotency_key,), lock=of_lane(key)),
         Statement("entry_by_key", (key,)) if known is None else Statement("entry_version", (known.entry_id,)),
-        Statement("any_tombstone_since", (sent_at,)),
         *_looks(key),
+        *erased,
     )
     if events:
         duplicate = Duplicate(seq=events[0][1], session_key=events[0][0])
         return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key), None, None))
-    return Sight(None, _current(entries, known), bool(erasures), _queue(key, queue))
+    queue = _queue(key, (lane, last, head))
+    return Sight(None, _current(entries, known), erasures=any(erasures), queue=queue)
 
 
 def look_at_queue(session_key: str) -> Verb[Queue]:

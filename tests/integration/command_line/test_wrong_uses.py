@@ -70,7 +70,7 @@ USES = [
     Wrong("privacy erase somebody --yes", Exit.NOT_FOUND, "no session 'somebody'", "sessions list"),
     Wrong("sessions rename loose " + "x" * 101, Exit.WRONG_USE, "101 characters", "--help"),
     Wrong("sessiondb migrate {home}/sessions.db", Exit.WRONG_USE, "both source and target", "--help"),
-    Wrong("sessiondb migrate mysqlx://host/db", Exit.WRONG_USE, "mysqlx://", ""),
+    Wrong("sessiondb migrate mysqlx://host/db", Exit.FAILED, "mysqlx://", ""),
     Wrong("sessiondb migrate postgresql://nobody@127.0.0.1:1/db", Exit.FAILED, "cannot be reached", "doctor"),
     # What is not said to be meant.
     Wrong("sessions delete loose", Exit.DECLINED, "say --yes"),

@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +103,24 @@ def test_migrations_are_numbered_without_gaps():
 def test_an_unknown_engine_is_an_error():
     with pytest.raises(FileNotFoundError):
         load_queries("no-such-engine")
+
+
+def test_a_dialect_says_some_things_otherwise_and_the_rest_as_its_engine_does(tmp_path: Path):
+    (tmp_path / "ours.sql").write_text(
+        "-- fragment: greater\n-- The greater one of two.\nbigger_of\n\n"
+        "-- name: known_event\n-- Whether it was accepted before.\n"
+        "SELECT session_key, seq FROM heard WHERE event = ?\n"
+    )
+    usual, other = load_queries("postgresql"), load_queries("postgresql", dialect=tmp_path)
+    assert other["known_event"].sql == "SELECT session_key, seq FROM heard WHERE event = $1"
+    assert "bigger_of(media, $2)" in other["extend_item"].sql
+    changed = {name for name in usual if usual[name] != other[name]}
+    assert changed == {name for name in usual if "greatest" in usual[name].sql} | {"known_event"}
+    assert load_migrations("postgresql", tmp_path) == load_migrations("postgresql")
+
+
+def test_a_dialect_may_have_tables_of_its_own(tmp_path: Path):
+    (tmp_path / "migrations").mkdir()
+    (tmp_path / "migrations" / "0001_first.sql").write_text("CREATE TABLE meta (name text)")
+    (step,) = load_migrations("postgresql", tmp_path)
+    assert (step.version, step.name, step.script) == (1, "0001_first", "CREATE TABLE meta (name text)")
