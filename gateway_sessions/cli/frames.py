@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import anyio
 from rich.console import Console, Group, RenderableType
@@ -17,8 +17,6 @@ from gateway_sessions.core.telling import ago, counted, span
 if TYPE_CHECKING:
     from gateway_sessions.runtime.glance import Glance, NextReset
     from gateway_sessions.storage.verbs.status import LaneInUse
-
-NOT_RUNNING: Final = "not running"
 
 
 async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType]], pause: float) -> None:
@@ -69,7 +67,7 @@ def _owner(seen: Glance) -> str:
 
 def _agents(seen: Glance) -> str:
     if seen.owner is None:
-        return NOT_RUNNING
+        return _no_owner(seen)
     if (counts := seen.owner.agents) is None:
         return "no gateway runs there"
     there = f"{counts.idle:,} of {counts.room:,} warm, {counts.lent:,} at work"
@@ -80,10 +78,14 @@ def _agents(seen: Glance) -> str:
 
 def _loop(seen: Glance) -> str:
     if seen.owner is None:
-        return NOT_RUNNING
+        return _no_owner(seen)
     if (lag := seen.owner.loop) is None:
         return "not measured yet"
     return f"{lag.usual_ms:.1f} ms late, at most {lag.worst_ms:,.0f} ms in the last minute"
+
+
+def _no_owner(seen: Glance) -> str:
+    return "unknown, for the owner does not answer" if seen.owner_problem else "not running"
 
 
 def _lanes(seen: Glance) -> RenderableType:

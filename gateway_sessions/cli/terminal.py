@@ -47,9 +47,9 @@ class Terminal:
         """Within the block, tell what is pressed, and that the size is another one."""
         loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
         before = termios.tcgetattr(stdin)
-        tty.setraw(stdin, termios.TCSADRAIN)
-        self._write(ENTER)
         try:
+            tty.setraw(stdin, termios.TCSADRAIN)
+            self._write(ENTER)
             loop.add_reader(stdin, self._read, stdin, pressed)
             loop.add_signal_handler(signal.SIGWINCH, resized)
             for ending in (signal.SIGTERM, signal.SIGHUP):

@@ -165,16 +165,21 @@ def answered(picker: Picker, ask: Ask, rows: Sequence[SessionSummary], *, whole:
     if ask.text != picker.wanted:
         return picker
     if ask.after is None:
-        fresh = replace(picker, rows=tuple(rows), answers=ask.text, whole=whole, at=0, top=0, held=())
-        for key in picker.held:
-            fresh = _carried_out(fresh, key)
-        return _settled(fresh)
+        return _caught_up(replace(picker, rows=tuple(rows), answers=ask.text, whole=whole, at=0, top=0))
     if not picker.fresh or not picker.rows or picker.rows[-1] != ask.after:
         return picker
     known = {one.session_id for one in picker.rows}
     more = tuple(one for one in rows if one.session_id not in known)
     longer = replace(picker, rows=picker.rows + more, whole=whole)
-    return _settled(_at_end(longer) if picker.to_end else longer)
+    return _caught_up(_at_end(longer) if picker.to_end else longer)
+
+
+def _caught_up(picker: Picker) -> Picker:
+    """What was pressed for these rows is carried out now, as far as it does not mean others again."""
+    now = replace(picker, held=())
+    for key in picker.held:
+        now = _settled(_carried_out(now, key))
+    return _settled(now)
 
 
 def deleted(picker: Picker, one: SessionSummary, problem: str | None) -> Picker:
@@ -204,9 +209,7 @@ def pressed(picker: Picker, press: Press) -> Picker:
 
 def _carried_out(picker: Picker, key: Key) -> Picker:
     if key in ON_ROWS:
-        return (
-            _on_rows(picker, key) if picker.fresh else replace(picker, held=(*picker.held, key)[:MOST_HELD])
-        )
+        return _held(picker, key) if picker.held or _leads_further(picker, key) else _on_rows(picker, key)
     match key:
         case Key.INTERRUPT:
             return replace(picker, outcome=Outcome.INTERRUPTED)
@@ -218,6 +221,17 @@ def _carried_out(picker: Picker, key: Key) -> Picker:
             return replace(picker, text=None, held=())
         case _:
             return _edited(picker, key)
+
+
+def _leads_further(picker: Picker, key: Key) -> bool:
+    """Whether it means a row that is not known yet."""
+    steps = {Key.DOWN: 1, Key.PAGE_DOWN: picker.height}.get(key, 0)
+    beyond = steps > 0 and picker.at + steps >= len(picker.rows)
+    return not picker.fresh or (beyond and not picker.whole)
+
+
+def _held(picker: Picker, key: Key) -> Picker:
+    return replace(picker, held=(*picker.held, key)[:MOST_HELD])
 
 
 def _edited(picker: Picker, key: Key) -> Picker:
@@ -256,7 +270,7 @@ def _moved(picker: Picker, key: Key) -> Picker:
         case Key.UP if picker.at == 0:
             return replace(picker, at=last if picker.whole else 0)
         case Key.DOWN if picker.at == last:
-            return replace(picker, at=0 if picker.whole else last)
+            return replace(picker, at=0)
         case Key.UP | Key.DOWN:
             return replace(picker, at=picker.at + (1 if key is Key.DOWN else -1))
         case Key.PAGE_UP | Key.PAGE_DOWN:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gateway_sessions.cli.commands.chat import DEMO, WHO, answering
-from gateway_sessions.cli.desk import Desk, name_of_program, run
+from gateway_sessions.cli.desk import Declined, Desk, name_of_program, run
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import Source
 from gateway_sessions.errors import InvalidInputError, StoreBusyError
@@ -68,5 +68,8 @@ async def _go_on(desk: Desk, session_id: str, agent: dict[str, object]) -> None:
             desk.note(f"Read it: {program} sessions show {session_id}")
             desk.note(f"Once nobody has the store open: {program} chat -r {session_id}")
             return
-        wanted = Wanted(go_on=True, text=session_id)
-        await Talk(desk, store, RecapForm.FULL).hold(wanted, **agent)
+        try:
+            await Talk(desk, store, RecapForm.FULL).hold(Wanted(go_on=True, text=session_id), **agent)
+        except Declined:
+            desk.note(f"Go on in a copy: {program} chat -r {session_id} --fork")
+            raise

@@ -39,6 +39,8 @@ class Screen:
         self._row = self._column = 0
         self._cells = [[" "] * columns for _ in range(lines)]
         self._main = self._cells
+        self._unknown_size = False
+        """Whether the command has drawn nothing yet that is meant for the present size."""
         self.on = {CURSOR, WRAPS}
         """Modes of the terminal that are switched on."""
         self.colours = False
@@ -54,6 +56,7 @@ class Screen:
         return "\n".join(self.lines)
 
     def resize(self, columns: int, lines: int) -> None:
+        self._unknown_size = True
         for screen in (self._main, self._cells):
             screen[:] = [(row + [" "] * columns)[:columns] for row in screen][-lines:]
             screen += [[" "] * columns for _ in range(lines - len(screen))]
@@ -97,6 +100,7 @@ class Screen:
             first = 0 if whole else min(self._column, len(self._cells[self._row]) - 1)
             self._cells[self._row][first:] = [" "] * (len(self._cells[self._row]) - first)
             return
+        self._unknown_size &= not whole
         for row in self._cells if whole else self._cells[self._row + 1 :]:
             row[:] = [" "] * len(row)
 
@@ -125,6 +129,9 @@ class Screen:
     def _make_room(self, width: int) -> None:
         columns = len(self._cells[self._row])
         if self._column + width <= columns:
+            return
+        if self._unknown_size:  # what is drawn before the command has heard of it is cut off
+            self._column = columns - width
             return
         assert WRAPS in self.on, "a line was drawn beyond the edge"
         self._row, self._column = self._row + 1, 0

@@ -148,6 +148,7 @@ def test_no_lane_loses_its_session_by_an_enter(home: Path):
         person.until("Take it from there? [y/N]")
         person.press("n", ENTER)
         assert person.ended() == Exit.DECLINED
+        assert f"chat -r {theirs} --fork" in person.screen.text
     assert session_of(home, 1) == theirs
 
 

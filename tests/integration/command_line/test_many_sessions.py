@@ -8,7 +8,19 @@ import pytest
 from gateway_sessions.cli.exits import Exit
 from tests.benchmarks.seeding import RARE, SOURCES, id_of, said_in, seed_sessions
 from tests.integration.command_line.conftest import Gsess
-from tests.integration.command_line.terminals import END, ESCAPE, HOME, PAGE_DOWN, UP, sitting
+from tests.integration.command_line.terminals import (
+    CTRL_C,
+    CTRL_D,
+    CURSOR,
+    END,
+    ENTER,
+    ESCAPE,
+    HOME,
+    PAGE_DOWN,
+    UP,
+    WRAPS,
+    sitting,
+)
 from tests.integration.command_line.test_browse import chosen
 from tests.integration.command_line.test_commands import count
 from tests.integration.moving.furniture import OF_A_PROCESS
@@ -83,3 +95,29 @@ def test_all_of_them_can_be_browsed(many: tuple[Path, int]):
         person.until(lambda screen: "no. 9" in chosen(screen) and "1 of 1 " not in f"{screen.lines[-1]} ")
         person.press(ESCAPE, "q")
         assert person.ended() == Exit.DONE
+
+
+def test_people_talk_and_watch_in_a_large_store(many: tuple[Path, int], tmp_path: Path):
+    talk_and_watch(many[0], tmp_path)
+
+
+@pytest.mark.parametrize("of", ["empty", "home"])
+def test_people_talk_and_watch_in_a_small_store(request: pytest.FixtureRequest, of: str, tmp_path: Path):
+    talk_and_watch(request.getfixturevalue(of), tmp_path)
+
+
+def talk_and_watch(home: Path, folder: Path) -> None:
+    copy = shutil.copytree(home, folder / "copy", ignore=OF_A_PROCESS)
+    with sitting("--home", copy, "chat") as talker:
+        talker.until("Ctrl-D ends")
+        talker.press(*"hello 火车", ENTER)
+        talker.until("You said: hello 火车")
+        with sitting("--home", copy, "top", "--every", "0.2", columns=100) as watcher:
+            watcher.until(lambda screen: "at most" in screen.text and "0 turns" in screen.text)
+            watcher.press(CTRL_C)
+            assert watcher.ended() == Exit.DONE
+            assert watcher.screen.on == {CURSOR, WRAPS}
+        talker.press(CTRL_D)
+        talker.until("chat -r ")
+        assert talker.ended() == Exit.DONE
+        assert b"Traceback" not in talker.drawn + watcher.drawn

@@ -70,7 +70,7 @@ def after(start: Picker, *presses: Press | str) -> Picker:
         (Key.UP, lambda at, whole: at - 1 if at else (9 if whole else 0)),
         (Key.DOWN, lambda at, whole: at + 1 if at < 9 else (0 if whole else 9)),
         (Key.PAGE_UP, lambda at, _: max(at - 4, 0)),
-        (Key.PAGE_DOWN, lambda at, _: min(at + 4, 9)),
+        (Key.PAGE_DOWN, lambda at, whole: min(at + 4, 9) if whole or at < 6 else at),
         (Key.HOME, lambda *_: 0),
         (Key.END, lambda *_: 9),
     ],
@@ -123,6 +123,19 @@ def test_the_way_to_the_end_leads_through_all_pages_unless_somebody_turns_round(
     assert (there.at, there.ask) == (44, None)
     turned = answered(after(further, Key.HOME), Ask("", row(39)), page(40, 20), whole=False)
     assert (turned.at, turned.ask) == (0, None)
+
+
+def test_keys_that_lead_further_than_what_is_known_wait_for_it():
+    waiting = after(picker(10, whole=False, at=8), Key.PAGE_DOWN, Key.DOWN, Key.UP, Key.PAGE_DOWN, Key.ENTER)
+    assert (waiting.at, len(waiting.held), waiting.outcome) == (8, 5, None)
+    assert waiting.ask == Ask("", row(9))
+    further = answered(waiting, Ask("", row(9)), page(10, 5), whole=False)
+    assert (further.at, further.held) == (12, (Key.PAGE_DOWN, Key.ENTER))
+    there = answered(further, Ask("", row(14)), page(15, 5), whole=True)
+    assert (there.selected, there.outcome, there.held) == (row(16), Outcome.CHOSEN, ())
+    at_last = answered(after(picker(10, whole=False, at=9), Key.PAGE_DOWN), Ask("", row(9)), (), whole=True)
+    assert (at_last.at, at_last.held) == (9, ())
+    assert after(waiting, Key.ESCAPE).over, "nobody has to wait"
 
 
 def test_a_row_that_moved_between_two_pages_is_shown_once():
