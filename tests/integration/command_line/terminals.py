@@ -84,7 +84,8 @@ class Screen:
         if kind == "?":
             self._switch(given, on=end == "h")
         elif end == "H":
-            self._row, self._column = count - 1, (numbers[1] if len(numbers) > 1 else 1) - 1
+            self._row = min(count, len(self._cells)) - 1
+            self._column = (numbers[1] if len(numbers) > 1 else 1) - 1
         elif end in "AB":
             self._row = max(self._row + (count if end == "B" else -count), 0)
         elif end in "CD":
