@@ -15,7 +15,7 @@ from gateway_sessions.storage.drivers.limits import Limits
 from gateway_sessions.storage.drivers.postgresql import PostgresDriver
 from gateway_sessions.storage.queries import load_migrations
 from gateway_sessions.testing.scripted_agent import ScriptedAgent
-from tests.integration.postgresql.nodes import BRISK, config_on, know_each_other, node, until
+from tests.integration.nodes import BRISK, config_on, know_each_other, node, until
 from tests.integration.postgresql.test_driver import PostgresRival, rival_at
 from tests.integration.server_contract import ServerContract, make_session
 from tests.integration.server_drivers import running

@@ -15,7 +15,7 @@ from gateway_sessions import Scope, SessionDB, SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.testing.scripted_agent import ScriptedAgent
 from tests.integration.gateway.house import open_house
-from tests.integration.postgresql.nodes import config_on, know_each_other, node, until
+from tests.integration.nodes import config_on, know_each_other, node, until
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/hand-in-a-pool.md"
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
