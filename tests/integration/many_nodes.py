@@ -144,7 +144,8 @@ class ManyNodes:
         assert Counter(text for _, what, text in log if what == "begin") == {
             f"{person} {number}": 1 for number in range(3) for person in people
         }
-        assert len({name for name, *_ in log}) == 3  # all of them work
+        if self.calls:  # else turns begin where each message happened to be taken in
+            assert len({name for name, *_ in log}) == 3, "not all of them work"
         for person in people:
             said = await nodes[0].said(person)
             assert len(said) == 6
