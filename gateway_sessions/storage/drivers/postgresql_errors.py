@@ -36,8 +36,16 @@ _OVERTAKEN: Final = (
     asyncpg.DeadlockDetectedError,
     asyncpg.UniqueViolationError,
 )
-LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
-"""The connection is gone, or cannot be had."""
+LOST: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.TargetServerAttributeNotMatched,
+    OSError,
+    TimeoutError,
+)
+"""The connection is gone, or cannot be had; or none of the servers named is the one to write to."""
+READ_ONLY: Final = asyncpg.ReadOnlySQLTransactionError
+"""Another server has become the one to write to; a new connection may find it."""
 
 _FULL: Final = "53100"
 _CORRUPT: Final = frozenset({"XX001", "XX002"})
@@ -60,8 +68,8 @@ def is_overtaken(error: Exception) -> bool:
 
 
 def is_end(error: BaseException) -> bool:
-    """Whether it is the last that is heard of a connection."""
-    return isinstance(error, LOST) or getattr(error, "severity_en", None) in ("FATAL", "PANIC")
+    """Whether it is the last that is heard of a connection, or leaves it on a server that is only read."""
+    return isinstance(error, (*LOST, READ_ONLY)) or getattr(error, "severity_en", None) in ("FATAL", "PANIC")
 
 
 def was_cut(error: BaseException) -> bool:

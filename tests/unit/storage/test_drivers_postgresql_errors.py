@@ -32,6 +32,7 @@ from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, is_end, 
         (asyncpg.SerializationError, StorageUnavailableError),
         (asyncpg.ConnectionDoesNotExistError, StorageUnavailableError),
         (asyncpg.InterfaceError, StorageUnavailableError),
+        (asyncpg.TargetServerAttributeNotMatched, StorageUnavailableError),
         (ConnectionRefusedError, StorageUnavailableError),
         (TimeoutError, StorageUnavailableError),
         (OverflowError, InvalidInputError),
@@ -66,4 +67,5 @@ def test_a_lost_connection_is_told_from_a_failed_statement():
     fatal = asyncpg.PostgresError.new({"C": "57P01", "M": "terminating", "S": "FATAL", "V": "FATAL"})
     assert is_end(fatal)
     assert is_end(asyncpg.ConnectionDoesNotExistError("gone"))
+    assert is_end(asyncpg.ReadOnlySQLTransactionError("cannot execute INSERT in a read-only transaction"))
     assert not is_end(asyncpg.UniqueViolationError("taken"))
