@@ -138,6 +138,7 @@ from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
+from gateway_sessions.server_errors import MissingRightError, OperatorsTaskError
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.engine import VacuumReport
 from gateway_sessions.storage.index_port import IndexReport, IndexState
@@ -230,12 +231,14 @@ __all__ = [
     "MigrationError",
     "MigrationProgress",
     "MigrationReport",
+    "MissingRightError",
     "ModelUsage",
     "NoStoreError",
     "NoTurnError",
     "NothingToUndoError",
     "ObservedTurn",
     "Observer",
+    "OperatorsTaskError",
     "OutboundMessage",
     "Overtaken",
     "Owed",

@@ -29,6 +29,7 @@ from gateway_sessions.errors import (
     UnknownProviderError,
     UnsupportedStorageError,
 )
+from gateway_sessions.server_errors import MissingRightError, OperatorsTaskError
 
 
 class Exit(IntEnum):
@@ -87,6 +88,11 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (
         BrokenProviderError,
         Advice(Exit.FAILED, "see what is installed: gateway-sessions doctor"),
+    ),
+    (OperatorsTaskError, Advice(Exit.FAILED, "ask whoever runs the server")),
+    (
+        MissingRightError,
+        Advice(Exit.FAILED, "let somebody with that right run: gateway-sessions sessiondb upgrade"),
     ),
     (UnsupportedStorageError, Advice(Exit.FAILED, "choose another place for the store")),
     (StorageError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),

@@ -20,9 +20,9 @@ from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.cluster import LONGEST_NAME, ClusterRules
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.core.news import News
-from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import Clock, Reader, Statement, Verb, VerbFactory
 from gateway_sessions.resource import Resource
+from gateway_sessions.server_errors import OperatorsTaskError
 from gateway_sessions.storage.engine import Engine, Shared, Upkeep, VacuumReport
 from gateway_sessions.storage.engines import engine_at, reading_engine_at
 from gateway_sessions.storage.in_thread import in_thread
@@ -253,7 +253,7 @@ class SessionDB(
     def _upkeep(self, what: str) -> Upkeep:
         if self._engine.upkeep is None:
             problem = f"cannot {what} from here; that is done on the server, with the means of its operator"
-            raise UnsupportedStorageError(self.place, problem)
+            raise OperatorsTaskError(self.place, problem)
         return self._engine.upkeep
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:

@@ -20,6 +20,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.plugins import PROVIDERS, registered
+from gateway_sessions.storage.drivers.limits import PATIENT, USUAL, Limits
 from gateway_sessions.storage.drivers.sqlite import Synchronous
 from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine, SqliteReadingEngine
 from gateway_sessions.storage.engine import Engine
@@ -74,7 +75,10 @@ def _postgresql_to_read(wanted: Wanted) -> Engine:
         )
 
         return PostgresReadingEngine(
-            wanted.address, wanted.home, prepared_statements=wanted.prepared_statements
+            wanted.address,
+            wanted.home,
+            limits=_limits(wanted),
+            prepared_statements=wanted.prepared_statements,
         )
 
 
@@ -89,7 +93,11 @@ def _mysql_to_read(wanted: Wanted) -> Engine:
     with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
         from gateway_sessions.storage.drivers.mysql_reader import MySQLReadingEngine  # noqa: PLC0415 -- as above
 
-        return MySQLReadingEngine(wanted.address, wanted.home)
+        return MySQLReadingEngine(wanted.address, wanted.home, limits=_limits(wanted))
+
+
+def _limits(wanted: Wanted) -> Limits:
+    return PATIENT if wanted.patient else USUAL
 
 
 SQLITE: Final = SessionDBProvider(
@@ -186,7 +194,11 @@ def engine_at(
 
 
 def reading_engine_at(
-    url_or_path: str | Path, *, home: str | Path | None, prepared_statements: bool = True
+    url_or_path: str | Path,
+    *,
+    home: str | Path | None,
+    prepared_statements: bool = True,
+    patient: bool = False,
 ) -> Engine:
     """The same database, which another process may own, for reading only."""
     provider = provider_of(url_or_path)
@@ -194,6 +206,7 @@ def reading_engine_at(
         address=str(url_or_path),
         home=_home_of(provider, url_or_path, home),
         prepared_statements=prepared_statements,
+        patient=patient,
     )
     return provider.reader(wanted)
 

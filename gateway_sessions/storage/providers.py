@@ -33,6 +33,8 @@ class Wanted:
     """Whether nodes wake each other by looking alone."""
     prepared_statements: bool = True
     """Whether statements may be kept on a connection of the server."""
+    patient: bool = False
+    """Whether a server may take as long as it likes: whoever asks wants to know everything."""
     pool: object | None = None
     """Connections that the program hands in, which are never closed here; None: the engine makes its own."""
 

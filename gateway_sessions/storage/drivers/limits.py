@@ -25,3 +25,5 @@ class Limits:
 
 
 USUAL: Final = Limits()
+PATIENT: Final = Limits(statement_seconds=3600.0, view_idle_seconds=3600.0, answer_seconds=3660.0)
+"""For whoever compares all that there is with all that there is, and waits for it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.mysql import MySQLDriver
 from gateway_sessions.storage.drivers.mysql_errors import PLACE
 from gateway_sessions.storage.drivers.mysql_link import Links
@@ -19,8 +20,8 @@ class MySQLReadingEngine(ReadServer, MySQLDriver):
 
     place: str = PLACE
 
-    def __init__(self, address: str, home: Path) -> None:
-        super().__init__(address)
+    def __init__(self, address: str, home: Path, *, limits: Limits = USUAL) -> None:
+        super().__init__(address, limits=limits)
         self.path = home / FILE_ON_SERVERS
 
     async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.postgresql import CACHED_STATEMENTS, PostgresDriver
 from gateway_sessions.storage.drivers.postgresql_errors import PLACE
 from gateway_sessions.storage.drivers.postgresql_schema import inspect
@@ -24,8 +25,11 @@ class PostgresReadingEngine(ReadServer, PostgresDriver):
 
     place: str = PLACE
 
-    def __init__(self, address: str, home: Path, *, prepared_statements: bool = True) -> None:
-        super().__init__(address, cached_statements=CACHED_STATEMENTS if prepared_statements else 0)
+    def __init__(
+        self, address: str, home: Path, *, limits: Limits = USUAL, prepared_statements: bool = True
+    ) -> None:
+        kept = CACHED_STATEMENTS if prepared_statements else 0
+        super().__init__(address, limits=limits, cached_statements=kept)
         self.path = home / FILE_ON_SERVERS
 
     async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
