@@ -138,7 +138,6 @@ from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import FirstExchange, Titler, plain_titler
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
-from gateway_sessions.server_errors import MissingRightError, OperatorsTaskError
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.engine import VacuumReport
 from gateway_sessions.storage.index_port import IndexReport, IndexState
@@ -146,6 +145,7 @@ from gateway_sessions.storage.moving import MigrationProgress, MigrationReport, 
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
 from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
 from gateway_sessions.storage.verbs.queue import Overtaken
+from gateway_sessions.storage_errors import MissingRightError, OperatorsTaskError, SchemaTooOldError
 
 __all__ = [
     "PRESETS",
@@ -264,6 +264,7 @@ __all__ = [
     "Rewind",
     "Role",
     "SchemaTooNewError",
+    "SchemaTooOldError",
     "Scope",
     "SearchHit",
     "SearchResult",

@@ -29,7 +29,7 @@ from gateway_sessions.errors import (
     UnknownProviderError,
     UnsupportedStorageError,
 )
-from gateway_sessions.server_errors import MissingRightError, OperatorsTaskError
+from gateway_sessions.storage_errors import MissingRightError, OperatorsTaskError, SchemaTooOldError
 
 
 class Exit(IntEnum):
@@ -92,8 +92,9 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (OperatorsTaskError, Advice(Exit.FAILED, "ask whoever runs the server")),
     (
         MissingRightError,
-        Advice(Exit.FAILED, "let somebody with that right run: gateway-sessions sessiondb upgrade"),
+        Advice(Exit.FAILED, "grant the right; then gateway-sessions doctor tells whether all is well"),
     ),
+    (SchemaTooOldError, Advice(Exit.FAILED, "bring it up to date: gateway-sessions sessiondb upgrade")),
     (UnsupportedStorageError, Advice(Exit.FAILED, "choose another place for the store")),
     (StorageError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),
     (GatewaySessionsError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),

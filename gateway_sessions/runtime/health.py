@@ -25,12 +25,12 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.runtime.seat import Seat, connect
-from gateway_sessions.server_errors import MissingRightError
 from gateway_sessions.storage.control_client import connected
 from gateway_sessions.storage.engines import OWN_PACKAGE, all_providers
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.repair import DATABASE, check_store, newest_copy
 from gateway_sessions.storage.verbs import hooks, nodes, outbox, queue, status
+from gateway_sessions.storage_errors import MissingRightError, SchemaTooOldError
 
 LITTLE_ROOM: Final = 1_000_000_000
 """Bytes on the disk below which somebody should be told."""
@@ -94,6 +94,8 @@ def _what_next(error: GatewaySessionsError, *, on_server: bool) -> str:
     """What to do about a database that could not be looked at."""
     if isinstance(error, NoStoreError):
         return "start the gateway once: it makes the store"
+    if isinstance(error, SchemaTooOldError):
+        return "bring it up to date: gateway-sessions sessiondb upgrade"
     if isinstance(error, UnsupportedStorageError):
         return "see sessiondb in the configuration"
     if not on_server:

@@ -22,7 +22,6 @@ from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.core.news import News
 from gateway_sessions.ports import Clock, Reader, Statement, Verb, VerbFactory
 from gateway_sessions.resource import Resource
-from gateway_sessions.server_errors import OperatorsTaskError
 from gateway_sessions.storage.engine import Engine, Shared, Upkeep, VacuumReport
 from gateway_sessions.storage.engines import engine_at, reading_engine_at
 from gateway_sessions.storage.in_thread import in_thread
@@ -44,6 +43,7 @@ from gateway_sessions.storage.search import Search
 from gateway_sessions.storage.search_column.index import ColumnIndex, ColumnReader
 from gateway_sessions.storage.verbs import meta, nodes
 from gateway_sessions.storage.verbs.nodes import Joined, Living
+from gateway_sessions.storage_errors import OperatorsTaskError
 
 T = TypeVar("T")
 

@@ -20,20 +20,17 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreError, StoreBusyError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.engine import Engine
 from gateway_sessions.storage.engines import (
     database_path,
-    engine_at,
     provider_of,
-    reading_engine_at,
     server_at,
 )
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.opened import Opened
+from gateway_sessions.storage.opened import Opened, Opening
 from gateway_sessions.storage.verbs import moving, nodes
 from gateway_sessions.storage.verbs.moving import BEGINNINGS, Found, Key, Page, Stage
 
@@ -143,41 +140,18 @@ async def migrate_store(
         raise InvalidInputError(problem)
     await in_thread(partial(_refuse_missing, source, target))
     time = clock or SystemClock()
-    engines = _Engines(prepared_statements=prepared_statements, allow_network=allow_network)
-    async with _Side(engines.reading(source), time, lock=engines.owning(source), wait=wait) as old:
+    opening = Opening(prepared_statements=prepared_statements, allow_network=allow_network)
+    async with _Side(opening.reading(source), time, lock=opening.owning(source), wait=wait) as old:
         here = await old.engine.read(moving.look)
         if here.moving is not None:
             raise MigrationError(old.engine.place, "is only a part of a store: finish the move to it first")
         move = _Move(old.engine, time, progress)
         if dry_run:
-            there = await _look(target, engines)
+            there = await _look(target, opening)
             return await move.rehearse(_shown(target), there.stage(here.identity))
-        engine = engines.owning(target)
+        engine = opening.owning(target)
         async with _Side(engine, time, lock=engine, wait=wait):
             return await move.run(engine, here.identity)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Engines:
-    """How both sides are opened."""
-
-    prepared_statements: bool
-    allow_network: bool
-
-    def reading(self, database: str | Path) -> Engine:
-        """Reads it."""
-        return reading_engine_at(database, home=None, prepared_statements=self.prepared_statements)
-
-    def owning(self, database: str | Path) -> Engine:
-        """Owns it."""
-        return engine_at(
-            database,
-            home=None,
-            survives_power_cut=True,
-            allow_network=self.allow_network,
-            cluster=ClusterRules(),
-            prepared_statements=self.prepared_statements,
-        )
 
 
 class _Side(Opened):
@@ -307,13 +281,13 @@ async def _living(engine: Engine) -> str | None:
     return next((one.name for one in await engine.read(nodes.all_nodes) if not one.silent), None)
 
 
-async def _look(target: str | Path, engines: _Engines) -> Found:
+async def _look(target: str | Path, opening: Opening) -> Found:
     """What a move would find, without making anything."""
     path = _file(target)
     if path is not None and not await in_thread(path.exists):
         return moving.NOTHING
     try:
-        async with Opened(engines.reading(target)) as side:
+        async with Opened(opening.reading(target)) as side:
             return await side.engine.read(moving.look)
     except NoStoreError:
         return moving.NOTHING

@@ -30,11 +30,10 @@ from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_rebuild import RebuiltTable, rebuild
 from gateway_sessions.storage.drivers.sqlite_run import drive
 from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare
-from gateway_sessions.storage.engines import reading_engine_at
 from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import INDEX_FILE, SAMPLES
-from gateway_sessions.storage.opened import Opened
+from gateway_sessions.storage.opened import Opened, Opening
 from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.storage.search_index.file import Fault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.places import remove_index
@@ -97,8 +96,8 @@ async def repair_store(home: str | Path, *, clock: Clock | None = None, wait: fl
 
 
 async def _check_server(address: str, home: str | Path, *, prepared_statements: bool) -> CheckReport:
-    opening = partial(reading_engine_at, address, home=home, patient=True)
-    engine = await in_thread(partial(opening, prepared_statements=prepared_statements))
+    opening = Opening(home=home, prepared_statements=prepared_statements)
+    engine = await in_thread(partial(opening.reading, address, patient=True))
     async with Opened(engine):
         await engine.read(meta.refuse_unfinished_move)
         return CheckReport(found=tuple(map(str, await engine.read(consistency.findings))))

@@ -11,7 +11,7 @@ import typer
 from gateway_sessions.cli.desk import Desk, run
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import DryRun
-from gateway_sessions.server_errors import OperatorsTaskError
+from gateway_sessions.storage_errors import OperatorsTaskError
 
 if TYPE_CHECKING:
     import gateway_sessions as gs
@@ -22,7 +22,7 @@ NEXT_STEPS = (
 IN_A_FILE = "Stop the gateway, then: gateway-sessions sessiondb repair"
 ON_A_SERVER = "It is mended on the server, from backups of its operator."
 
-app = typer.Typer(help="Look after the database: check, repair, move it.", no_args_is_help=True)
+app = typer.Typer(help="Look after the database: check, repair, move, upgrade it.", no_args_is_help=True)
 
 
 @app.command()
@@ -63,6 +63,28 @@ def migrate(
             desk.note("All of it had been moved before; it was checked once more.")
         elif not dry_run:
             desk.note(NEXT_STEPS)
+
+    run(context, work)
+
+
+@app.command()
+def upgrade(context: typer.Context, *, dry_run: DryRun = False) -> None:
+    """Bring the tables up to date with this version, as opening the store would, and do nothing else."""
+
+    async def work(desk: Desk) -> None:
+        from gateway_sessions.runtime.places import database_of  # noqa: PLC0415 -- as above
+        from gateway_sessions.storage.opened import Opening  # noqa: PLC0415 -- as above
+        from gateway_sessions.storage.upgrading import upgrade_schema  # noqa: PLC0415 -- as above
+
+        home, config = desk.place()
+        database, beside = database_of(home, config.sessiondb.url)
+        opening = Opening(
+            home=beside,
+            prepared_statements=config.sessiondb.prepared_statements,
+            allow_network=config.sessiondb.allow_network_filesystem,
+        )
+        report = await upgrade_schema(database, opening, dry_run=dry_run)
+        desk.done(f"{report}.", report)
 
     run(context, work)
 

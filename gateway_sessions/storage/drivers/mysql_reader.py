@@ -7,11 +7,12 @@ from pathlib import Path
 
 from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.mysql import MySQLDriver
-from gateway_sessions.storage.drivers.mysql_errors import PLACE
+from gateway_sessions.storage.drivers.mysql_errors import PLACE, WHAT
 from gateway_sessions.storage.drivers.mysql_link import Links
 from gateway_sessions.storage.drivers.mysql_schema import inspect
 from gateway_sessions.storage.drivers.server_reader import ReadServer
 from gateway_sessions.storage.engine import FILE_ON_SERVERS
+from gateway_sessions.storage.migrations import require_ready
 from gateway_sessions.storage.queries import Migration
 
 
@@ -26,4 +27,4 @@ class MySQLReadingEngine(ReadServer, MySQLDriver):
 
     async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
         async with links.lent() as link:
-            self._require_ready((await inspect(link)).version, migrations)
+            require_ready(WHAT, (await inspect(link)).version, migrations)

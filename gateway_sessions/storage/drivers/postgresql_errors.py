@@ -16,6 +16,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.drivers.troubles import Troubles
+from gateway_sessions.storage_errors import MissingRightError
 
 WHAT: Final = "PostgreSQL"
 """What errors call the database. An address can hold a password."""
@@ -81,6 +82,9 @@ def was_cut(error: BaseException) -> bool:
 
 def translate(error: Exception) -> GatewaySessionsError:
     """Our error for one of `FOREIGN`."""
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        # Its text names the table, and quotes nothing that is in it.
+        return MissingRightError(WHAT, f"{error.args[0]}; grant the right")
     if isinstance(error, asyncpg.PostgresError):
         return _from_server(error)
     if isinstance(error, LOST):

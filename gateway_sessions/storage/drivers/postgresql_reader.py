@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.postgresql import CACHED_STATEMENTS, PostgresDriver
-from gateway_sessions.storage.drivers.postgresql_errors import PLACE
+from gateway_sessions.storage.drivers.postgresql_errors import PLACE, WHAT
 from gateway_sessions.storage.drivers.postgresql_schema import inspect
 from gateway_sessions.storage.drivers.server_reader import ReadServer
 from gateway_sessions.storage.engine import FILE_ON_SERVERS
+from gateway_sessions.storage.migrations import require_ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,4 +34,4 @@ class PostgresReadingEngine(ReadServer, PostgresDriver):
         self.path = home / FILE_ON_SERVERS
 
     async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
-        self._require_ready(await inspect(connection), migrations)
+        require_ready(WHAT, await inspect(connection), migrations)

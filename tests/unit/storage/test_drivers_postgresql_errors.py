@@ -13,6 +13,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, is_end, is_overtaken, translate
+from gateway_sessions.storage_errors import MissingRightError
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,12 @@ def test_a_text_that_no_database_can_hold_is_refused():
     with pytest.raises(UnicodeEncodeError) as caught:
         "\ud800".encode()
     assert isinstance(translate(caught.value), InvalidInputError)
+
+
+def test_a_right_that_is_missing_is_named_as_the_server_does():
+    found = translate(asyncpg.InsufficientPrivilegeError("permission denied for table messages"))
+    assert isinstance(found, MissingRightError)
+    assert "permission denied for table messages" in str(found)
 
 
 def test_what_the_system_says_is_told():
