@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config
@@ -39,6 +39,18 @@ MOST: Final = 100
 NAME_IT: Final = "name the store's directory: --home DIR"
 MEND_FILE: Final = "stop the gateway: gateway-sessions sessiondb repair"
 MEND_SERVER: Final = "ask whoever runs the server, who has its backups"
+_NextSteps: TypeAlias = tuple[tuple[type[GatewaySessionsError], str], ...]
+_NEXT: Final[_NextSteps] = (
+    (NoStoreError, "start the gateway once: it makes the store"),
+    (SchemaTooOldError, "bring it up to date: gateway-sessions sessiondb upgrade"),
+    (UnsupportedStorageError, "see sessiondb in the configuration"),
+)
+"""What to do about a database that could not be looked at. The first class that fits counts."""
+_NEXT_ON_SERVER: Final[_NextSteps] = (
+    *_NEXT,
+    (MissingRightError, "grant it"),
+    (StorageUnavailableError, "see whether the server runs, and whether its address and the login are right"),
+)
 
 
 class Health(StrEnum):
@@ -92,19 +104,10 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
 
 def _what_next(error: GatewaySessionsError, *, on_server: bool) -> str:
     """What to do about a database that could not be looked at."""
-    if isinstance(error, NoStoreError):
-        return "start the gateway once: it makes the store"
-    if isinstance(error, SchemaTooOldError):
-        return "bring it up to date: gateway-sessions sessiondb upgrade"
-    if isinstance(error, UnsupportedStorageError):
-        return "see sessiondb in the configuration"
-    if not on_server:
-        return MEND_FILE
-    if isinstance(error, MissingRightError):
-        return "grant it"
-    if isinstance(error, StorageUnavailableError):
-        return "see whether the server runs, and whether its address and the login are right"
-    return MEND_SERVER
+    for kind, next_step in _NEXT_ON_SERVER if on_server else _NEXT:
+        if isinstance(error, kind):
+            return next_step
+    return MEND_SERVER if on_server else MEND_FILE
 
 
 def _kinds() -> Symptom:

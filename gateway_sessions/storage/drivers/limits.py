@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from gateway_sessions.core.cluster import POOL_SIZE
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -19,7 +21,7 @@ class Limits:
     answer_seconds: float = 10.0
     """A server that says nothing for longer is taken to be gone: a network may lose whatever it would say."""
     acquire_seconds: float = 5.0
-    connections: int = 8
+    connections: int = POOL_SIZE
     attempts: int = 6
     """How often a verb is run that others overtake."""
 
