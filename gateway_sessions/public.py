@@ -145,6 +145,7 @@ from gateway_sessions.storage.moving import MigrationProgress, MigrationReport, 
 from gateway_sessions.storage.repair import CheckReport, RepairReport, check_store, repair_store
 from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
 from gateway_sessions.storage.verbs.queue import Overtaken
+from gateway_sessions.storage_errors import MissingRightError, OperatorsTaskError, SchemaTooOldError
 
 __all__ = [
     "PRESETS",
@@ -230,12 +231,14 @@ __all__ = [
     "MigrationError",
     "MigrationProgress",
     "MigrationReport",
+    "MissingRightError",
     "ModelUsage",
     "NoStoreError",
     "NoTurnError",
     "NothingToUndoError",
     "ObservedTurn",
     "Observer",
+    "OperatorsTaskError",
     "OutboundMessage",
     "Overtaken",
     "Owed",
@@ -261,6 +264,7 @@ __all__ = [
     "Rewind",
     "Role",
     "SchemaTooNewError",
+    "SchemaTooOldError",
     "Scope",
     "SearchHit",
     "SearchResult",

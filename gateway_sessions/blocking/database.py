@@ -68,6 +68,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         home: str | Path | None = None,
         cluster: ClusterRules = ALONE,
         prepared_statements: bool = True,
+        pool_size: int = 8,
         pool: object | None = None,
     ) -> BlockingSessionDB:
         """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
@@ -75,8 +76,9 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         Another owner is waited for up to *wait* seconds. Beside a database on a server, files
         are kept in *home*; without it, in a directory for that database among what this user's programs keep.
         Many processes may have that database open, each with a *home* of its own; *cluster* says how they
-        get along. On PostgreSQL a *pool* of asyncpg, made for that address by the program, is used instead of
-        one of our own, and left open; without *prepared_statements* nothing is kept on a connection.
+        get along, and *pool_size* how many connections this one makes for its work. On PostgreSQL a *pool* of
+        asyncpg, made for that address by the program, is used instead of one of our own, and left open;
+        without *prepared_statements* nothing is kept on a connection.
         """
         return cls(
             SessionDB.open(
@@ -88,6 +90,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 home=home,
                 cluster=cluster,
                 prepared_statements=prepared_statements,
+                pool_size=pool_size,
                 pool=pool,
             )
         )
@@ -100,11 +103,16 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         clock: Clock | None = None,
         home: str | Path | None = None,
         prepared_statements: bool = True,
+        pool_size: int = 8,
     ) -> BlockingSessionDB:
         """The same database, which another process may own, for reading only: whatever writes is refused."""
         return cls(
             SessionDB.open_reader(
-                url_or_path, clock=clock, home=home, prepared_statements=prepared_statements
+                url_or_path,
+                clock=clock,
+                home=home,
+                prepared_statements=prepared_statements,
+                pool_size=pool_size,
             )
         )
 

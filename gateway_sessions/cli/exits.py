@@ -29,6 +29,7 @@ from gateway_sessions.errors import (
     UnknownProviderError,
     UnsupportedStorageError,
 )
+from gateway_sessions.storage_errors import MissingRightError, OperatorsTaskError, SchemaTooOldError
 
 
 class Exit(IntEnum):
@@ -88,6 +89,12 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
         BrokenProviderError,
         Advice(Exit.FAILED, "see what is installed: gateway-sessions doctor"),
     ),
+    (OperatorsTaskError, Advice(Exit.FAILED, "ask whoever runs the server")),
+    (
+        MissingRightError,
+        Advice(Exit.FAILED, "grant the right; then gateway-sessions doctor tells whether all is well"),
+    ),
+    (SchemaTooOldError, Advice(Exit.FAILED, "bring it up to date: gateway-sessions sessiondb upgrade")),
     (UnsupportedStorageError, Advice(Exit.FAILED, "choose another place for the store")),
     (StorageError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),
     (GatewaySessionsError, Advice(Exit.FAILED, "see what is wrong: gateway-sessions doctor")),

@@ -244,6 +244,7 @@ class SessionDBKeys(Block):
     durability: Durability = CHOICE
     allow_network_filesystem: bool = ABSENT
     prepared_statements: bool = ABSENT
+    pool_size: int = ABSENT
 
 
 class ClusterKeys(Block):

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.limits import check_section, count, off_or_time, time
@@ -92,6 +93,8 @@ class SessionDBConfig:
     allow_network_filesystem: bool = False
     prepared_statements: bool = True
     """Whether a server keeps statements that it has understood. Some poolers let them get lost."""
+    pool_size: int = POOL_SIZE
+    """Connections to a server for the work of this process."""
 
     def __post_init__(self) -> None:
         if self.provider in list(Provider):
@@ -106,7 +109,8 @@ class SessionDBConfig:
             urls = _SERVER_URLS.get(self.provider, (f"{self.provider}://",))
             usable = self.url is not None and self.url.startswith(urls)
             problem = f"must be {urls[0]}{_USUAL if self.provider in _SERVER_URLS else '…'}"
-        check_section("sessiondb", None if usable else ("url", problem))
+        size = count("pool_size", self.pool_size)
+        check_section("sessiondb", None if usable else ("url", problem), size)
 
     @property
     def is_server(self) -> bool:
@@ -126,7 +130,7 @@ class SessionDBConfig:
         return (
             f"SessionDBConfig(provider={self.provider!r}, url={self.shown_url!r}, "
             f"durability={self.durability!r}, allow_network_filesystem={self.allow_network_filesystem!r}, "
-            f"prepared_statements={self.prepared_statements!r})"
+            f"prepared_statements={self.prepared_statements!r}, pool_size={self.pool_size!r})"
         )
 
 

@@ -21,6 +21,8 @@ SHARDS: Final = 1024
 SLOTS: Final = 2048
 """So many nodes can live at once: each has a number of its own, which all ids that it makes end with."""
 LONGEST_NAME: Final = 200
+POOL_SIZE: Final = 8
+"""Connections for the work of one process, if nobody says another number; one more says that it lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

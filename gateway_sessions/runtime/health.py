@@ -12,15 +12,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config
-from gateway_sessions.core.telling import ago, size
+from gateway_sessions.core.telling import ago, counted, size
 from gateway_sessions.errors import (
     ControlError,
     GatewaySessionsError,
     NoStoreError,
+    StorageUnavailableError,
     UnsupportedStorageError,
 )
 from gateway_sessions.runtime.seat import Seat, connect
@@ -28,12 +29,28 @@ from gateway_sessions.storage.control_client import connected
 from gateway_sessions.storage.engines import OWN_PACKAGE, all_providers
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.repair import DATABASE, check_store, newest_copy
-from gateway_sessions.storage.verbs import hooks, outbox, queue, status
+from gateway_sessions.storage.verbs import hooks, nodes, outbox, queue, status
+from gateway_sessions.storage_errors import MissingRightError, SchemaTooOldError
 
 LITTLE_ROOM: Final = 1_000_000_000
 """Bytes on the disk below which somebody should be told."""
 OLD_COPY: Final = timedelta(days=2)
 MOST: Final = 100
+NAME_IT: Final = "name the store's directory: --home DIR"
+MEND_FILE: Final = "stop the gateway: gateway-sessions sessiondb repair"
+MEND_SERVER: Final = "ask whoever runs the server, who has its backups"
+_NextSteps: TypeAlias = tuple[tuple[type[GatewaySessionsError], str], ...]
+_NEXT: Final[_NextSteps] = (
+    (NoStoreError, "start the gateway once: it makes the store"),
+    (SchemaTooOldError, "bring it up to date: gateway-sessions sessiondb upgrade"),
+    (UnsupportedStorageError, "see sessiondb in the configuration"),
+)
+"""What to do about a database that could not be looked at. The first class that fits counts."""
+_NEXT_ON_SERVER: Final[_NextSteps] = (
+    *_NEXT,
+    (MissingRightError, "grant it"),
+    (StorageUnavailableError, "see whether the server runs, and whether its address and the login are right"),
+)
 
 
 class Health(StrEnum):
@@ -60,33 +77,37 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
     yield Symptom("SQLite", Health.GOOD, sqlite3.sqlite_version)
     yield await in_thread(_kinds)
     yield Symptom("Time zone", Health.GOOD, (await in_thread(config.policy_book)).zone_name)
-    if not await in_thread(home.is_dir):
-        yield Symptom(
-            "Directory", Health.BAD, f"{home} is not there", "name the store's directory: --home DIR"
-        )
+    server = config.sessiondb.url if config.sessiondb.is_server else None
+    if await in_thread(home.is_dir):
+        yield await in_thread(partial(_directory, home))
+        yield await in_thread(partial(_room, home))
+        yield await _owner(home, on_server=server is not None)
+    elif server is None:
+        yield Symptom("Directory", Health.BAD, f"{home} is not there", NAME_IT)
         return
-    yield await in_thread(partial(_directory, home))
-    yield await in_thread(partial(_room, home))
-    yield await _owner(home)
+    else:
+        yield Symptom("Directory", Health.GOOD, f"{home} is made when the store is opened here")
     try:
         async with connect(home, config) as seat:
             async for one in _content(seat):
                 yield one
-    except NoStoreError as error:
-        yield Symptom("Database", Health.BAD, str(error), "start the gateway once: it makes the store")
-        return
-    except UnsupportedStorageError as error:
-        yield Symptom("Database", Health.BAD, str(error), "see sessiondb in the configuration")
-        return
+            if server is not None:
+                yield await _nodes(seat)
     except GatewaySessionsError as error:
-        yield Symptom(
-            "Database", Health.BAD, str(error), "stop the gateway: gateway-sessions sessiondb repair"
-        )
+        yield Symptom("Database", Health.BAD, str(error), _what_next(error, on_server=server is not None))
         return
-    if not config.sessiondb.is_server and config.sessiondb.url is None:
+    if config.sessiondb.url is None:
         yield await in_thread(partial(_copies, home, now))
-        if thorough:
-            yield await _soundness(home)
+    if thorough and (server is not None or config.sessiondb.url is None):
+        yield await _soundness(home, server, prepared=config.sessiondb.prepared_statements)
+
+
+def _what_next(error: GatewaySessionsError, *, on_server: bool) -> str:
+    """What to do about a database that could not be looked at."""
+    for kind, next_step in _NEXT_ON_SERVER if on_server else _NEXT:
+        if isinstance(error, kind):
+            return next_step
+    return MEND_SERVER if on_server else MEND_FILE
 
 
 def _kinds() -> Symptom:
@@ -121,15 +142,27 @@ def _room(home: Path) -> Symptom:
     return Symptom("Room", Health.GOOD, f"{size(free)} are free")
 
 
-async def _owner(home: Path) -> Symptom:
+async def _owner(home: Path, *, on_server: bool) -> Symptom:
     try:
         async with connected(home) as owner:
             if owner is None:
-                return Symptom("Owner", Health.GOOD, "nobody has the store open")
+                told = "nobody has the store open" + (" in that directory" if on_server else "")
+                return Symptom("Owner", Health.GOOD, told)
             told = f"process {owner.greeting.pid}, version {owner.greeting.program}, answers"
             return Symptom("Owner", Health.GOOD, told)
     except ControlError as error:
         return Symptom("Owner", Health.BAD, str(error), "look at that process, or start it anew")
+
+
+async def _nodes(seat: Seat) -> Symptom:
+    """Who has a database on a server open, on whatever machine."""
+    found = await seat.db.read(nodes.all_nodes)
+    silent = [one.name for one in found if one.silent]
+    told = counted(len(found), "process has it open", "processes have it open")
+    if silent:
+        told = f"{told}, and some were not heard: {', '.join(silent)}"
+        return Symptom("Nodes", Health.WARNING, told, "the others take over what they did; see what they log")
+    return Symptom("Nodes", Health.GOOD, told)
 
 
 async def _content(seat: Seat) -> AsyncIterator[Symptom]:
@@ -160,11 +193,13 @@ def _copies(home: Path, now: datetime) -> Symptom:
     return Symptom("Copies", Health.GOOD, f"the newest is of {ago(newest, now)}")
 
 
-async def _soundness(home: Path) -> Symptom:
-    report = await check_store(home)
+async def _soundness(home: Path, server: str | None, *, prepared: bool) -> Symptom:
+    try:
+        report = await check_store(home, server=server, prepared_statements=prepared)
+    except StorageUnavailableError as error:
+        return Symptom("Content", Health.BAD, str(error), "try again: gateway-sessions sessiondb check")
     if report.healthy:
         return Symptom("Content", Health.GOOD, "all tables agree")
     first, *others = report.found
     more = f", and {len(others)} other things" if others else ""
-    next_step = "stop the gateway: gateway-sessions sessiondb repair"
-    return Symptom("Content", Health.BAD, f"{first}{more}", next_step)
+    return Symptom("Content", Health.BAD, f"{first}{more}", MEND_SERVER if server else MEND_FILE)

@@ -169,6 +169,7 @@ class Assembly:
                 home=home,
                 cluster=self.config.cluster,
                 prepared_statements=settings.prepared_statements,
+                pool_size=settings.pool_size,
                 pool=self.options.pool,
             )
         )

@@ -122,10 +122,14 @@ async def connect(
     settings = config or Config()
     database, beside = database_of(where, settings.sessiondb.url)
     time = clock or SystemClock()
-    prepared = settings.sessiondb.prepared_statements
-    reader = await in_thread(
-        partial(SessionDB.open_reader, database, clock=time, home=beside, prepared_statements=prepared)
+    opening = partial(
+        SessionDB.open_reader,
+        clock=time,
+        home=beside,
+        prepared_statements=settings.sessiondb.prepared_statements,
+        pool_size=settings.sessiondb.pool_size,
     )
+    reader = await in_thread(partial(opening, database))
     async with reader as db:
         yield Seat(where, settings, time, db)
 

@@ -17,10 +17,9 @@ from typing import Final, TypeVar
 from anyio.abc import TaskGroup
 
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.core.cluster import LONGEST_NAME, ClusterRules
+from gateway_sessions.core.cluster import LONGEST_NAME, POOL_SIZE, ClusterRules
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.core.news import News
-from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import Clock, Reader, Statement, Verb, VerbFactory
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.engine import Engine, Shared, Upkeep, VacuumReport
@@ -44,6 +43,7 @@ from gateway_sessions.storage.search import Search
 from gateway_sessions.storage.search_column.index import ColumnIndex, ColumnReader
 from gateway_sessions.storage.verbs import meta, nodes
 from gateway_sessions.storage.verbs.nodes import Joined, Living
+from gateway_sessions.storage_errors import OperatorsTaskError
 
 T = TypeVar("T")
 
@@ -113,6 +113,7 @@ class SessionDB(
         home: str | Path | None = None,
         cluster: ClusterRules = ALONE,
         prepared_statements: bool = True,
+        pool_size: int = POOL_SIZE,
         pool: object | None = None,
     ) -> SessionDB:
         """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
@@ -120,8 +121,9 @@ class SessionDB(
         Another owner is waited for up to *wait* seconds. Beside a database on a server, files
         are kept in *home*; without it, in a directory for that database among what this user's programs keep.
         Many processes may have that database open, each with a *home* of its own; *cluster* says how they
-        get along. On PostgreSQL a *pool* of asyncpg, made for that address by the program, is used instead of
-        one of our own, and left open; without *prepared_statements* nothing is kept on a connection.
+        get along, and *pool_size* how many connections this one makes for its work. On PostgreSQL a *pool* of
+        asyncpg, made for that address by the program, is used instead of one of our own, and left open;
+        without *prepared_statements* nothing is kept on a connection.
         """
         engine = engine_at(
             url_or_path,
@@ -130,6 +132,7 @@ class SessionDB(
             allow_network=allow_network,
             cluster=cluster,
             prepared_statements=prepared_statements,
+            pool_size=pool_size,
             pool=pool,
         )
         return cls(engine, clock or SystemClock(), wait=wait, cluster=cluster)
@@ -142,9 +145,12 @@ class SessionDB(
         clock: Clock | None = None,
         home: str | Path | None = None,
         prepared_statements: bool = True,
+        pool_size: int = POOL_SIZE,
     ) -> SessionDB:
         """The same database, which another process may own, for reading only: whatever writes is refused."""
-        engine = reading_engine_at(url_or_path, home=home, prepared_statements=prepared_statements)
+        engine = reading_engine_at(
+            url_or_path, home=home, prepared_statements=prepared_statements, pool_size=pool_size
+        )
         return _ReadingDB(engine, clock or SystemClock())
 
     async def write(self, verb: VerbFactory[T]) -> T:
@@ -253,7 +259,7 @@ class SessionDB(
     def _upkeep(self, what: str) -> Upkeep:
         if self._engine.upkeep is None:
             problem = f"cannot {what} from here; that is done on the server, with the means of its operator"
-            raise UnsupportedStorageError(self.place, problem)
+            raise OperatorsTaskError(self.place, problem)
         return self._engine.upkeep
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:

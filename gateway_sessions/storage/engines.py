@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from platformdirs import user_state_path
 
-from gateway_sessions.core.cluster import ClusterRules
+from gateway_sessions.core.cluster import POOL_SIZE, ClusterRules
 from gateway_sessions.errors import (
     BrokenProviderError,
     InvalidInputError,
@@ -20,6 +21,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.plugins import PROVIDERS, registered
+from gateway_sessions.storage.drivers.limits import PATIENT, USUAL, Limits
 from gateway_sessions.storage.drivers.sqlite import Synchronous
 from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine, SqliteReadingEngine
 from gateway_sessions.storage.engine import Engine
@@ -60,6 +62,7 @@ def _postgresql(wanted: Wanted) -> Engine:
         return PostgresEngine(
             wanted.address,
             wanted.home,
+            limits=_limits(wanted),
             allow_network=wanted.allow_network,
             poll_only=wanted.poll_only,
             prepared_statements=wanted.prepared_statements,
@@ -74,7 +77,10 @@ def _postgresql_to_read(wanted: Wanted) -> Engine:
         )
 
         return PostgresReadingEngine(
-            wanted.address, wanted.home, prepared_statements=wanted.prepared_statements
+            wanted.address,
+            wanted.home,
+            limits=_limits(wanted),
+            prepared_statements=wanted.prepared_statements,
         )
 
 
@@ -82,14 +88,20 @@ def _mysql(wanted: Wanted) -> Engine:
     with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
         from gateway_sessions.storage.drivers.mysql_engine import MySQLEngine  # noqa: PLC0415 -- as above
 
-        return MySQLEngine(wanted.address, wanted.home, allow_network=wanted.allow_network)
+        return MySQLEngine(
+            wanted.address, wanted.home, limits=_limits(wanted), allow_network=wanted.allow_network
+        )
 
 
 def _mysql_to_read(wanted: Wanted) -> Engine:
     with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
         from gateway_sessions.storage.drivers.mysql_reader import MySQLReadingEngine  # noqa: PLC0415 -- as above
 
-        return MySQLReadingEngine(wanted.address, wanted.home)
+        return MySQLReadingEngine(wanted.address, wanted.home, limits=_limits(wanted))
+
+
+def _limits(wanted: Wanted) -> Limits:
+    return replace(PATIENT if wanted.patient else USUAL, connections=wanted.pool_size)
 
 
 SQLITE: Final = SessionDBProvider(
@@ -166,6 +178,7 @@ def engine_at(
     allow_network: bool,
     cluster: ClusterRules,
     prepared_statements: bool = True,
+    pool_size: int = POOL_SIZE,
     pool: object | None = None,
 ) -> Engine:
     """The database that a URL or path names; those that we do not know are refused by name."""
@@ -180,13 +193,19 @@ def engine_at(
         allow_network=allow_network,
         poll_only=cluster.poll_only,
         prepared_statements=prepared_statements,
+        pool_size=_counted(pool_size),
         pool=pool,
     )
     return provider.engine(wanted)
 
 
 def reading_engine_at(
-    url_or_path: str | Path, *, home: str | Path | None, prepared_statements: bool = True
+    url_or_path: str | Path,
+    *,
+    home: str | Path | None,
+    prepared_statements: bool = True,
+    pool_size: int = POOL_SIZE,
+    patient: bool = False,
 ) -> Engine:
     """The same database, which another process may own, for reading only."""
     provider = provider_of(url_or_path)
@@ -194,6 +213,8 @@ def reading_engine_at(
         address=str(url_or_path),
         home=_home_of(provider, url_or_path, home),
         prepared_statements=prepared_statements,
+        pool_size=_counted(pool_size),
+        patient=patient,
     )
     return provider.reader(wanted)
 
@@ -222,6 +243,13 @@ def home_of_server(server: Kind, url: str, node: str | None = None) -> Path:
     named += [node] if node is not None else []
     digest = sha256("\n".join(named).encode("utf-8", "surrogatepass")).hexdigest()
     return user_state_path("gateway-sessions") / f"{server.name}-{digest[:_DIGITS]}"
+
+
+def _counted(pool_size: int) -> int:
+    if pool_size < 1:
+        problem = f"pool_size = {pool_size} must be 1 or more"
+        raise InvalidInputError(problem)
+    return pool_size
 
 
 def _home_of(provider: SessionDBProvider, address: str | Path, home: str | Path | None) -> Path:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway_sessions.errors import SchemaTooNewError
+from gateway_sessions.errors import NoStoreError, SchemaTooNewError
 from gateway_sessions.storage.queries import Migration
+from gateway_sessions.storage_errors import SchemaTooOldError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +35,11 @@ def plan_migrations(
     if found.readable_from > ours:
         raise SchemaTooNewError(path, readable_from=found.readable_from, ours=ours)
     return tuple(step for step in known if step.version > found.version)
+
+
+def require_ready(path: str, found: SchemaVersion | None, known: Sequence[Migration]) -> None:
+    """Make sure that this program understands what it is about to read, and will not change."""
+    if found is None:
+        raise NoStoreError(path)
+    if plan_migrations(path, found, known):
+        raise SchemaTooOldError(path, found=found.version, ours=known[-1].version)

@@ -1,7 +1,9 @@
 """Moving a whole store into another database, of whatever engine: asked for, never by itself, and checked.
 
-At its source nothing is changed, and its lock is held, so nobody writes there. What has come only in part
-cannot be opened as a store. Cut off at any moment, the same call goes on behind the last durable page.
+At its source nothing is changed. A file is locked meanwhile, so nobody writes there. On a server nobody may
+have it open, from the beginning to the last moment before the end: who comes in between makes the move fail.
+What has come only in part cannot be opened as a store. Cut off at any moment, the same call goes on behind
+the last durable page.
 """
 
 from __future__ import annotations
@@ -18,20 +20,17 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreError, StoreBusyError
 from gateway_sessions.ports import Clock
-from gateway_sessions.resource import Resource
 from gateway_sessions.storage.engine import Engine
 from gateway_sessions.storage.engines import (
     database_path,
-    engine_at,
     provider_of,
-    reading_engine_at,
     server_at,
 )
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.opened import Opened, Opening
 from gateway_sessions.storage.verbs import moving, nodes
 from gateway_sessions.storage.verbs.moving import BEGINNINGS, Found, Key, Page, Stage
 
@@ -59,6 +58,10 @@ _OCCUPIED: Final = (
 _DIFFERENT: Final = (
     "is not what it should be: table {} has {} rows at the source and {} here, or other ones; "
     "empty it and run the migration again"
+)
+_OPENED: Final = (
+    "was opened by somebody while it was moved; stop whoever uses it, and run the migration again into an "
+    "empty database"
 )
 
 
@@ -122,52 +125,53 @@ async def migrate_store(
     progress: Progress | None = None,
     clock: Clock | None = None,
     wait: float = 0.0,
+    prepared_statements: bool = True,
+    allow_network: bool = False,
 ) -> MigrationReport:
     """Move all that is in the database *source* to *target*, an empty one or none yet, and check it there.
 
     Each is a path or a URL, as for `SessionDB.open`. `StoreBusyError` if one of them is in use for longer
     than *wait* seconds; `MigrationError` if something else is in the target, or if not all has arrived as it
-    was. Cut off, the same call goes on; called once more after it is done, it only checks.
+    was. Cut off, the same call goes on; called once more after it is done, it only checks. The last two are
+    for both sides, as for `SessionDB.open`.
     """
     if str(source) == str(target) or _file(source) == _file(target) is not None:
         problem = f"{_shown(source)} is both source and target: a store cannot be moved to where it is"
         raise InvalidInputError(problem)
     await in_thread(partial(_refuse_missing, source, target))
     time = clock or SystemClock()
-    async with _Side(reading_engine_at(source, home=None), time, lock=_engine(source), wait=wait) as old:
+    opening = Opening(prepared_statements=prepared_statements, allow_network=allow_network)
+    async with _Side(opening.reading(source), time, lock=opening.owning(source), wait=wait) as old:
         here = await old.engine.read(moving.look)
         if here.moving is not None:
             raise MigrationError(old.engine.place, "is only a part of a store: finish the move to it first")
         move = _Move(old.engine, time, progress)
         if dry_run:
-            there = await _look(target, time)
+            there = await _look(target, opening)
             return await move.rehearse(_shown(target), there.stage(here.identity))
-        engine = _engine(target)
+        engine = opening.owning(target)
         async with _Side(engine, time, lock=engine, wait=wait):
             return await move.run(engine, here.identity)
 
 
-class _Side(Resource):
+class _Side(Opened):
     """A database that is open, and its lock."""
 
-    def __init__(self, engine: Engine, clock: Clock, *, lock: Engine | None, wait: float = 0.0) -> None:
-        super().__init__("database")
-        self.engine = engine
+    def __init__(self, engine: Engine, clock: Clock, *, lock: Engine, wait: float) -> None:
+        super().__init__(engine)
         self._clock, self._lock, self._wait = clock, lock, wait
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        if self._lock is not None:
-            await cleanup.enter_async_context(self._lock.owned(self._clock, wait=self._wait))
-        await self.engine.start(tasks, cleanup)
-        if self._lock is not None:
-            await self._refuse_nodes()
+        await cleanup.enter_async_context(self._lock.owned(self._clock, wait=self._wait))
+        await super()._start(tasks, cleanup)
+        await self._wait_for_nodes()
 
-    async def _refuse_nodes(self) -> None:
+    async def _wait_for_nodes(self) -> None:
         """On a server others may have it open, which no lock of a directory tells."""
         waited = 0.0
-        while living := [one for one in await self.engine.read(nodes.all_nodes) if not one.silent]:
+        while (living := await _living(self.engine)) is not None:
             if waited >= self._wait:
-                raise StoreBusyError(self.engine.place, living[0].name)
+                raise StoreBusyError(self.engine.place, living)
             await self._clock.sleep(POLL_SECONDS)
             waited += POLL_SECONDS
 
@@ -205,8 +209,17 @@ class _Move:
         if stage is not Stage.DONE:
             if target.upkeep is not None:
                 await target.upkeep.optimise()
+            await self._refuse_newcomers(identity)
             await target.write(partial(moving.finish, identity))
         return self._report(target.place, stage)
+
+    async def _refuse_newcomers(self, identity: str) -> None:
+        """Whoever came since, or was silent and is heard again, may write what has not come along."""
+        living = await _living(self._source)
+        if living is not None:
+            raise StoreBusyError(self._source.place, living)
+        if await self._source.read(moving.identity) != identity:
+            raise MigrationError(self._source.place, _OPENED)
 
     async def _copy(self, table: str, target: Engine) -> None:
         after = await target.read(partial(moving.reached, table))
@@ -263,22 +276,21 @@ async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[Page]:
         limit = max(1, min(2 * limit, fitting, MOST_ROWS))
 
 
-async def _look(target: str | Path, clock: Clock) -> Found:
+async def _living(engine: Engine) -> str | None:
+    """Somebody who has it open."""
+    return next((one.name for one in await engine.read(nodes.all_nodes) if not one.silent), None)
+
+
+async def _look(target: str | Path, opening: Opening) -> Found:
     """What a move would find, without making anything."""
     path = _file(target)
     if path is not None and not await in_thread(path.exists):
         return moving.NOTHING
     try:
-        async with _Side(reading_engine_at(target, home=None), clock, lock=None) as side:
+        async with Opened(opening.reading(target)) as side:
             return await side.engine.read(moving.look)
     except NoStoreError:
         return moving.NOTHING
-
-
-def _engine(database: str | Path) -> Engine:
-    return engine_at(
-        database, home=None, survives_power_cut=True, allow_network=False, cluster=ClusterRules()
-    )
 
 
 def _file(database: str | Path) -> Path | None:

@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Final
 
+from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.errors import BrokenProviderError
 from gateway_sessions.storage.engine import Engine
 
@@ -33,6 +34,10 @@ class Wanted:
     """Whether nodes wake each other by looking alone."""
     prepared_statements: bool = True
     """Whether statements may be kept on a connection of the server."""
+    pool_size: int = POOL_SIZE
+    """Connections to a server for the work of this process."""
+    patient: bool = False
+    """Whether a server may take as long as it likes: whoever asks wants to know everything."""
     pool: object | None = None
     """Connections that the program hands in, which are never closed here; None: the engine makes its own."""
 

@@ -33,10 +33,11 @@ from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepa
 from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index import INDEX_FILE, SAMPLES
+from gateway_sessions.storage.opened import Opened, Opening
 from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.storage.search_index.file import Fault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.places import remove_index
-from gateway_sessions.storage.verbs import consistency, searching
+from gateway_sessions.storage.verbs import consistency, meta, searching
 
 DATABASE: Final = "sessions.db"
 QUARANTINE: Final = "quarantine"
@@ -73,8 +74,15 @@ class RepairReport:
     """Where the damaged files are now."""
 
 
-async def check_store(home: str | Path) -> CheckReport:
-    """Read all of a store's database and say what is wrong; it may be in use meanwhile."""
+async def check_store(
+    home: str | Path, *, server: str | None = None, prepared_statements: bool = True
+) -> CheckReport:
+    """Read all of a store's database and say what is wrong; it may be in use meanwhile.
+
+    *server* is its address if it is on one: then it is read whether the tables agree, all at one moment.
+    """
+    if server is not None:
+        return await _check_server(server, home, prepared_statements=prepared_statements)
     return await in_thread(partial(_check, _directory(home) / DATABASE))
 
 
@@ -85,6 +93,14 @@ async def repair_store(home: str | Path, *, clock: Clock | None = None, wait: fl
         raise StorageUnavailableError(str(path), "there is no such directory")
     async with owned(path, time, wait=wait):
         return await in_thread(partial(_repair, path, f"{time.now():%Y%m%dT%H%M%SZ}"))
+
+
+async def _check_server(address: str, home: str | Path, *, prepared_statements: bool) -> CheckReport:
+    opening = Opening(home=home, prepared_statements=prepared_statements)
+    engine = await in_thread(partial(opening.reading, address, patient=True))
+    async with Opened(engine):
+        await engine.read(meta.refuse_unfinished_move)
+        return CheckReport(found=tuple(map(str, await engine.read(consistency.findings))))
 
 
 def newest_copy(home: Path) -> datetime | None:

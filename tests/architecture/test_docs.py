@@ -27,6 +27,7 @@ from gateway_sessions import (
     SessionStore,
     errors,
     model_errors,
+    storage_errors,
 )
 from gateway_sessions.agents import __all__ as names_for_models
 from gateway_sessions.config import parse_config
@@ -134,7 +135,7 @@ def test_every_field_that_a_hook_is_given_is_in_the_reference():
 def test_the_reference_lists_exactly_the_errors_there_are():
     classes = {
         name
-        for name, value in {**vars(errors), **vars(model_errors)}.items()
+        for name, value in {**vars(errors), **vars(model_errors), **vars(storage_errors)}.items()
         if isinstance(value, type) and issubclass(value, GatewaySessionsError)
     }
     assert sorted(FIRST_CELL.findall(page("reference/errors.md"))) == sorted(classes)

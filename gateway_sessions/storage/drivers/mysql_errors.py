@@ -16,6 +16,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.storage.drivers.mysql_asyncmy import InterfaceError, InternalError, MySQLError
 from gateway_sessions.storage.drivers.troubles import Troubles
+from gateway_sessions.storage_errors import MissingRightError
 
 WHAT: Final = "MySQL"
 """What errors call the database. An address can hold a password."""
@@ -102,7 +103,6 @@ _MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError]
     ),
     (_UNUSABLE_VALUE, InvalidInputError, "a value cannot be stored: {}"),
     (_REFUSED, StorageUnavailableError, "refuses the login ({})"),
-    (_LACKS_A_RIGHT, StorageUnavailableError, "does not let this user do that; grant the right ({})"),
     (_NO_DATABASE, StorageUnavailableError, "has no database of that name ({})"),
     (frozenset({CANNOT_CONNECT}), StorageUnavailableError, "cannot be reached ({})"),
     (_UNAVAILABLE, StorageUnavailableError, "{}"),
@@ -146,6 +146,9 @@ def _from_server(error: MySQLError) -> GatewaySessionsError | None:
         code = next(iter(_FULL))
     if code == CANNOT_CONNECT and error.__cause__ is not None:
         kind = _kind(error.__cause__)
+    if code in _LACKS_A_RIGHT:
+        # Its text names the user and the table, and quotes nothing that is in it.
+        return MissingRightError(WHAT, f"{error.args[-1]}; grant the right ({kind})")
     for codes, ours, problem in _MEANINGS:
         if code in codes:
             text = problem.format(kind)

@@ -18,11 +18,12 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
-from gateway_sessions.storage.drivers.mysql_errors import WHAT
+from gateway_sessions.storage.drivers.mysql_errors import WHAT, translate
 from gateway_sessions.storage.drivers.mysql_link import Link
 from gateway_sessions.storage.drivers.sqlite_schema import statements
 from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.queries import Migration
+from gateway_sessions.storage_errors import MissingRightError
 
 OLDEST_SERVERS: Final = {"MySQL": (8, 0), "MariaDB": (10, 6)}
 """The first that skip locked rows and read JSON as a table."""
@@ -66,8 +67,14 @@ async def prepare(link: Link, known: Sequence[Migration]) -> None:
     if not (await link.fetch(f"SELECT GET_LOCK({_LOCK}, {_WAIT_SECONDS})"))[0][0]:
         raise StorageUnavailableError(WHAT, "is being brought up to date by another process")
     found = await inspect(link)
-    for step in plan_migrations(WHAT, found.version, known):
-        await _take(link, step, found.done if step.name == found.step else 0)
+    try:
+        for step in plan_migrations(WHAT, found.version, known):
+            await _take(link, step, found.done if step.name == found.step else 0)
+    except MySQLError as error:
+        ours = translate(error)
+        if not isinstance(ours, MissingRightError):
+            raise
+        raise MissingRightError.at_opening(ours.what, ours.problem) from error
 
 
 async def inspect(link: Link) -> Found:

@@ -8,6 +8,7 @@ from typing import Final, cast
 import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.postgresql import CACHED_STATEMENTS, PostgresDriver
 from gateway_sessions.storage.drivers.postgresql_errors import PLACE
 from gateway_sessions.storage.drivers.postgresql_line import Line, OwnWire, PooledWire
@@ -27,6 +28,7 @@ class PostgresEngine(SharedServer, PostgresDriver):
         address: str,
         home: Path,
         *,
+        limits: Limits = USUAL,
         allow_network: bool,
         poll_only: bool = False,
         prepared_statements: bool = True,
@@ -34,7 +36,8 @@ class PostgresEngine(SharedServer, PostgresDriver):
     ) -> None:
         """A *pool* of asyncpg has all connections; it was made by somebody who also closes it."""
         given = None if pool is None else _pool(pool)
-        super().__init__(given or address, cached_statements=CACHED_STATEMENTS if prepared_statements else 0)
+        kept = CACHED_STATEMENTS if prepared_statements else 0
+        super().__init__(given or address, limits=limits, cached_statements=kept)
         self._home = home
         self._allow_network = allow_network
         wire = OwnWire(address, self._limits) if given is None else PooledWire(given, self._limits)

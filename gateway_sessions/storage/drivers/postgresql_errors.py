@@ -16,6 +16,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.drivers.troubles import Troubles
+from gateway_sessions.storage_errors import MissingRightError
 
 WHAT: Final = "PostgreSQL"
 """What errors call the database. An address can hold a password."""
@@ -36,8 +37,16 @@ _OVERTAKEN: Final = (
     asyncpg.DeadlockDetectedError,
     asyncpg.UniqueViolationError,
 )
-LOST: Final = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
-"""The connection is gone, or cannot be had."""
+LOST: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.TargetServerAttributeNotMatched,
+    OSError,
+    TimeoutError,
+)
+"""The connection is gone, or cannot be had; or none of the servers named is the one to write to."""
+READ_ONLY: Final = asyncpg.ReadOnlySQLTransactionError
+"""Another server has become the one to write to; a new connection may find it."""
 
 _FULL: Final = "53100"
 _CORRUPT: Final = frozenset({"XX001", "XX002"})
@@ -60,8 +69,8 @@ def is_overtaken(error: Exception) -> bool:
 
 
 def is_end(error: BaseException) -> bool:
-    """Whether it is the last that is heard of a connection."""
-    return isinstance(error, LOST) or getattr(error, "severity_en", None) in ("FATAL", "PANIC")
+    """Whether it is the last that is heard of a connection, or leaves it on a server that is only read."""
+    return isinstance(error, (*LOST, READ_ONLY)) or getattr(error, "severity_en", None) in ("FATAL", "PANIC")
 
 
 def was_cut(error: BaseException) -> bool:
@@ -73,6 +82,9 @@ def was_cut(error: BaseException) -> bool:
 
 def translate(error: Exception) -> GatewaySessionsError:
     """Our error for one of `FOREIGN`."""
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        # Its text names the table, and quotes nothing that is in it.
+        return MissingRightError(WHAT, f"{error.args[0]}; grant the right")
     if isinstance(error, asyncpg.PostgresError):
         return _from_server(error)
     if isinstance(error, LOST):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import asyncpg
+
 from gateway_sessions.errors import ForeignDatabaseError, UnsupportedStorageError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.storage.drivers.postgresql_errors import WHAT
 from gateway_sessions.storage.drivers.postgresql_locks import MIGRATING, TAKE
 from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.queries import Migration
+from gateway_sessions.storage_errors import MissingRightError
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -37,6 +40,15 @@ _SET_VERSION: Final = """
 async def prepare(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
     """Check that the database can be ours, and take the migrations that are due, all or none."""
     await _check_server(connection)
+    try:
+        await _migrate(connection, known)
+    except asyncpg.InsufficientPrivilegeError as error:
+        role = await connection.fetchval("SELECT current_user")
+        problem = f"the role {role} lacks a right: {error.args[0]}; grant it"
+        raise MissingRightError.at_opening(WHAT, problem) from error
+
+
+async def _migrate(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
     async with connection.transaction():
         await connection.execute(TAKE, MIGRATING, timeout=MIGRATION_SECONDS)
         due = plan_migrations(WHAT, await inspect(connection), known)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from gateway_sessions.errors import NoStoreError, StorageError, StorageUnavailableError
+from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Clock, Statement, VerbFactory
 from gateway_sessions.storage.drivers.server import ServerDriver
 from gateway_sessions.storage.engine import Upkeep
-from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
-from gateway_sessions.storage.queries import Migration
 
 T = TypeVar("T")
 
@@ -49,15 +47,6 @@ class ReadServer(ServerDriver):
 
     def end_with(self, verb: VerbFactory[None]) -> None:
         """There is nothing to settle."""
-
-    def _require_ready(self, found: SchemaVersion | None, migrations: Sequence[Migration]) -> None:
-        """Make sure that this program understands what it is about to read."""
-        what = self.troubles.what
-        if found is None:
-            raise NoStoreError(what)
-        if plan_migrations(what, found, migrations):
-            problem = "was written by an older version; open the store once to bring it up to date"
-            raise StorageUnavailableError(what, problem)
 
     def _refuse(self) -> NoReturn:
         raise StorageError(self.place, "was opened for reading; ask its owner to change something")

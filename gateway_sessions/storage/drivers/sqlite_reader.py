@@ -10,13 +10,13 @@ from typing import NoReturn
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.errors import NoStoreError, StorageError, StorageUnavailableError
+from gateway_sessions.errors import NoStoreError, StorageError
 from gateway_sessions.ports import Statement, VerbFactory
 from gateway_sessions.storage.drivers.sqlite import ENGINE, READERS, SqliteDriver, T
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_schema import check_library, inspect
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.migrations import plan_migrations
+from gateway_sessions.storage.migrations import require_ready
 from gateway_sessions.storage.queries import load_migrations, load_queries
 
 
@@ -54,14 +54,7 @@ class SqliteReader(SqliteDriver):
         self._refuse()
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        """Make sure that this program understands what it is about to read."""
-        path = str(self._path)
-        found = inspect(connection, self._path)
-        if found is None:
-            raise NoStoreError(path)
-        if plan_migrations(path, found, load_migrations(ENGINE)):
-            problem = "was written by an older version; open the store once to bring it up to date"
-            raise StorageUnavailableError(path, problem)
+        require_ready(str(self._path), inspect(connection, self._path), load_migrations(ENGINE))
 
     def _refuse(self) -> NoReturn:
         raise StorageError(str(self._path), "was opened for reading; ask its owner to change something")

@@ -149,13 +149,17 @@ def take_in_facts(given: Mapping[str, str]) -> Verb[None]:
         yield from meta.remember(name, value)
 
 
+def identity() -> Verb[str]:
+    """Of the store that is here, as it is now."""
+    return _identity((yield from facts()))
+
+
 def look() -> Verb[Found]:
     """What is here, as far as moves are concerned."""
     told = yield from facts()
-    known = f"{told.get('install_secret')}:{told.get('epoch')}".encode()
     rows = yield from counts()
     return Found(
-        identity=blake2b(known, digest_size=DIGEST_BYTES).hexdigest(),
+        identity=_identity(told),
         moving=(yield from meta.get(meta.MOVING)),
         moved_from=(yield from meta.get(meta.MOVED_FROM)),
         empty=not told and not any(rows.values()),
@@ -173,6 +177,11 @@ def finish(identity: str) -> Verb[None]:
         yield Statement("forget_meta", (f"{NOTE}{table}",))
     yield Statement("forget_meta", (meta.MOVING,))
     yield from meta.remember(meta.MOVED_FROM, identity)
+
+
+def _identity(told: Mapping[str, str]) -> str:
+    known = f"{told.get('install_secret')}:{told.get('epoch')}".encode()
+    return blake2b(known, digest_size=DIGEST_BYTES).hexdigest()
 
 
 def _size(row: Row) -> int:

@@ -26,6 +26,7 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import Provider, SessionDBConfig
 from gateway_sessions.storage import moving
+from gateway_sessions.storage.drivers.sqlite_engine import FileUpkeep
 from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.storage.verbs.moving import BEGINNINGS
 from gateway_sessions.testing import FakeClock
@@ -43,6 +44,7 @@ from tests.integration.moving.furniture import (
     person,
     search,
 )
+from tests.pooler import REAL, pooled
 from tests.programs import WarmPython
 
 
@@ -68,6 +70,19 @@ async def test_it_goes_round_all_engines_and_is_the_same(source: Path, dsn: str,
         assert again.already
         await migrate_store(url, dsn)
     await migrate_store(dsn, tmp_path / "back" / "sessions.db")
+    assert in_file(tmp_path / "back" / "sessions.db") == before
+
+
+@pytest.mark.skipif(REAL is not None, reason="a real pooler may know prepared statements")
+async def test_it_goes_through_a_pooler_that_knows_no_prepared_statements(
+    source: Path, dsn: str, tmp_path: Path
+):
+    before = in_file(source)
+    async with pooled(dsn) as address:
+        await migrate_store(source, address, dry_run=True, prepared_statements=False)
+        await migrate_store(source, address, prepared_statements=False)
+        assert await on_server(dsn) == before
+        await migrate_store(address, tmp_path / "back" / "sessions.db", prepared_statements=False)
     assert in_file(tmp_path / "back" / "sessions.db") == before
 
 
@@ -194,6 +209,32 @@ async def test_a_server_that_is_opened_while_it_is_moved_is_noticed(source: Path
 
     with pytest.raises(MigrationError, match="not what it should be"):
         await migrate_store(dsn, tmp_path / "back" / "sessions.db", progress=open_meanwhile)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+async def test_one_that_comes_when_all_was_checked_is_noticed(
+    source: Path, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool
+):
+    """Or what it writes would be on one side only, and nobody would be told."""
+    await migrate_store(source, dsn)
+    target = tmp_path / "back" / "sessions.db"
+    node = SessionDB.open(dsn, home=tmp_path / "node")
+    optimise = FileUpkeep.optimise
+
+    async def when_all_was_checked(upkeep: FileUpkeep) -> None:
+        await optimise(upkeep)
+        await node.__aenter__()
+        await node.create_session("meanwhile", "cli")
+        if not stays:
+            await node.__aexit__(None, None, None)
+
+    monkeypatch.setattr(FileUpkeep, "optimise", when_all_was_checked)
+    error, told = (StoreBusyError, "in use by") if stays else (MigrationError, "was opened by somebody")
+    with pytest.raises(error, match=told):
+        await migrate_store(dsn, target)
+    await node.__aexit__(None, None, None)
+    with pytest.raises(MigrationError, match="run the migration again"):
+        await SessionDB.open(target).__aenter__()
 
 
 async def test_a_source_that_was_used_meanwhile_begins_anew(source: Path, tmp_path: Path):

@@ -13,14 +13,17 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from gateway_sessions import Config, SessionStore
+from gateway_sessions import Config, MissingRightError, SessionDB, SessionStore
 from gateway_sessions.config import Provider, load_config, parse_config
+from gateway_sessions.storage.opened import Opening
+from gateway_sessions.storage.upgrading import upgrade_schema
 from tests.postgresql import SERVER, empty_database
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/run-on-postgresql.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = dict(reversed(BLOCK.findall(PAGE)))
 """The first of each language."""
+NARROWING = dict(BLOCK.findall(PAGE))["sql"]
 BEHIND_A_POOLER = dict(BLOCK.findall(PAGE))["yaml"]
 
 
@@ -60,6 +63,51 @@ async def test_the_code_of_the_page_runs(address: str, tmp_path: Path):
         [sys.executable, "-c", BLOCKS["python"]], env=environ, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("agent:main:local:dm:desk\n", "")
+
+
+@pytest.fixture
+async def narrow(address: str) -> AsyncIterator[str]:
+    """The address of a role that owns nothing, made as the page says, in that database."""
+    owner = str(urlsplit(address).username)
+    role, admins = f"{owner}_runs", urlsplit(SERVER)._replace(path=urlsplit(address).path).geturl()
+    admin = await asyncpg.connect(admins)
+    await admin.execute(NARROWING.replace("gateway", owner))
+    try:
+        yield address.replace(f"{owner}:", f"{role}:")
+    finally:
+        await admin.execute(f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
+        await admin.close()
+
+
+async def test_few_rights_are_enough_once_the_tables_are_there(address: str, narrow: str, tmp_path: Path):
+    made = await upgrade_schema(address, Opening(home=tmp_path))
+    assert str(made).startswith("Made the tables")
+    async with SessionDB.open(narrow, home=tmp_path) as db:
+        await db.create_session("s", "cli", user_id="alice")
+        await db.append_message("s", "user", "walrus")
+        async with SessionDB.open_reader(narrow, home=tmp_path) as reader:
+            assert [one.text for one in await reader.get_messages("s")] == ["walrus"]
+        record = await db.get_session("s")
+        assert record is not None
+        assert (await db.erase(record.owner)).rows["messages"] == 1
+    assert not (await upgrade_schema(narrow, Opening(home=tmp_path))).changed
+
+
+async def test_whoever_may_not_make_tables_is_told_so(narrow: str, tmp_path: Path):
+    role = urlsplit(narrow).username
+    with pytest.raises(MissingRightError, match=rf"{role} lacks.* schema public.*sessiondb upgrade"):
+        await SessionDB.open(narrow, home=tmp_path).__aenter__()
+
+
+async def test_whoever_may_not_change_rows_is_told_so(address: str, narrow: str, tmp_path: Path):
+    async with SessionDB.open(address, home=tmp_path / "owner") as db:
+        await db.create_session("s", "cli")
+    owner = await asyncpg.connect(address)
+    await owner.execute(f"REVOKE INSERT ON messages FROM {urlsplit(narrow).username}")
+    await owner.close()
+    async with SessionDB.open(narrow, home=tmp_path) as db:
+        with pytest.raises(MissingRightError, match="for table messages; grant"):
+            await db.append_message("s", "user", "walrus")
 
 
 def test_the_settings_for_a_pooler_are_settings():

@@ -20,6 +20,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.storage.drivers.mysql_errors import FOREIGN, is_end, is_overtaken, translate, was_cut
+from gateway_sessions.storage_errors import MissingRightError
 
 QUOTED = "Duplicate entry 'private' for key 'PRIMARY'"
 
@@ -27,7 +28,7 @@ QUOTED = "Duplicate entry 'private' for key 'PRIMARY'"
 @pytest.mark.parametrize(
     ("error", "ours"),
     [
-        (OperationalError(1142, "CREATE command denied to user 'private'"), StorageUnavailableError),
+        (OperationalError(1142, "CREATE command denied to user 'gateway'"), MissingRightError),
         (OperationalError(1021, "Disk full (private)"), StorageFullError),
         (OperationalError(1114, "The table 'private' is full"), StorageFullError),
         (InternalError(1030, 'Got error 28 "No space left on device" from storage engine'), StorageFullError),

@@ -13,6 +13,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
 )
 from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, is_end, is_overtaken, translate
+from gateway_sessions.storage_errors import MissingRightError
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,7 @@ from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, is_end, 
         (asyncpg.SerializationError, StorageUnavailableError),
         (asyncpg.ConnectionDoesNotExistError, StorageUnavailableError),
         (asyncpg.InterfaceError, StorageUnavailableError),
+        (asyncpg.TargetServerAttributeNotMatched, StorageUnavailableError),
         (ConnectionRefusedError, StorageUnavailableError),
         (TimeoutError, StorageUnavailableError),
         (OverflowError, InvalidInputError),
@@ -53,6 +55,12 @@ def test_a_text_that_no_database_can_hold_is_refused():
     assert isinstance(translate(caught.value), InvalidInputError)
 
 
+def test_a_right_that_is_missing_is_named_as_the_server_does():
+    found = translate(asyncpg.InsufficientPrivilegeError("permission denied for table messages"))
+    assert isinstance(found, MissingRightError)
+    assert "permission denied for table messages" in str(found)
+
+
 def test_what_the_system_says_is_told():
     assert "Connection refused" in str(translate(OSError(111, "Connection refused")))
 
@@ -66,4 +74,5 @@ def test_a_lost_connection_is_told_from_a_failed_statement():
     fatal = asyncpg.PostgresError.new({"C": "57P01", "M": "terminating", "S": "FATAL", "V": "FATAL"})
     assert is_end(fatal)
     assert is_end(asyncpg.ConnectionDoesNotExistError("gone"))
+    assert is_end(asyncpg.ReadOnlySQLTransactionError("cannot execute INSERT in a read-only transaction"))
     assert not is_end(asyncpg.UniqueViolationError("taken"))

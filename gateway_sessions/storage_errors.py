@@ -1,0 +1,40 @@
+"""What may keep a database from being used as it is. Each is a `StorageError`, too.
+
+StorageError
+├── StorageUnavailableError
+│   ├── MissingRightError           the login lacks a right in a database on a server
+│   └── SchemaTooOldError           an older version wrote it, and whoever only reads changes nothing
+└── UnsupportedStorageError
+└── OperatorsTaskError          only whoever runs the server can do that
+"""
+
+from __future__ import annotations
+
+from gateway_sessions.errors import StorageUnavailableError, UnsupportedStorageError
+
+
+class MissingRightError(StorageUnavailableError):
+    """The login may not do in the database what is needed; `problem` says what, in the server's words."""
+
+    @classmethod
+    def at_opening(cls, what: str, problem: str) -> MissingRightError:
+        """The same where tables may have to be brought up to date, which few logins may do."""
+        upgrade = "or let somebody who may change tables run: gateway-sessions sessiondb upgrade"
+        return cls(what, f"{problem}, {upgrade}")
+
+
+class SchemaTooOldError(StorageUnavailableError):
+    """An older version wrote the database, and its tables were not brought up to date yet."""
+
+    def __init__(self, path: str, *, found: int, ours: int) -> None:
+        self.found = found
+        self.ours = ours
+        super().__init__(
+            path,
+            f"was written by an older version (schema {found}, this program has {ours}); open the store once "
+            "to bring it up to date, or run: gateway-sessions sessiondb upgrade",
+        )
+
+
+class OperatorsTaskError(UnsupportedStorageError):
+    """A database on a server is looked after by whoever runs the server, with means of their own."""
