@@ -41,7 +41,7 @@ NUMBERS: Final = {one.script: number for number, one in enumerate(SCENARIOS)}
 """Which job is which script."""
 SCRIPTS: Final = ("talk", "conversation", "migration")
 PATIENCE: Final = 60
-SOON_DEAD: Final = ClusterRules(heartbeat=timedelta(seconds=0.5), ttl=timedelta(seconds=2))
+SOON_DEAD: Final = ClusterRules(heartbeat=timedelta(seconds=0.5), ttl=timedelta(seconds=5))
 
 
 @dataclass(frozen=True, kw_only=True)
