@@ -105,3 +105,11 @@ async def wipe(address: str) -> None:
         forgetting = [f"DELETE FROM {table}" for table in tables if table not in _KEPT]  # noqa: S608 -- ours
         facts = "DELETE FROM meta WHERE name NOT IN ('schema_version', 'readable_from')"
         await link.say("; ".join(["START TRANSACTION", *forgetting, facts, "COMMIT"]))
+
+
+async def clear(address: str) -> None:
+    """Leave a database as it was when it was made: without a table."""
+    async with connected(address) as link:
+        tables = ", ".join(row[0] for row in await link.fetch(_TABLES))
+        if tables:
+            await link.say(f"DROP TABLE {tables}")

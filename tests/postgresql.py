@@ -84,6 +84,15 @@ async def wipe(dsn: str) -> None:
         await connection.close()
 
 
+async def clear(dsn: str) -> None:
+    """Leave a database as it was when it was made: without a table."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    finally:
+        await connection.close()
+
+
 async def _prepare(dsn: str) -> None:
     async with asyncpg.create_pool(dsn, min_size=1, max_size=1) as pool, pool.acquire() as connection:
         await prepare(connection, MIGRATIONS)

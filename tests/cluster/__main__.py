@@ -42,8 +42,7 @@ def main() -> int:
     verdict = asyncio.run(run(plan, home, Provider(given.engine)))
     for name, value in verdict.figures.items():
         print(f"{name:36} {value}")  # noqa: T201
-    for name in ("lost", "doubled", "reordered"):
-        found = getattr(verdict, name)
+    for name, found in verdict.faults.items():
         print(f"{name:36} {len(found)} {found[:5] or ''}")  # noqa: T201
     print(f"{'logs and effects':36} {home}")  # noqa: T201
     return 0 if verdict.good else 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import quantiles
 from typing import Any
 
@@ -17,6 +18,7 @@ SPOKEN = """
 """
 OPEN = "SELECT count(*) FROM inbox WHERE outcome IS NULL"
 OUTCOMES = "SELECT coalesce(outcome, 'open'), count(*) FROM inbox GROUP BY 1"
+COMMITTED = "SELECT session_key, token FROM inbox WHERE outcome = 'turned' AND token IS NOT NULL"
 OWED = "SELECT count(*) FROM outbox WHERE state IN ('owed', 'sending')"
 
 
@@ -30,11 +32,32 @@ class Verdict:
     """In a conversation twice, or said to people twice without the mark of a repeat."""
     reordered: list[str] = field(default_factory=list)
     """Lanes whose conversation, or replies, are not in the order of what was accepted."""
+    wrong: list[str] = field(default_factory=list)
+    """Whatever else may not be."""
     figures: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def faults(self) -> dict[str, list[str]]:
+        """What must be empty, by its name."""
+        found = (self.lost, self.doubled, self.reordered, self.wrong)
+        return dict(zip(("lost", "doubled", "reordered", "wrong"), found, strict=True))
+
+    @property
     def good(self) -> bool:
-        return not (self.lost or self.doubled or self.reordered)
+        return not any(self.faults.values())
+
+    def judge_ends(self, codes: Mapping[str, int | None]) -> None:
+        """*codes*: what each node ended with that was asked to end in order."""
+        self.wrong += [f"{node} ended with status {code}" for node, code in codes.items() if code]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """A node that others had to do without: it was killed, or stood still for longer than its lease."""
+
+    node: str
+    at: float
+    killed: bool
 
 
 async def all_is_done(address: str) -> bool:
@@ -48,13 +71,16 @@ async def judge(
     address: str,
     accepted: Mapping[str, Sequence[str]],
     effects: Sequence[Mapping[str, Any]],
-    deaths: Sequence[tuple[str, float]],
+    absences: Sequence[Absence],
 ) -> Verdict:
-    """*accepted*: the texts of each lane, in order; *deaths*: which node was killed, and when."""
+    """*accepted*: the texts of each lane, in order."""
     ask = database_at(address).fetch
     rows = await ask(address, SPOKEN)
     outcomes = {row[0]: row[1] for row in await ask(address, OUTCOMES)}
-    verdict = Verdict()
+    committed = {(_lane_of(key), token) for key, token in await ask(address, COMMITTED)}
+    verdict = Verdict(wrong=both_counted(effects, committed))
+    if not any(accepted.values()):
+        verdict.wrong.append("nothing was accepted")
     asked, answered = _said(rows, "user"), _said(rows, "assistant")
     shown = [(one["lane"], one["text"]) for one in effects if one["kind"] == "sent"]
     for lane, texts in accepted.items():
@@ -63,6 +89,7 @@ async def judge(
     verdict.figures |= {
         "accepted": sum(map(len, accepted.values())),
         "outcomes": outcomes,
+        "turns that stand": len(committed),
         "replies marked as repeats": sum(text.startswith(REPEATED) for _, text in shown),
         "turns begun again": sum(one - 1 for one in Counter(_begun(effects)).values()),
         "turns that were fenced off": sum(one["kind"] == "fenced" for one in effects),
@@ -70,7 +97,8 @@ async def judge(
             Counter(one["error"] for one in effects if one["kind"] == "refused")
         ),
         "turns of one lane at the same time": _overlaps(effects),
-        **_takeovers(effects, deaths),
+        **_takeovers("", effects, [one for one in absences if one.killed]),
+        **_takeovers(" from a node that stood still", effects, [one for one in absences if not one.killed]),
     }
     return verdict
 
@@ -79,8 +107,12 @@ def _said(rows: Iterable[Any], role: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for key, by, content in rows:
         if by == role:
-            found[str(key).rsplit(":", 1)[-1]].append(content)
+            found[_lane_of(key)].append(content)
     return found
+
+
+def _lane_of(session_key: object) -> str:
+    return str(session_key).rsplit(":", 1)[-1]
 
 
 def _judge_transcript(
@@ -122,31 +154,40 @@ def _overlaps(effects: Sequence[Mapping[str, Any]]) -> int:
     return late
 
 
-def _takeovers(effects: Sequence[Mapping[str, Any]], deaths: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """How long turns stood still whose node was killed, until another one began them again."""
-    seconds: list[float] = []
-    for node, at in deaths:
-        running = {
-            one["text"]: one
-            for one in effects
-            if one["node"] == node and one["kind"] == "begin" and one["at"] < at
-        }
-        for one in effects:
-            if one["kind"] == "end" and one["node"] == node and one["at"] < at:
-                running.pop(one["text"], None)
-        for text in running:
-            again = (
-                one["at"]
-                for one in effects
-                if one["kind"] == "begin" and one["text"] == text and one["at"] > at
-            )
-            if (first := next(again, None)) is not None:
-                seconds.append(first - at)
+def both_counted(effects: Sequence[Mapping[str, Any]], committed: Set[tuple[str, int]]) -> list[str]:
+    """Turns of one lane that ran at the same time and both stand: of two, one should have been fenced off."""
+    spans: dict[str, dict[int, list[float]]] = defaultdict(dict)
+    for one in effects:
+        if one["kind"] in ("begin", "end") and (one["lane"], one["token"]) in committed:
+            spans[one["lane"]].setdefault(one["token"], []).append(one["at"])
+    found: list[str] = []
+    for lane, turns in spans.items():
+        for (token, span), (later, after) in pairwise(sorted(turns.items())):
+            if min(after) < max(span):
+                found.append(f"turns {token} and {later} of {lane} ran at the same time, and both stand")
+    return found
+
+
+def _takeovers(
+    which: str, effects: Sequence[Mapping[str, Any]], absences: Sequence[Absence]
+) -> dict[str, Any]:
+    """How long turns stood still whose node was gone, until another one began them again."""
+    seconds = [one for absence in absences for one in taken_over(effects, absence)]
+    count = {f"turns taken over{which}": len(seconds)}
     if len(seconds) < 2:
-        return {"turns taken over": len(seconds), "takeover": [round(one, 2) for one in seconds]}
+        return count | {f"takeover{which}": [round(one, 2) for one in seconds]}
     cuts = quantiles(seconds, n=100, method="inclusive")
-    return {
-        "turns taken over": len(seconds),
-        "takeover p50": round(cuts[49], 2),
-        "takeover p99": round(cuts[98], 2),
-    }
+    names = (f"takeover{which} p50", f"takeover{which} p99")
+    return count | dict(zip(names, (round(cuts[49], 2), round(cuts[98], 2)), strict=True))
+
+
+def taken_over(effects: Sequence[Mapping[str, Any]], absence: Absence) -> list[float]:
+    """The seconds until each turn that was cut off was begun again."""
+    before = [one for one in effects if one["node"] == absence.node and one["at"] < absence.at]
+    running = {one["text"] for one in before if one["kind"] == "begin"}
+    running -= {one["text"] for one in before if one["kind"] == "end"}
+    again: dict[str, float] = {}
+    for one in effects:
+        if one["kind"] == "begin" and one["text"] in running and one["at"] > absence.at:
+            again.setdefault(one["text"], one["at"] - absence.at)
+    return list(again.values())

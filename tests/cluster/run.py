@@ -17,13 +17,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tests.cluster.checker import Verdict, all_is_done, judge
+from tests.cluster.checker import Absence, Verdict, all_is_done, judge
 from tests.cluster.databases import database_at, through
 from tests.cluster.proxy import Proxy
 from tests.cluster.server import Server
 
 ANSWER_SECONDS = 8.0
 START_SECONDS = 60.0
+MISHAPS = ("kill", "kill", "kill", "kill", "pause", "stall", "cut", "cut", "update")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +145,8 @@ class Run:
     accepted: dict[str, list[str]] = field(default_factory=dict)
     receipts: dict[str, int] = field(default_factory=dict)
     mishaps: dict[str, int] = field(default_factory=dict)
-    deaths: list[tuple[str, float]] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+    to_come: list[str] = field(default_factory=list)
     recoveries: list[float] = field(default_factory=list)
     stopping: bool = False
     away: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -176,17 +178,20 @@ class Run:
 
     async def mishap(self) -> None:
         """Something goes wrong, and is over when this returns."""
-        what = self.chance.choice(("kill", "kill", "kill", "kill", "pause", "stall", "cut", "cut", "update"))
+        if not self.to_come:  # each has its turn, in any order
+            self.to_come = self.chance.sample(MISHAPS, len(MISHAPS))
+        what = self.to_come.pop()
         self.count(self.mishaps, what)
         node = self.chance.choice(self.nodes)
         match what:
             case "kill":
-                self.deaths.append((node.name, time.monotonic()))
+                self.absences.append(Absence(node=node.name, at=time.monotonic(), killed=True))
                 node.send(signal.SIGKILL)
                 await node.ended()
                 await asyncio.sleep(self.plan.ttl * self.chance.choice((0.1, 2)))
                 await self.begin(node)
             case "pause":
+                self.absences.append(Absence(node=node.name, at=time.monotonic(), killed=False))
                 node.send(signal.SIGSTOP)
                 await asyncio.sleep(self.plan.ttl + 3)
                 node.send(signal.SIGCONT)
@@ -286,7 +291,8 @@ async def cluster_run(plan: Plan, address: str, home: Path, server: Server | Non
         except TimeoutError:
             problem = "what was accepted did not come to its end in time"
         codes = await asyncio.gather(*(node.end() for node in run.nodes))
-        verdict = await judge(address, run.accepted, _effects(home), run.deaths)
+        verdict = await judge(address, run.accepted, _effects(home), run.absences)
+        verdict.judge_ends(dict(zip((node.name for node in run.nodes), codes, strict=True)))
     verdict.figures |= {
         "receipts": run.receipts,
         "mishaps": {**run.mishaps, "commits nobody heard of": run.proxy.cut},

@@ -15,10 +15,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import asyncpg
+
 from gateway_sessions.config import Provider
 
 SUPERUSER = "postgres"
 START_SECONDS = 60.0
+OTHERS = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
 
 
 class Server(ABC):
@@ -46,6 +49,22 @@ class Server(ABC):
     async def stop(self) -> None:
         """At once, whatever it is doing."""
 
+    @abstractmethod
+    async def processes(self) -> list[int]:
+        """The ids of all that it consists of."""
+
+    @asynccontextmanager
+    async def held_still(self) -> AsyncIterator[None]:
+        """It is there, keeps its connections, and does nothing."""
+        processes = await self.processes()
+        try:
+            for one in processes:
+                os.kill(one, signal.SIGSTOP)
+            yield
+        finally:
+            for one in processes:
+                os.kill(one, signal.SIGCONT)
+
 
 class PostgresServer(Server):
     def __init__(self, home: Path, programs: Path) -> None:
@@ -67,6 +86,16 @@ class PostgresServer(Server):
 
     async def stop(self) -> None:
         await self._run("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
+
+    async def processes(self) -> list[int]:
+        connection = await asyncpg.connect(self.address)
+        try:
+            found = await connection.fetch(OTHERS)
+        finally:
+            await connection.close()
+        first = (self._data / "postmaster.pid").read_text().splitlines()[0]
+        # The first one last: it looks after the others.
+        return [*(row["pid"] for row in found), int(first)]
 
     @property
     def _data(self) -> Path:
@@ -111,6 +140,9 @@ class MariaDBServer(Server):
         if process is not None:
             process.send_signal(how)
             await asyncio.to_thread(process.wait)
+
+    async def processes(self) -> list[int]:
+        return [self._process.pid] if self._process is not None else []
 
     @property
     def _usual(self) -> tuple[str, ...]:

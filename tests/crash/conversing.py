@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -29,7 +27,9 @@ from gateway_sessions import (
     Turn,
 )
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
-from tests.crash.stores import SteppedClock, open_store
+from gateway_sessions.runtime.opening import DATABASE_FILE
+from tests.crash.stores import SteppedClock, ask, open_store
+from tests.crash.talking import nobody_else
 
 Note = Callable[..., None]
 APART: Final = BusyRules(debounce=timedelta(0))
@@ -204,46 +204,57 @@ def read(journal: Path) -> Known:
 async def check_conversation(home: Path, journal: Path, config: Config, clock: SteppedClock) -> None:
     """All that was acknowledged is so, and all that was accepted comes to an end in the next process."""
     known = read(journal)
-    if (home / "sessions.db").exists() and ask(home, "SELECT 1 FROM sqlite_master"):
-        check_acknowledged(home, known)
+    if await is_there(home, config):
+        await check_acknowledged(home, config, known)
     else:
         assert not known.places, "the database is gone"
     patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
     async with open_store(home, patient, clock=clock) as store:
+        await nobody_else(store)
         while (turn := await store.claim()) is not None:
             await turn.commit([reply("at last")])
         for name in known.places:
             again = await store.enqueue(message(name))
             assert again.seq == known.places[name], f"{name} is not known any more"  # type: ignore[union-attr]
         assert store.ledger.total_waiting == 0
-    check_settled(home, known)
+    await check_settled(home, config, known)
 
 
-def check_acknowledged(home: Path, known: Known) -> None:
-    rows = ask(home, "SELECT event, session_key, seq, outcome FROM inbox")
+async def is_there(home: Path, config: Config) -> bool:
+    """Whether there is a database with tables; on a server there always is one by now."""
+    if config.sessiondb.url is not None:
+        return True
+    return (home / DATABASE_FILE).exists() and bool(await ask(home, config, "SELECT 1 FROM sqlite_master"))
+
+
+async def check_acknowledged(home: Path, config: Config, known: Known) -> None:
+    rows = await ask(home, config, "SELECT event, session_key, seq, outcome FROM inbox")
     found = {event.split("\x1f")[2]: (key, seq, outcome) for event, key, seq, outcome in rows}
     for name, seq in known.places.items():
         assert name in found, f"{name} was accepted, and is lost"
         assert found[name][:2] == (lane_of(name), seq), f"{name} was told place {seq}, and has {found[name]}"
     for name, outcome in known.ends.items():
         assert found[name][2] == outcome, f"{name} was {outcome}, and is {found[name][2]}"
-    replies = [json.loads(row[0])["text"] for row in ask(home, "SELECT content FROM outbox")]
+    replies = [json.loads(row[0])["text"] for row in await ask(home, config, "SELECT content FROM outbox")]
     assert len(set(replies)) == len(replies), f"owed twice: {replies}"
     assert set(known.owed) <= set(replies), f"owed no more: {set(known.owed) - set(replies)}"
     assert LATE not in replies
 
 
-def check_settled(home: Path, known: Known) -> None:
-    assert not ask(home, "SELECT event FROM inbox WHERE outcome IS NULL"), "something never came to an end"
-    dead = {row[0] for row in ask(home, "SELECT session_key FROM inbox WHERE outcome = 'dead'")}
+async def check_settled(home: Path, config: Config, known: Known) -> None:
+    unsettled = await ask(home, config, "SELECT event FROM inbox WHERE outcome IS NULL")
+    assert not unsettled, "something never came to an end"
+    given_up = await ask(home, config, "SELECT session_key FROM inbox WHERE outcome = 'dead'")
+    dead = {row[0] for row in given_up}
     assert dead <= {lane_of("b")}, f"given up without having failed: {dead}"
     lanes: dict[str, list[int]] = {}
-    for key, seq in ask(home, "SELECT session_key, seq FROM inbox ORDER BY session_key, seq"):
+    for key, seq in await ask(home, config, "SELECT session_key, seq FROM inbox ORDER BY session_key, seq"):
         lanes.setdefault(key, []).append(seq)
     for key, places in lanes.items():
         assert places == list(range(1, len(places) + 1)), f"gaps in {key}: {places}"
-    said = ask(
+    said = await ask(
         home,
+        config,
         "SELECT platform_message_id, extra FROM messages WHERE role = 'user' AND hidden_because IS NULL"
         " ORDER BY message_id",
     )
@@ -255,17 +266,11 @@ def check_settled(home: Path, known: Known) -> None:
     assert len(set(names)) == len(names), f"in transcripts twice: {names}"
     for lane in "acd":  # on lane b, something is tried again later
         assert of_lane(names, lane) == sorted(of_lane(names, lane)), f"reordered: {names}"
-    turned = {
-        row[0].split("\x1f")[2] for row in ask(home, "SELECT event FROM inbox WHERE outcome = 'turned'")
-    }
+    ended = await ask(home, config, "SELECT event FROM inbox WHERE outcome = 'turned'")
+    turned = {row[0].split("\x1f")[2] for row in ended}
     assert turned <= set(names), f"turned, and in no transcript: {turned - set(names)}"
-    assert not ask(home, "SELECT content FROM messages WHERE content = ?", LATE)
+    assert (LATE,) not in await ask(home, config, "SELECT content FROM messages")
 
 
 def of_lane(names: Iterable[str], lane: str) -> list[str]:
     return [one for one in names if one.startswith(lane)]
-
-
-def ask(home: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(home / "sessions.db")) as database:
-        return database.execute(query, values).fetchall()

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,9 @@ from tests.crash.stores import SteppedClock
 from tests.crash.workload import START
 
 BEAT = 0.005
+LONGEST_GAP = 0.1
+TRIES = 3
+"""A call that blocks the loop does it each time; a machine that is busy elsewhere does not."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,14 @@ async def heartbeat() -> AsyncIterator[Heartbeat]:
         yield heart
     finally:
         beating.cancel()
+
+
+async def smallest_gap(home: Path, measure: Callable[[Path], Awaitable[float]]) -> float:
+    """The least of the largest gaps of a few tries; one that is small enough will do."""
+    found: list[float] = []
+    while len(found) < TRIES and min(found, default=LONGEST_GAP) >= LONGEST_GAP:
+        found.append(await measure(home / f"try-{len(found)}"))
+    return min(found)
 
 
 async def call_everything(store: SessionStore) -> list[str]:

@@ -1,8 +1,10 @@
 """The crash matrix on a server: `python -m tests.crash.on_server postgresql|mysql [--some N]`.
 
-The same conversations as in `tests.crash.matrix`, in a database of a server. A child is killed at every named
-point at each of its passes, or at so many of them, far from each other. Each time the next node has to find
-out that the one before is dead, and make good of it. This ends with status 1 if a promise was broken.
+The same as in `tests.crash.matrix`, in a database of a server: people talk to a gateway (`talk`), or a
+program without one has a queue (`conversation`). A child is killed at every named point at each of its
+passes, or at so many of them, far from each other. Each time the next node has to find out that the one
+before is dead, and make good of it. `migration` kills whoever opens an empty database, while tables are made;
+the next one makes the rest and works with them. This ends with status 1 if a promise was broken.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -28,15 +30,18 @@ from gateway_sessions.config import Provider, SessionDBConfig, SessionsJsonConfi
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.testing.crash import count_passes, crash_at
 from tests import mysql, postgresql
+from tests.crash.conversing import Conversation, check_conversation
 from tests.crash.forge import Job, Outcome, in_fork, limit
 from tests.crash.matrix import Row, table
 from tests.crash.stores import SteppedClock
 from tests.crash.talking import Talk, check_talk
 from tests.crash.workload import SCENARIOS, START, Journal
 
-TALK: Final = next(number for number, one in enumerate(SCENARIOS) if one.script == "talk")
+NUMBERS: Final = {one.script: number for number, one in enumerate(SCENARIOS)}
+"""Which job is which script."""
+SCRIPTS: Final = ("talk", "conversation", "migration")
 PATIENCE: Final = 60
-SOON_DEAD: Final = ClusterRules(heartbeat=timedelta(seconds=0.5), ttl=timedelta(seconds=2))
+SOON_DEAD: Final = ClusterRules(heartbeat=timedelta(seconds=0.5), ttl=timedelta(seconds=5))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +51,16 @@ class Server:
     database: Callable[[], Any]
     """Makes one with our tables, and removes it."""
     wipe: Callable[[str], Awaitable[None]]
+    """Empties its tables."""
+    clear: Callable[[str], Awaitable[None]]
+    """Removes its tables."""
 
 
 SERVERS: Final = {
-    Provider.POSTGRESQL: Server(database=postgresql.prepared_database, wipe=postgresql.wipe),
-    Provider.MYSQL: Server(database=mysql.migrated_database_at, wipe=mysql.wipe),
+    Provider.POSTGRESQL: Server(
+        database=postgresql.prepared_database, wipe=postgresql.wipe, clear=postgresql.clear
+    ),
+    Provider.MYSQL: Server(database=mysql.migrated_database_at, wipe=mysql.wipe, clear=mysql.clear),
 }
 
 
@@ -78,12 +88,16 @@ class Ground:
         for left in (journal, notes):
             left.unlink(missing_ok=True)
         shutil.rmtree(home, ignore_errors=True)
-        self._apart(lambda: asyncio.run(SERVERS[self.provider].wipe(self.address)))
-        status = self._apart(lambda: self._talk(job, home, journal))
+        script, server = SCENARIOS[job.scenario].script, SERVERS[self.provider]
+        empty = server.clear if script == "migration" else server.wipe
+        self._apart(lambda: asyncio.run(empty(self.address)))
+        status = self._apart(lambda: self._play(job, home, journal))
         outcome = Outcome(job, died=os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
         if status and not outcome.died:
             outcome.error = f"the script failed:\n{notes.read_text()}"
-        elif self._apart(lambda: self._check(home, journal)):
+        elif outcome.died and script == "migration" and self._apart(lambda: self._again(job, home, journal)):
+            outcome.error = f"the next one could not work with it:\n{notes.read_text()}"
+        elif self._apart(lambda: self._check(script, home, journal)):
             outcome.error = notes.read_text()
         elif not outcome.died:
             outcome.passes = json.loads((self.base / "passes").read_text())
@@ -99,16 +113,23 @@ class Ground:
 
         return in_fork(told)
 
-    def _talk(self, job: Job, home: Path, journal: Path) -> None:
-        talk = Talk(home, self.config, SteppedClock(START), Journal(journal).line)
+    def _play(self, job: Job, home: Path, journal: Path) -> None:
+        script = Talk if SCENARIOS[job.scenario].script == "talk" else Conversation
+        played = script(home, self.config, SteppedClock(START), Journal(journal).line)
         with crash_at(job.point, nth=job.nth) if job.point else count_passes() as passed:
-            asyncio.run(talk.run())
+            asyncio.run(played.run())
         counted = passed if isinstance(passed, dict) else {}
         (self.base / "passes").write_text(json.dumps(counted))
 
-    def _check(self, home: Path, journal: Path) -> None:
+    def _again(self, job: Job, home: Path, journal: Path) -> None:
+        self._play(replace(job, point=""), home, journal)
+
+    def _check(self, script: str, home: Path, journal: Path) -> None:
         clock = SteppedClock(START + timedelta(hours=1))
-        asyncio.run(check_talk(home, journal, self.config, clock, Journal(journal).line))
+        if script == "talk":
+            asyncio.run(check_talk(home, journal, self.config, clock, Journal(journal).line))
+        else:
+            asyncio.run(check_conversation(home, journal, self.config, clock))
 
 
 @contextmanager
@@ -123,18 +144,25 @@ def ground(provider: Provider) -> Generator[Ground]:
             runner.run(stack.aclose())
 
 
-def measure(here: Ground, some: int | None) -> dict[str, Row]:
-    """Kill it everywhere, or at so many places."""
-    whole = here.try_out(Job(TALK))
+def jobs_of(here: Ground, script: str, some: int | None) -> list[Job]:
+    """Where a script is killed: everywhere, or at so many places."""
+    number = NUMBERS[script]
+    whole = here.try_out(Job(number))
     if whole.error:
         raise SystemExit(whole.error)
     jobs = [
-        Job(TALK, point=point, nth=nth)
+        Job(number, point=point, nth=nth)
         for point, passes in whole.passes.items()
+        if (point == "during_migration") == (script == "migration")
         for nth in range(1, passes + 1)
     ]
+    return jobs[:: max(1, len(jobs) // some)] if some else jobs
+
+
+def measure(here: Ground, scripts: Sequence[str], some: int | None) -> dict[str, Row]:
+    """What came of all the kills."""
     rows: dict[str, Row] = defaultdict(Row)
-    for job in jobs[:: max(1, len(jobs) // some)] if some else jobs:
+    for job in [job for script in scripts for job in jobs_of(here, script, some)]:
         outcome = here.try_out(job)
         rows[job.point].add(outcome)
         if outcome.error:
@@ -146,10 +174,11 @@ def main(arguments: Sequence[str]) -> int:
     """Print the table; 1 if a promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("server", type=Provider, choices=list(SERVERS))
-    parser.add_argument("--some", type=int, help="about so many kills; default: all there are")
+    parser.add_argument("--script", choices=SCRIPTS, help="what is played; default: one after another")
+    parser.add_argument("--some", type=int, help="about so many kills of each; default: all there are")
     asked = parser.parse_args(arguments)
     with ground(asked.server) as here:
-        rows = measure(here, asked.some)
+        rows = measure(here, [asked.script] if asked.script else SCRIPTS, asked.some)
     print(table(rows))
     return int(any(row.broken for row in rows.values()) or not any(row.kills for row in rows.values()))
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import anyio
 
-from gateway_sessions import Config, GatewaySessionsError
+from gateway_sessions import Config, GatewaySessionsError, SessionStore
 from gateway_sessions.adapters.port import Submit
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.inbound import InboundMessage
@@ -216,7 +216,7 @@ async def check_talk(home: Path, journal: Path, config: Config, clock: SteppedCl
     patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
     talk.config = patient
     async with talk.gateway(Witness(note)) as gateway:
-        await nobody_else(gateway)
+        await nobody_else(gateway.store)
         await settled(gateway, clock)
         letters = await gateway.store.dead_letters()
         before.unstored = {one.message.message_id for one in letters if one.message is not None}
@@ -228,9 +228,9 @@ async def check_talk(home: Path, journal: Path, config: Config, clock: SteppedCl
     check_sight(read(journal))
 
 
-async def nobody_else(gateway: Gateway) -> None:
+async def nobody_else(store: SessionStore) -> None:
     """Where there are nodes, wait until those before this one are known to be dead, and their lanes free."""
-    cluster = gateway.store.cluster
+    cluster = store.cluster
     with anyio.fail_after(OTHERS_DIE):
         while cluster is not None and (len(cluster.membership.nodes) > 1 or cluster.membership.lost):
             await cluster.membership.looked()

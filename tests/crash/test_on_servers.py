@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,11 +36,22 @@ def run(server: str, *options: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("server", ["postgresql", "mysql"])
-async def test_some_kills_lose_double_and_reorder_nothing(server: str):
+@pytest.mark.parametrize("script", ["talk", "conversation"])
+async def test_some_kills_lose_double_and_reorder_nothing(server: str, script: str):
     await is_there(server)
-    assert " 1 | 0 | 0 | 0 | 0 |" in run(server, "--some", str(SAMPLE))
+    assert " 1 | 0 | 0 | 0 | 0 |" in run(server, "--script", script, "--some", str(SAMPLE))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("server", ["postgresql", "mysql"])
+async def test_some_kills_while_a_database_is_made_are_made_good_of(server: str):
+    await is_there(server)
+    said = run(server, "--script", "migration", "--some", str(SAMPLE))
+    assert re.search(r"a step is taken, its transaction is open \| [1-9]\d* \| 0 \| 0 \| 0 \| 0 \|", said), (
+        said
+    )
 
 
 @pytest.mark.soak
@@ -47,4 +59,6 @@ async def test_some_kills_lose_double_and_reorder_nothing(server: str):
 @pytest.mark.parametrize("server", ["postgresql", "mysql"])
 async def test_a_kill_at_every_pass_of_every_failpoint_loses_doubles_and_reorders_nothing(server: str):
     await is_there(server)
-    assert "a turn is committed, nobody has been told" in run(server)
+    said = run(server)
+    assert "a turn is committed, nobody has been told" in said
+    assert "a step is taken, its transaction is open" in said

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,16 +16,13 @@ import pytest
 from gateway_sessions import Config, SessionStore, StorageUnavailableError
 from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
 from tests.crash.calls import set_the_stage
-from tests.crash.heartbeat import call_everything, heartbeat
+from tests.crash.heartbeat import LONGEST_GAP, call_everything, heartbeat, smallest_gap
 from tests.crash.stores import SteppedClock, driven_store
 from tests.crash.workload import START, key, source
 from tests.faulty_system import Mode, armed
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
 
-LONGEST_GAP = 0.1
-TRIES = 3
-"""A call that blocks the loop does it each time; a machine that is busy elsewhere does not."""
 HOLDER = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -53,14 +50,6 @@ def release(holder: subprocess.Popen[str]) -> None:
     assert holder.stdin is not None
     holder.stdin.write("\n")
     holder.stdin.flush()
-
-
-async def smallest_gap(home: Path, measure: Callable[[Path], Awaitable[float]]) -> float:
-    """The least of the largest gaps of a few tries; one that is small enough will do."""
-    found: list[float] = []
-    while len(found) < TRIES and min(found, default=LONGEST_GAP) >= LONGEST_GAP:
-        found.append(await measure(home / f"try-{len(found)}"))
-    return min(found)
 
 
 async def hold_the_lock(home: Path, seconds: float) -> float:

@@ -1,4 +1,10 @@
-"""Two versions share a database while one replaces the other; one that is too old for it refuses."""
+"""Two versions share a database while one replaces the other; one that is too old for it refuses.
+
+There is no release yet before this one. So both are the code of today, and the "next version" is the same
+with one more step of the schema, which adds a column that nobody uses. That shows how versions of the schema
+are told apart, and that statements name their columns. It does not show how two releases get along that
+decide differently.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
+from unittest import TestCase
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine
 
@@ -20,12 +22,24 @@ from gateway_sessions.testing.contract import OpenDB
 from tests.property.test_database_model import DatabaseMachine
 from tests.property.test_ledger_model import LedgerMachine
 
-FEW = settings(
-    max_examples=4,
-    stateful_step_count=25,
+SOAKING = settings.get_current_profile_name() == "soak"
+HOW_MANY = settings(
+    # Each example has a database of its own, and each step its ways to the server and back.
+    max_examples=200 if SOAKING else 4,
+    stateful_step_count=60 if SOAKING else 25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
+MARKS = (pytest.mark.soak, pytest.mark.timeout(7200)) if SOAKING else (pytest.mark.timeout(300),)
+
+
+def tried(machine: type[OnServer]) -> type[TestCase]:
+    """The test of a machine: a few sequences, or many when soaking."""
+    test: type[TestCase] = machine.TestCase
+    test.settings = HOW_MANY  # type: ignore[attr-defined]  # where hypothesis looks for them
+    for mark in MARKS:
+        test = mark(test)
+    return test
 
 
 class OnServer(RuleBasedStateMachine):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gateway_sessions.config import Provider
 from tests.mysql import empty_database
-from tests.property.server_machine import FEW, ServerDatabaseMachine, ServerLedgerMachine
+from tests.property.server_machine import ServerDatabaseMachine, ServerLedgerMachine, tried
 
 
 class MySQLDatabaseMachine(ServerDatabaseMachine):
@@ -19,9 +17,5 @@ class MySQLLedgerMachine(ServerLedgerMachine):
     new_database = staticmethod(empty_database)
 
 
-for machine in (MySQLDatabaseMachine, MySQLLedgerMachine):
-    machine.TestCase.settings = FEW
-
-patient = pytest.mark.timeout(300)
-TestDatabase = patient(MySQLDatabaseMachine.TestCase)
-TestLedger = patient(MySQLLedgerMachine.TestCase)
+TestDatabase = tried(MySQLDatabaseMachine)
+TestLedger = tried(MySQLLedgerMachine)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gateway_sessions.config import Provider
 from tests.postgresql import empty_database
-from tests.property.server_machine import FEW, ServerDatabaseMachine, ServerLedgerMachine
+from tests.property.server_machine import ServerDatabaseMachine, ServerLedgerMachine, tried
 
 
 class PostgresDatabaseMachine(ServerDatabaseMachine):
@@ -19,9 +17,5 @@ class PostgresLedgerMachine(ServerLedgerMachine):
     new_database = staticmethod(empty_database)
 
 
-for machine in (PostgresDatabaseMachine, PostgresLedgerMachine):
-    machine.TestCase.settings = FEW
-
-patient = pytest.mark.timeout(300)
-TestDatabase = patient(PostgresDatabaseMachine.TestCase)
-TestLedger = patient(PostgresLedgerMachine.TestCase)
+TestDatabase = tried(PostgresDatabaseMachine)
+TestLedger = tried(PostgresLedgerMachine)
