@@ -1,4 +1,4 @@
-"""Owners, clients, readers and the command line at one store, each a process; all of them are killed at times.
+"""Owners, clients, readers and the command line at one store, each a process; all are killed now and then.
 
 Nothing acknowledged is lost, no lock error surfaces, and the database is whole at any time and afterwards.
 """
