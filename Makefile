@@ -47,7 +47,7 @@ format: $(READY)
 
 # Keeps the pins that still fit; `make lock LOCKFLAGS=--upgrade` takes the newest.
 lock: $(UV)
-	$(UV) pip compile pyproject.toml --group dev --extra openai --extra postgres --extra test --universal --python-version 3.11 \
+	$(UV) pip compile pyproject.toml --group dev --extra mysql --extra openai --extra postgres --extra test --universal --python-version 3.11 \
 		--generate-hashes --custom-compile-command "make lock" --quiet \
 		--output-file requirements.lock $(LOCKFLAGS)
 

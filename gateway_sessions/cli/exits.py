@@ -60,7 +60,10 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (TitleTakenError, Advice(Exit.WRONG_USE, "choose another title, or rename that session first")),
     (
         ConfigError,
-        Advice(Exit.WRONG_USE, "correct the configuration: gateway-sessions config validate"),
+        Advice(
+            Exit.WRONG_USE,
+            "correct the configuration, then look at it again: gateway-sessions config validate",
+        ),
     ),
     (InvalidInputError, Advice(Exit.WRONG_USE, "see --help of the command")),
     (SessionNotFoundError, Advice(Exit.NOT_FOUND, "look it up: gateway-sessions sessions list")),

@@ -67,12 +67,16 @@ class ErasureReceipt:
     kept: tuple[Kept, ...] = ()
 
 
-def kept_in_rooms(subject: Subject) -> Kept:
-    """What nobody can tell apart."""
-    return Kept(
-        f"what {subject.owner} said in rooms that are shared with others",
-        "messages there do not say who wrote them; delete the room's sessions, or erase the room",
+def kept_in_rooms(subject: Subject) -> tuple[Kept, ...]:
+    """What belongs to others as well; nothing if it is a room that is forgotten."""
+    if subject.user_id is None:
+        return ()
+    what = f"what {subject.owner} said in rooms that are shared with others"
+    why = (
+        "it belongs to everybody there; their name is gone from what the queue still knew to be theirs, and "
+        "stays in what is older: delete the room's sessions, or erase the room"
     )
+    return (Kept(what, why),)
 
 
 def _decoded(part: str) -> str:

@@ -17,13 +17,15 @@ import msgspec
 from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
 from gateway_sessions.core.source import SessionSource, check_identifier
 from gateway_sessions.core.storable import REPLACEMENT, record_text
-from gateway_sessions.core.untrusted import attributed, inline_name, shortened
+from gateway_sessions.core.untrusted import anonymous, attributed, inline_name, shortened
 from gateway_sessions.errors import InvalidInputError
 
 MAX_QUOTED: Final = 500
 """Characters of an earlier message that an answer to it quotes."""
 SEPARATOR: Final = "\x1f"
 """Between the parts of an idempotency key; no identifier may hold it."""
+NAME: Final = "name"
+"""The extra member of a row that says what somebody is called."""
 DASHES: Final = MappingProxyType({"\u2014": "--", "\u2013": "-"})
 """What keyboards make of the dashes that options begin with."""
 
@@ -183,7 +185,7 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, share
     if len(ids) > 1:
         extra["platform_message_ids"] = ids
     if first.source.user_name:
-        extra["name"] = first.source.user_name
+        extra[NAME] = first.source.user_name
     if steered:
         extra[STEERED] = True
     return Message(
@@ -209,6 +211,26 @@ def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared
         return text
     parts: list[Any] = content[1:] if said else content
     return [{"type": "text", "text": text}, *parts]
+
+
+def without_name(told: Content, extra: Mapping[str, Any]) -> tuple[Content, dict[str, Any]]:
+    """What a row of the transcript tells a model, and its extra members, without the name of who said it."""
+    left = {name: value for name, value in extra.items() if name != NAME}
+    name = extra.get(NAME)
+    if not isinstance(name, str):
+        return told, left
+    match told:
+        case str():
+            return anonymous(name, told), left
+        case [{"type": "text", "text": str(text)}, *others]:
+            return [{"type": "text", "text": anonymous(name, text)}, *others], left
+        case _:
+            return told, left
+
+
+def message_id_in(idempotency_key: str | None) -> str | None:
+    """The id on its platform of the message that has this key; None without one."""
+    return None if idempotency_key is None else idempotency_key.split(SEPARATOR)[2]
 
 
 def _quoted(answered: ReplyTo) -> str:

@@ -63,6 +63,12 @@ def attributed(name: str | None, text: str) -> str:
     return "\n".join([f"[{inline_name(name)}] {first}", *map(_quoted_if_prefixed, rest)])
 
 
+def anonymous(name: str | None, text: str) -> str:
+    """Return what `attributed` made of a text as if nobody had told the name, whatever stands before it."""
+    prefix = re.compile(rf"^\[{re.escape(inline_name(name))}\](?= |$)", re.MULTILINE)
+    return prefix.sub(f"[{NAMELESS}]", text, count=1)
+
+
 def _quoted_if_prefixed(line: str) -> str:
     shown = unicodedata.normalize("NFKC", visible(line))
     return f"> {line}" if _LIKE_A_PREFIX.match(shown) else line

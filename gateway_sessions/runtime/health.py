@@ -168,20 +168,20 @@ async def _nodes(seat: Seat) -> Symptom:
 async def _content(seat: Seat) -> AsyncIterator[Symptom]:
     read = seat.db.read
     version, lanes = await read(status.schema_version), await read(status.count_lanes)
-    yield Symptom("Database", Health.GOOD, f"{seat.db.place}, schema {version}, {lanes:,} lanes")
+    yield Symptom("Database", Health.GOOD, f"{seat.db.place}, schema {version}, {counted(lanes, 'lane')}")
     waiting = sum(count for count, _ in (await read(queue.waiting_lanes)).values())
-    yield Symptom("Queue", Health.GOOD, f"{waiting:,} turns wait")
+    yield Symptom("Queue", Health.GOOD, f"{counted(waiting, 'turn')} {'waits' if waiting == 1 else 'wait'}")
     letters = len(await read(partial(queue.dead_letters, MOST)))
     replies = len(await read(partial(outbox.dead, MOST)))
     calls = len(await read(partial(hooks.dead, MOST)))
     if letters or replies:
-        told = f"{letters} messages and {replies} replies"
+        told = f"{counted(letters, 'message')} and {counted(replies, 'reply', 'replies')}"
         yield Symptom("Given up", Health.WARNING, told, "gateway-sessions queue list --dead")
     else:
         yield Symptom("Given up", Health.GOOD, "nothing")
     if calls:
         yield Symptom(
-            "Hooks", Health.WARNING, f"{calls} calls were given up", "store.hooks.requeue tries again"
+            "Hooks", Health.WARNING, f"{counted(calls, 'call')} given up", "store.hooks.requeue tries again"
         )
 
 

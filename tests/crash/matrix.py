@@ -1,8 +1,9 @@
 """The crash matrix: `python -m tests.crash.matrix [--every N]`.
 
 A child lets people talk to a gateway and is killed at every named point at each of its passes, and before
-every N-th system call that writes. Each time the next gateway has to make good of it. The table says what was
-lost, doubled without a mark, or reordered: nothing, or this ends with status 1.
+every N-th system call that writes. Points that nobody passes who talks are tried in the first other script
+that does: the life of a store, an import, a migration. Each time the next gateway, or store, has to make good
+of it. The table says what was lost, doubled without a mark, or reordered: nothing, or it ends with status 1.
 """
 
 from __future__ import annotations
@@ -51,21 +52,23 @@ class Row:
         return bool(self.lost or self.doubled or self.reordered or self.other)
 
 
-def jobs_of(whole: Outcome, every: int) -> dict[str, list[Job]]:
-    """Where the child is killed."""
-    jobs = {
-        point: [Job(TALK, point=point, nth=nth) for nth in range(1, passes + 1)]
-        for point, passes in whole.passes.items()
-    }
-    calls = range(1, whole.calls + 1, every)
+def jobs_of(whole: Sequence[Outcome], every: int) -> dict[str, list[Job]]:
+    """Where the child is killed, after each script was run once to its end."""
+    jobs: dict[str, list[Job]] = {}
+    talk = next(one for one in whole if one.job.scenario == TALK)
+    for outcome in (talk, *whole):
+        for point, passes in outcome.passes.items():
+            passing = [Job(outcome.job.scenario, point=point, nth=nth) for nth in range(1, passes + 1)]
+            jobs.setdefault(point, passing)
+    calls = range(1, talk.calls + 1, every)
     return jobs | {CALLS: [Job(TALK, call=call, mode=Mode.KILL) for call in calls]}
 
 
 def measure(forge: Forge, every: int) -> dict[str, Row]:
     """Kill it everywhere."""
-    (whole,) = forge.run([Job(TALK)])
-    if whole.error:
-        raise SystemExit(whole.error)
+    whole = forge.run([Job(number) for number in range(len(SCENARIOS))])
+    if errors := [one.error for one in whole if one.error]:
+        raise SystemExit("\n".join(errors))
     rows: dict[str, Row] = defaultdict(Row)
     for place, jobs in jobs_of(whole, every).items():
         for outcome in forge.run(jobs):

@@ -9,18 +9,38 @@ import asyncio
 import inspect
 import itertools
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import closing, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pytest
 
 from gateway_sessions import GatewaySessionsError, Message, Scope, SessionDB, StorageError
-from gateway_sessions.ports import VerbFactory
+from gateway_sessions.ports import Verb, VerbFactory
 from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
+from gateway_sessions.storage.methods.erasure import ErasureMethods
+from gateway_sessions.storage.methods.lineage import LineageMethods
+from gateway_sessions.storage.methods.listing import ListingMethods
+from gateway_sessions.storage.methods.retention import RetentionMethods
+from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
+from gateway_sessions.storage.methods.titles import TitleMethods
 from gateway_sessions.storage.methods.transcripts import TranscriptMethods
+from gateway_sessions.storage.methods.transfer import TransferMethods
+from gateway_sessions.storage.methods.usage import UsageMethods
+from gateway_sessions.storage.verbs import retention
+from tests.crash.database_calls import (
+    LINEAGE,
+    LISTING,
+    RETENTION,
+    SEARCH,
+    SUMMARY,
+    TITLES,
+    USAGE,
+    Call,
+)
 from tests.crash.invariants import check_database
 from tests.crash.stores import SteppedClock
 from tests.crash.suspensions import Suspensions
@@ -30,10 +50,10 @@ from tests.crash.workload import START
 
 T = TypeVar("T")
 
-Call = Callable[[SessionDB, list[int]], Awaitable[object]]
-SUMMARY: Final = [Message("user", "summary"), Message("assistant", "ok")]
+METHODS: Final = "gateway_sessions.storage.methods."
+LONG_AGO: Final = START - timedelta(days=400)
 
-CALLS: Final[dict[str, Call]] = {
+ROWS: Final[dict[str, Call]] = {
     "create_session": lambda db, _: db.create_session("talk", "cli", model="m", parent_session_id="over"),
     "ensure_session": lambda db, _: db.ensure_session("new"),
     "get_session": lambda db, _: db.get_session("talk"),
@@ -44,6 +64,8 @@ CALLS: Final[dict[str, Call]] = {
     "set_session_pinned": lambda db, _: db.set_session_pinned("talk"),
     "message_count": lambda db, _: db.message_count("talk"),
     "session_count": lambda db, _: db.session_count(scope=Scope.operator()),
+}
+TRANSCRIPTS: Final[dict[str, Call]] = {
     "append_message": lambda db, _: db.append_message("talk", "user", "x"),
     "append_messages": lambda db, _: db.append_messages("talk", SUMMARY),
     "get_messages": lambda db, _: db.get_messages("talk"),
@@ -64,17 +86,40 @@ CALLS: Final[dict[str, Call]] = {
     "retract_message": lambda db, _: db.retract_message("talk", "1"),
     "get_message_versions": lambda db, ids: db.get_message_versions("talk", ids[0]),
 }
-TABLES: Final = ("sessions", "totals", "messages", "message_versions")
+GROUPS: Final[dict[type, dict[str, Call]]] = {
+    SessionRowMethods: ROWS,
+    TranscriptMethods: TRANSCRIPTS,
+    LineageMethods: LINEAGE,
+    TitleMethods: TITLES,
+    ListingMethods: LISTING,
+    UsageMethods: USAGE,
+    SearchMethods: SEARCH,
+    RetentionMethods: RETENTION,
+}
+CALLS: Final = {name: call for calls in GROUPS.values() for name, call in calls.items()}
+TESTED_ELSEWHERE: Final = {ErasureMethods, TransferMethods}
+"""As calls of a store, and in `test_transfer.py`."""
+TABLES: Final = ("sessions", "totals", "messages", "message_versions", "usage_events")
+IN_STEPS: Final = RETENTION.keys()
+"""What they have done stands if a later step fails; called again, they do the rest."""
+BY_ITSELF: Final = {"catch_up_search_index", "check_search_index", "rebuild_search_index", "insights"}
+"""Their statements are run by a duty, or on a view of their own."""
+by_group: Final = pytest.mark.parametrize("calls", GROUPS.values(), ids=[one.__name__ for one in GROUPS])
 
 
-def test_every_method_for_sessions_and_transcripts_is_called_here():
+@pytest.mark.parametrize("methods", GROUPS, ids=lambda methods: methods.__name__)
+def test_every_method_is_called_here(methods: type):
     public = {
         name
-        for methods in (SessionRowMethods, TranscriptMethods)
         for name, method in vars(methods).items()
         if inspect.iscoroutinefunction(method) and not name.startswith("_")
     }
-    assert set(CALLS) == public
+    assert set(GROUPS[methods]) == public
+
+
+def test_no_class_of_methods_is_left_out():
+    known = GROUPS.keys() | TESTED_ELSEWHERE
+    assert known == {one for one in SessionDB.__mro__ if one.__module__.startswith(METHODS)}
 
 
 class ItsOwn(FaultyDriver):
@@ -115,6 +160,13 @@ async def set_the_stage(db: SessionDB) -> list[int]:
     ]
     ids = await db.append_messages("talk", said)
     await db.rewind_session("talk")
+    await db.set_session_title("talk", "Talk")
+    await db.record_usage("talk", "once", input_tokens=2)
+    await db.delete_sessions(["rest", "whole", "branch", "doomed"])
+    await db.create_session("whole", "cli")
+    await db.append_messages("whole", SUMMARY)
+    await db.create_session("doomed", "cli", started_at=LONG_AGO)
+    await db.append_messages("doomed", [Message("user", str(at), sent_at=LONG_AGO) for at in range(5)])
     return ids
 
 
@@ -125,12 +177,14 @@ def stored(home: Path) -> dict[str, list[tuple[Any, ...]]]:
         return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}  # noqa: S608
 
 
+@by_group
 async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
-    db: SessionDB, driver: ItsOwn, tmp_path: Path
+    db: SessionDB, driver: ItsOwn, tmp_path: Path, calls: dict[str, Call], monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(retention, "PIECE", 2)  # so that a session is removed in more than one step
     driver.task = asyncio.current_task()
     kinds = itertools.cycle(FAULTS)
-    for name, call in CALLS.items():
+    for name, call in calls.items():
         for nth in itertools.count(1):
             ids = await set_the_stage(db)
             before = stored(tmp_path)
@@ -144,15 +198,24 @@ async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
                 assert not driver.fired, f"{name} swallowed a failure"
                 driver.arm(0, fault(kind))
                 stored(tmp_path)
-                assert nth > 1, name
+                assert nth > 1 or name in BY_ITSELF, name
                 break
             driver.arm(0, fault(kind))
-            assert stored(tmp_path) == before, name
+            if name not in IN_STEPS:
+                assert stored(tmp_path) == before, name
+                continue
+            await call(db, ids)
+            left = stored(tmp_path)
+            assert not {row[1] for row in left["messages"]} - {row[0] for row in left["sessions"]}
+            assert {"talk", "whole"} <= {row[1] for row in left["messages"]}
 
 
+@by_group
 @pytest.mark.parametrize("later", [False, True], ids=["at_once", "a_turn_later"])
-async def test_a_cancelled_call_leaves_nothing_behind(db: SessionDB, tmp_path: Path, later: bool):
-    for name, call in CALLS.items():
+async def test_a_cancelled_call_leaves_nothing_behind(
+    db: SessionDB, tmp_path: Path, later: bool, calls: dict[str, Call]
+):
+    for name, call in calls.items():
         for at in itertools.count(1):
             ids = await set_the_stage(db)
             suspensions = Suspensions(at, lambda: cancel_this_task(later=later))
@@ -167,3 +230,25 @@ async def test_a_cancelled_call_leaves_nothing_behind(db: SessionDB, tmp_path: P
             stored(tmp_path)
         assert at > 1, f"{name} never waited"
     nothing_is_held(tmp_path)
+
+
+async def test_what_cannot_be_removed_at_once_is_an_error_and_goes_with_the_next_call(
+    db: SessionDB, driver: ItsOwn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(retention, "PIECE", 2)
+    driver.task = asyncio.current_task()
+    await set_the_stage(db)
+    plain = retention.remove_leftover
+    monkeypatch.setattr(retention, "remove_leftover", lambda *_: _failing())
+    with pytest.raises(StorageError):
+        await db.delete_session("doomed")
+    assert await db.get_session("doomed") is None
+    assert [row for row in stored(tmp_path)["messages"] if row[1] == "doomed"]
+    monkeypatch.setattr(retention, "remove_leftover", plain)
+    assert not await db.delete_session("doomed")
+    assert not [row for row in stored(tmp_path)["messages"] if row[1] == "doomed"]
+
+
+def _failing() -> Verb[int]:
+    raise fault("full")
+    yield

@@ -12,6 +12,8 @@ import pytest
 from gateway_sessions.testing.crash import FAILPOINTS
 from tests.architecture.sources import dotted_name, modules
 from tests.crash.forge import Job, Outcome
+from tests.crash.matrix import CALLS as SYSTEM_CALLS
+from tests.crash.matrix import jobs_of
 from tests.crash.warm import Forge
 from tests.crash.workload import SCENARIOS
 from tests.faulty_system import Mode
@@ -110,6 +112,10 @@ def test_a_kill_at_any_failpoint_loses_nothing_acknowledged(forge: Forge, whole:
     outcomes = forge.run(at_some_points(whole))
     check(outcomes)
     assert {outcome.job.point for outcome in outcomes if outcome.died} == set(FAILPOINTS)
+
+
+def test_the_matrix_kills_at_every_failpoint(whole: list[Outcome]):
+    assert jobs_of(whole, every=1).keys() == {*FAILPOINTS, SYSTEM_CALLS}
 
 
 def test_a_kill_in_any_turn_of_the_event_loop_loses_nothing_acknowledged(forge: Forge, whole: list[Outcome]):

@@ -1,4 +1,4 @@
-"""Owners that are killed and replaced, clients that act, and readers, all at one store, each a process.
+"""Owners, clients, readers and the command line at one store, each a process; all are killed now and then.
 
 Nothing acknowledged is lost, no lock error surfaces, and the database is whole at any time and afterwards.
 """
@@ -15,8 +15,12 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Scope, SessionStore
+from gateway_sessions.cli.exits import Exit
 from tests.programs import Program, WarmPython
 
+KILLED = 0.3
+"""How probably somebody is killed in a moment."""
+PATIENCE = 30
 Process = Callable[[str, Path, str, Path], AbstractContextManager[Program]]
 
 COMMON = """
@@ -81,6 +85,30 @@ READER = """
 """
 
 
+GSESS = """
+    import random, subprocess
+
+    chance = random.Random(name)
+    page, n = [], 0
+    while True:
+        n += 1
+        words = ["sessions", "list", "--json"]
+        if page and n % 2:
+            words = ["sessions", "rename", chance.choice(page)["session_id"], f"{name} {n}", "--json"]
+        command = [sys.executable, "-m", "gateway_sessions", "--home", home, *words]
+        try:
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=chance.uniform(0.2, 5))
+        except subprocess.TimeoutExpired:
+            continue  # it was killed
+        tell(code=ended.returncode, unavailable=ended.stderr)
+        if ended.returncode == 0 and "list" in words:
+            page = json.loads(ended.stdout)["results"]
+        tell(**{"renamed" if "rename" in words else "listed": ended.returncode == 0})
+"""
+WORK = ("acted", "read", "listed", "renamed")
+"""What somebody has to have done."""
+
+
 @pytest.fixture
 def process(warm_python: WarmPython) -> Process:
     """Starts processes that write what they have to tell into a file."""
@@ -104,30 +132,74 @@ def told(log: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in whole]
 
 
+class Others:
+    """Clients and readers, of which any may be killed at any time; another one takes its place."""
+
+    def __init__(self, started: ExitStack, process: Process, home: Path, chance: random.Random) -> None:
+        self.logs: list[Path] = []
+        self._start = lambda *what: started.enter_context(process(*what))
+        self._home, self._chance = home, chance
+        self._running: list[tuple[str, str, Program]] = []
+
+    def add(self, kind: str, script: str) -> None:
+        """Start one more."""
+        log = self._home.with_name(f"{kind}-{len(self.logs)}.log")
+        self.logs.append(log)
+        self._running.append((kind, script, self._start(script, self._home, log.stem, log)))
+
+    def let_work(self, seconds: float) -> None:
+        """Kill one now and then."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, self._chance.uniform(0.05, 1)))
+            if self._chance.random() < KILLED:
+                kind, script, program = self._running.pop(self._chance.randrange(len(self._running)))
+                program.kill()
+                program.wait()
+                self.add(kind, script)
+
+    def let_work_until_all_is_done(self) -> None:
+        """Wait until everything was done once, by whomever."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            facts = [fact for log in self.logs for fact in told(log)]
+            if all(any(fact.get(what) for fact in facts) for what in WORK):
+                return
+            time.sleep(0.1)
+
+
+def let_open(log: Path, chance: random.Random | None) -> None:
+    """Wait until an owner has opened the store, or, by *chance*, until some moment before."""
+    until = time.monotonic() + 20
+    while not log.read_text().startswith("{") and time.monotonic() < until:
+        if chance is not None and chance.random() < 0.02:
+            return
+        time.sleep(0.01)
+
+
 def churn(
     process: Process, tmp_path: Path, *, seconds: float, lives: int, each: int
 ) -> tuple[set[object], list[Path]]:
     """Owners come and go, by kill or by request; what was acknowledged, and all logs."""
     home, chance = tmp_path / "home", random.Random(3)
     logs = [tmp_path / f"owner{number}.log" for number in range(lives)]
-    others = {f"client{n}": CLIENT for n in range(each)} | {f"reader{n}": READER for n in range(each)}
     with ExitStack() as started:
+        others = Others(started, process, home, chance)
         for number, log in enumerate(logs):
             owner = started.enter_context(process(OWNER, home, f"owner{number}", log))
-            until = time.monotonic() + 20
-            while not log.read_text().startswith("{") and time.monotonic() < until:
-                if number and chance.random() < 0.02:
-                    break  # kill it while it opens
-                time.sleep(0.01)
+            let_open(log, chance if number else None)
             if number == 0:
-                for name, script in others.items():
-                    started.enter_context(process(script, home, name, tmp_path / f"{name}.log"))
-            time.sleep(seconds / lives)
+                for kind, script in {"client": CLIENT, "reader": READER, "gsess": GSESS}.items():
+                    for _ in range(1 if kind == "gsess" else each):
+                        others.add(kind, script)
+            others.let_work(chance.uniform(0.2, 1.8) * seconds / lives)
+            if number == lives - 1:
+                others.let_work_until_all_is_done()
             if number % 2 == 0:
                 owner.kill()
                 owner.wait()
     acknowledged = {fact["message"] for log in logs for fact in told(log) if "message" in fact}
-    return acknowledged, [*logs, *(tmp_path / f"{name}.log" for name in others)]
+    return acknowledged, [*logs, *others.logs]
 
 
 async def check(process: Process, tmp_path: Path, *, seconds: float, lives: int, each: int) -> None:
@@ -136,9 +208,12 @@ async def check(process: Process, tmp_path: Path, *, seconds: float, lives: int,
     )
     facts = [fact for log in logs for fact in told(log)]
     assert acknowledged
-    for what in ("acted", "read"):
-        assert [fact for fact in facts if what in fact], f"nobody has {what}"
-    assert not [fact for fact in facts if "locked" in str(fact.get("unavailable"))]
+    for what in WORK:
+        assert [fact for fact in facts if fact.get(what)], f"nobody has {what}"
+    for trouble in ("locked", "Traceback"):
+        assert not [fact for fact in facts if trouble in str(fact.get("unavailable"))]
+    codes = {fact["code"] for fact in facts if "code" in fact}
+    assert codes <= {Exit.DONE, Exit.BUSY, Exit.NOT_FOUND}, [one for one in facts if one.get("code")]
     with closing(sqlite3.connect(tmp_path / "home" / "sessions.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         stored = {row[0] for row in database.execute("SELECT message_id FROM messages")}
@@ -147,6 +222,7 @@ async def check(process: Process, tmp_path: Path, *, seconds: float, lives: int,
         assert await store.list_sessions(scope=Scope.operator())
 
 
+@pytest.mark.timeout(90)
 async def test_owners_come_and_go_while_others_act_and_read(process: Process, tmp_path: Path):
     await check(process, tmp_path, seconds=1.5, lives=3, each=1)
 

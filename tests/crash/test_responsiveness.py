@@ -9,20 +9,28 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Config, SessionStore, StorageUnavailableError
+from gateway_sessions import Accepted, BusyRules, Config, SessionStore, StorageUnavailableError
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.runtime.gateway import Gateway
+from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
+from gateway_sessions.testing.fake_platform import FakePlatform
+from gateway_sessions.testing.scripted_agent import Gate
 from tests.crash.calls import set_the_stage
 from tests.crash.heartbeat import LONGEST_GAP, call_everything, heartbeat, smallest_gap
 from tests.crash.stores import SteppedClock, driven_store
 from tests.crash.workload import START, key, source
 from tests.faulty_system import Mode, armed
+from tests.integration.gateway.house import until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
 
+EARLY, LATE = [f"early{n}" for n in range(4)], [f"late{n}" for n in range(20)]
 HOLDER = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -76,6 +84,46 @@ async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock(tmp_pat
 @pytest.mark.soak
 async def test_the_loop_goes_on_while_somebody_else_holds_the_write_lock_for_long(tmp_path: Path):
     assert await smallest_gap(tmp_path, lambda home: hold_the_lock(home, 5)) < LONGEST_GAP
+
+
+async def hold_the_lock_under_a_gateway(home: Path, seconds: float) -> float:
+    """Some people are being answered when the lock is taken, and others write while it is held."""
+    gate = Gate()
+
+    async def agent(turn: TurnContext) -> str:
+        await gate.passage()
+        return f"you said {turn.text}"
+
+    config = Config(timezone="UTC", busy=BusyRules(debounce=timedelta(0)))
+    platform = FakePlatform(clock=SystemClock())
+    async with (
+        SessionStore.open(home, config) as store,
+        Gateway(store, adapters=[platform], agent=agent) as gateway,
+    ):
+        for person in EARLY:
+            await platform.says(person, "hello")
+        await until(lambda: all(gateway.running_turn(store.key_for(platform.source(one))) for one in EARLY))
+        with locked_elsewhere(home) as holder:
+            async with heartbeat() as heart:
+                gate.open()
+                said = [asyncio.create_task(platform.says(person, "hello")) for person in LATE]
+                await asyncio.sleep(seconds)
+                assert not any(one.done() for one in said), "they did not wait for the lock"
+                assert platform.sent == [], "a turn did not wait for it"
+                release(holder)
+                receipts = await asyncio.gather(*said)
+                await until(lambda: len(platform.sent) == len(EARLY + LATE), seconds=20)
+        assert all(isinstance(one, Accepted) for one in receipts)
+        assert [platform.shown(one) for one in EARLY + LATE] == [["you said hello"]] * len(EARLY + LATE)
+    return heart.largest
+
+
+@pytest.mark.parametrize("seconds", [6 * LONGEST_GAP, pytest.param(5, marks=pytest.mark.soak)])
+async def test_the_loop_of_a_gateway_goes_on_while_somebody_else_holds_the_write_lock(
+    tmp_path: Path, seconds: float
+):
+    gap = await smallest_gap(tmp_path, lambda home: hold_the_lock_under_a_gateway(home, seconds))
+    assert gap < LONGEST_GAP
 
 
 async def hold_the_lock_too_long(home: Path) -> float:

@@ -164,7 +164,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             if not plan.keep_copies:
                 await in_thread(partial(remove_all, copies))
             await self.write(partial(verbs.forget_name, plan))
-        kept = [kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
+        kept = [*kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
         rewritten: list[str] = []
         if not self.has_upkeep:
             kept += ON_A_SERVER

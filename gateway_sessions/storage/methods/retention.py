@@ -25,7 +25,9 @@ class RetentionMethods(VerbRunner):
         """Remove a session with all its messages and those of its sub-agents; False if there is none.
 
         What came from it otherwise stays, and stands for itself. `SessionOnLaneError` for the current session
-        of a lane, `SessionBusyError` while a turn of it runs.
+        of a lane, `SessionBusyError` while a turn of it runs. After a `StorageError` the session may be gone
+        from sight with messages left in the file: called again, this removes them and says that there is no
+        such session. A store that is opened removes them, too.
         """
         gone = await self.write(partial(verbs.delete, session_id, self.change_ids))
         await self.finish_removals()

@@ -29,7 +29,6 @@ from gateway_sessions.storage.verbs.tombstones import ERASING
 
 PAGE: Final = 5
 """Sessions removed in one go."""
-SCRUBBED: Final = "scrubbed"
 _BEHIND: Final = "erasing;"
 ERASED: Final = "erased"
 """Why sessions end that are about to be removed."""
@@ -154,7 +153,7 @@ def scrub(subject: Subject) -> Verb[Counter[str]]:
             yield Statement("set_archived_entry", (msgspec.json.encode(record).decode(), session_id))
             changed += 1
     rows = yield Statement("forget_user_of_sessions", (*whose, subject.user_id))
-    return Counter({SCRUBBED: changed + rows[0][0]})
+    return Counter({queue_erasure.SCRUBBED: changed + rows[0][0]})
 
 
 def lane_history(session_key: str) -> Verb[list[dict[str, Any]]]:

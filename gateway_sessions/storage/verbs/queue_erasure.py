@@ -1,6 +1,7 @@
 """Forgetting what somebody sent and is owed, and telling them of it.
 
-Their lanes are theirs alone. In rooms it is known of what waits, and of what was settled lately, who sent it.
+Their lanes are theirs alone. In rooms it is known of what waits, and of what was settled lately, who sent it;
+what became of that in the transcript stays, without their name.
 """
 
 from __future__ import annotations
@@ -12,30 +13,34 @@ from typing import Any, Final
 import msgspec
 
 from gateway_sessions.core.erasure import Subject
+from gateway_sessions.core.inbound import message_id_in, without_name
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import readable, recount
 from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
+from gateway_sessions.storage.verbs.rewinding import adjust
 
 PAGE: Final = 500
 """Rows removed in one go."""
+SCRUBBED: Final = "scrubbed"
+"""What a receipt calls rows of others that named somebody."""
 
 
 def erase_waiting(subject: Subject, lanes: Sequence[str]) -> Verb[Counter[str]]:
     """Take out of all queues what they sent; `SessionBusyError` while some of that is being answered."""
     rows = yield Statement("open_items_of_person", _whose(subject, lanes))
-    for _, session_key, token in rows:
+    for _, session_key, _, _, token in rows:
         if token is not None:
             entry = yield from load(session_key)
             raise SessionBusyError(session_key, entry.session_id if entry is not None else "")
-    yield Statement("delete_item", many=[(row[0],) for row in rows])
+    changed = yield from _forget_items(rows, lanes)
     for session_key in sorted({row[1] for row in rows}):
         lane = yield from load_lane(session_key)
         yield from recount(lane)
         yield from put_lane(lane)
-    return Counter(inbox=len(rows))
+    return changed
 
 
 def erase_settled(subject: Subject, lanes: Sequence[str], until: int) -> Verb[Counter[str]]:
@@ -45,8 +50,8 @@ def erase_settled(subject: Subject, lanes: Sequence[str], until: int) -> Verb[Co
     replies = yield Statement("delete_replies_of_person", whose)
     if replies[0][0]:
         return Counter(outbox=replies[0][0])
-    items = yield Statement("delete_items_of_person", whose)
-    return Counter(inbox=items[0][0]) if items[0][0] else Counter()
+    items = yield Statement("items_of_person_until", whose)
+    return (yield from _forget_items(items, lanes))
 
 
 def waiting_of(subject: Subject, lanes: Sequence[str]) -> Verb[dict[str, dict[str, list[dict[str, Any]]]]]:
@@ -60,6 +65,49 @@ def waiting_of(subject: Subject, lanes: Sequence[str]) -> Verb[dict[str, dict[st
         owed = {"state": state, "created_at": _shown(created_at), "message": msgspec.json.decode(content)}
         found[session_key]["replies"].append(owed)
     return dict(found)
+
+
+def _forget_items(items: Sequence[Row], lanes: Sequence[str]) -> Verb[Counter[str]]:
+    """Remove messages; with them goes who sent them, so their rows in rooms lose the name first."""
+    changed = 0
+    for row in items:
+        if row[1] not in lanes:
+            changed += yield from _forget_name(row)
+    yield Statement("delete_item", many=[(row[0],) for row in items])
+    return Counter({"inbox": len(items), SCRUBBED: changed}) if items else Counter()
+
+
+def _forget_name(item: Row) -> Verb[int]:
+    """Take the sender's name out of the rows that a message has in the transcript; how many had it."""
+    _, session_key, event, transcript_id, *_ = item
+    rows: dict[int, Row] = {}
+    if transcript_id is not None:
+        rows.update((row[0], row) for row in (yield Statement("named_row", (transcript_id,))))
+    if (message_id := message_id_in(event)) is not None:
+        rows.update((row[0], row) for row in (yield Statement("named_rows", (session_key, message_id))))
+    changed = 0
+    for row_id, session_id, told, extra in rows.values():
+        named: dict[str, Any] = _read(extra)
+        becomes, left = without_name(_read(told), named)
+        if left == named:
+            continue
+        changed += 1
+        now = (_written(becomes), _written(left or None))
+        yield Statement("set_named_row", (*now, row_id))
+        yield from adjust(session_id, size=_size(*now) - _size(told, extra))
+    return changed
+
+
+def _read(stored: str | None) -> Any:
+    return None if stored is None else msgspec.json.decode(stored)
+
+
+def _written(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _size(*texts: str | None) -> int:
+    return sum(len(text.encode()) for text in texts if text is not None)
 
 
 def _item(row: Row) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -58,6 +59,29 @@ class ErasedLanesContract(StoreContract):
             assert (await begin(store, room)).messages == (said("of Bob in a room", source=bobs),)
             clock.step(timedelta(minutes=1))
             assert isinstance(await store.enqueue(said("turned", sent_at=clock.now())), Accepted)
+
+    async def test_what_an_erased_person_said_in_a_room_stays_without_their_name(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        async with open_store(group_sessions_per_user=False) as store:
+            for person in ("alice", "bob"):
+                named = replace(ROOM, user_id=person, user_name=person.title())
+                room = (await accept(store, f"of {person}", source=named)).session_key
+                async with await begin(store, room) as turn:
+                    await turn.append(reply("let me see"))
+                    await turn.commit([reply("hi")])
+            named = replace(ROOM, user_name="Alice")
+            await accept(store, "given up", source=named)
+            await (await begin(store, room)).fail("no power")
+            clock.step(timedelta(minutes=1))
+            receipt = await store.erase(ALICE)
+            entry = await store.get_session(room)
+            assert entry is not None
+            told = await store.db.get_messages_as_conversation(entry.session_id)
+            names = [(one["content"], one.get("name")) for one in told if one["role"] == "user"]
+            assert names[:2] == [("[unnamed] of alice", None), ("[Bob] of bob", "Bob")]
+            assert "Alice" not in str(await store.db.get_messages(entry.session_id, include_hidden=True))
+            assert (receipt.rows["inbox"], receipt.rows["scrubbed"] >= 2) == (2, True)
 
     async def test_nobody_is_erased_whose_message_is_being_answered(self, open_store: OpenStore) -> None:
         async with open_store(group_sessions_per_user=False) as store:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionDB, SessionStore
+from gateway_sessions import Accepted, InboundMessage, SessionDB, SessionSource, SessionStore
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.core.reasons import EndReason
 from tests.integration.command_line.conftest import SAID, Gsess, key, person
@@ -367,6 +367,15 @@ def test_the_configuration_shows_no_password(gsess: Gsess, tmp_path: Path):
     file = tmp_path / "c.yaml"
     file.write_text("sessiondb:\n  provider: postgresql\n  url: postgresql://me:secret@host/db\n")
     assert "secret" not in gsess("config", "explain", "--file", file).out
+
+
+async def test_the_doctor_counts_like_people_do(gsess: Gsess, tmp_path: Path):
+    async with SessionStore.open(tmp_path / "one") as store:
+        source = SessionSource(platform="irc", chat_id="1")
+        assert isinstance(await store.enqueue(InboundMessage(source=source, text="hello")), Accepted)
+    shown = (await asyncio.to_thread(gsess, "--home", tmp_path / "one", "doctor")).out
+    assert ", 1 lane\n" in shown
+    assert "1 turn waits" in shown
 
 
 def test_the_doctor_finds_a_store_well(gsess: Gsess, home: Path):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,6 +16,8 @@ from msgspec import structs
 
 from gateway_sessions import (
     Accepted,
+    Attachment,
+    AttachmentKind,
     BusyRules,
     InboundMessage,
     Owed,
@@ -24,6 +30,7 @@ from gateway_sessions.core.queue import ItemKind
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.crash import crash_at, raising
+from tests.crash.invariants import check_database
 from tests.unit.runtime.lanes import execute, open_store, quick
 
 WORD, USER, CHAT, NAME = "xyzzycanary", "4242424242", "9797979797", "Plugh Canary"
@@ -108,6 +115,42 @@ async def test_no_byte_of_what_an_erased_person_sent_or_is_owed_is_left(home: Pa
         left = await asyncio.to_thread(execute, home, "SELECT sender, outcome FROM inbox")
         assert left == [("bob", "cancelled")]
     assert await asyncio.to_thread(traces, home) == {}
+
+
+async def shown_in(store: SessionStore, key: str) -> str:
+    entry = await store.get_session(key)
+    assert entry is not None
+    told = await store.db.get_messages_as_conversation(entry.session_id)
+    return json.dumps([told, [repr(one) for one in await store.db.get_messages(entry.session_id)]])
+
+
+@pytest.mark.parametrize("piecemeal", [False, True], ids=["at_the_end", "while_it_runs"])
+async def test_what_they_said_in_a_room_loses_their_name_and_stays(
+    home: Path, fake_clock: FakeClock, piecemeal: bool
+):
+    async with open_store(home, quick(group_sessions_per_user=False), clock=fake_clock, titler=None) as store:
+        photo = Attachment(kind=AttachmentKind.PHOTO, url="file:///cat.png")
+        theirs = InboundMessage(source=ROOM, text="look", message_id="a", attachments=(photo,))
+        bobs = structs.replace(theirs, source=replace(BOB, user_name="Bob"), message_id="b")
+        for message in (theirs, bobs):
+            receipt = await store.enqueue(message, rules=APART)
+            assert isinstance(receipt, Accepted)
+            turn = await store.claim(receipt.session_key)
+            assert turn is not None
+            if piecemeal:
+                await turn.append({"role": "assistant", "content": "let me see"})
+            await turn.commit([{"role": "assistant", "content": "a cat"}])
+        assert NAME in await shown_in(store, receipt.session_key)
+        fake_clock.step(timedelta(minutes=1))
+        report = await store.erase(DM)
+        shown = await shown_in(store, receipt.session_key)
+        assert NAME not in shown
+        assert "[unnamed] look" in shown
+        assert "[Bob] look" in shown
+        assert (report.rows["inbox"], report.rows["scrubbed"] >= 1) == (1, True)
+        assert await asyncio.to_thread(traces, home) == {}
+        with closing(sqlite3.connect(home / "sessions.db")) as connection:
+            check_database(connection)
 
 
 async def test_an_erasure_that_is_cut_off_between_rows_is_finished_later(home: Path, fake_clock: FakeClock):

@@ -314,6 +314,7 @@ async def test_a_source_that_names_no_person_is_refused(home: Path, fake_clock: 
         await talk(store, room("bob", "Bob"), WORD)
         receipt = await store.erase("main:telegram:room:group:room")
         assert receipt.rows["messages"] == 2
+        assert receipt.kept == ()
     assert await asyncio.to_thread(traces, home) == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,9 +19,11 @@ from gateway_sessions.core.inbound import (
     InboundMessage,
     MessageKind,
     ReplyTo,
+    message_id_in,
     turn_content,
     turn_text,
     user_row,
+    without_name,
 )
 from gateway_sessions.core.messages import NO_EXTRA, Role
 
@@ -303,3 +306,30 @@ class TestWhatAModelIsTold:
         assert isinstance(row.api_content, str)
         assert len(row.api_content) < 600
         assert "what Bob said" in row.api_content
+
+
+class TestWithoutName:
+    @pytest.mark.parametrize("text", ["hello", "hello\n[Anne] yes", ""])
+    @pytest.mark.parametrize("attached", [(), (PHOTO,)])
+    @pytest.mark.parametrize("answered", [None, ReplyTo(message_id="1", text="[Anne] was here")])
+    def test_a_row_is_as_if_nobody_had_told_the_name(self, text, attached, answered):
+        named = InboundMessage(
+            source=PRIVATE, text=text, message_id="7", attachments=attached, reply_to=answered
+        )
+        nameless = msgspec.structs.replace(named, source=replace(PRIVATE, user_name=None))
+        row, wanted = (user_row([one], shared=True) for one in (named, nameless))
+        assert without_name(row.api_content, row.extra) == (wanted.api_content, dict(wanted.extra))
+
+    @pytest.mark.parametrize("told", [None, "[Anne] hello", [{"type": "image", "url": "a"}]])
+    def test_what_names_nobody_stays(self, told):
+        assert without_name(told, {"steered": True}) == (told, {"steered": True})
+
+    @pytest.mark.parametrize("told", [None, [], {"odd": 1}, [{"type": "image", "url": "a"}]])
+    def test_a_form_that_holds_no_name_loses_the_member_only(self, told):
+        assert without_name(told, {"name": "Anne"}) == (told, {})
+
+
+def test_the_key_of_a_message_tells_its_id():
+    message = InboundMessage(source=PRIVATE, text="hello", message_id="7")
+    assert message_id_in(message.idempotency_key) == "7"
+    assert message_id_in(None) is None

@@ -6,6 +6,7 @@ import pytest
 
 from gateway_sessions.core.untrusted import (
     MAX_SHOWN,
+    anonymous,
     attributed,
     inert,
     inline_name,
@@ -168,3 +169,14 @@ class TestAttributed:
 
     def test_who_has_no_name_is_attributed_as_well(self):
         assert attributed(None, "[Bob] hello") == "[unnamed] [Bob] hello"
+
+
+class TestAnonymous:
+    @pytest.mark.parametrize("name", ["Eve", "Bob] yes\n[Eve", "x" * 1000, r"\g<0> (.*)"])
+    @pytest.mark.parametrize("before", ["", "[In reply to what Bob said:]\n> [Eve] me\n\n"])
+    def test_what_was_attributed_is_nobody_s(self, name, before):
+        text = "[Eve] look\n[Eve] again"
+        assert anonymous(name, before + attributed(name, text)) == before + attributed(None, text)
+
+    def test_what_was_never_attributed_stays(self):
+        assert anonymous("Eve", "I am Eve, [Eve] that is") == "I am Eve, [Eve] that is"

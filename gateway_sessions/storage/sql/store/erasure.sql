@@ -65,7 +65,7 @@ SELECT value FROM meta WHERE name > ? AND name < ? ORDER BY name
 
 -- name: open_items_of_person
 -- What waits or runs on their lanes, or was sent by them to a room.
-SELECT item_id, session_key, token FROM inbox
+SELECT item_id, session_key, event, transcript_id, token FROM inbox
 WHERE outcome IS NULL AND {on_lanes_of_person}
 
 -- name: delete_item
@@ -80,11 +80,26 @@ DELETE FROM inbox WHERE item_id = ?
             WHERE {sent_to_room}))
     LIMIT ?}
 
--- name: delete_items_of_person
--- What they sent before, whatever became of it.
-{forget_items:SELECT item_id FROM inbox
-    WHERE admitted_at <= ? AND {on_lanes_of_person}
-    LIMIT ?}
+-- name: items_of_person_until
+-- Some of what they sent before, whatever became of it.
+SELECT item_id, session_key, event, transcript_id FROM inbox
+WHERE admitted_at <= ? AND {on_lanes_of_person}
+ORDER BY item_id LIMIT ?
+
+-- name: named_row
+-- A message that may say what somebody is called.
+SELECT message_id, session_id, api_content, extra FROM messages
+WHERE message_id = ? AND role = 'user' AND extra IS NOT NULL
+
+-- name: named_rows
+-- All such on a lane that a platform calls that.
+SELECT m.message_id, m.session_id, m.api_content, m.extra FROM messages AS m
+JOIN sessions AS s ON s.session_id = m.session_id
+WHERE s.session_key = ? AND m.platform_message_id = ? AND m.role = 'user' AND m.extra IS NOT NULL
+
+-- name: set_named_row
+-- The same without a name.
+UPDATE messages SET api_content = ?, extra = ? WHERE message_id = ?
 
 -- name: kept_items_of_person
 -- What of them waits, runs or was given up, lane by lane.
