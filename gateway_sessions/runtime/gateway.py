@@ -199,7 +199,7 @@ class Gateway(Resource):
         return self._lanes.running.get(session_key)
 
     def rules_for(self, message: InboundMessage) -> BusyRules:
-        """The rules for a message that finds its lane busy."""
+        """The configuration's rules for a message that finds its lane busy; its session may have a mode."""
         return self._busy.rules_for(message.source.platform, message.source.chat_type)
 
     # Inside
@@ -307,12 +307,12 @@ class Gateway(Resource):
         if self.draining:
             # What is durable is answered after the next start: a gateway that ends loses nothing.
             logger.debug("a message came while draining", extra={"action": "late_message"})
-        ledger, rules, key = self.store.ledger, self.rules_for(message), self.store.key_for(message.source)
+        ledger, key = self.store.ledger, self.store.key_for(message.source)
         running, here = self._lanes.running.get(key), self._cluster is None or self._cluster.begins_here(key)
         with self._lanes.place(ledger.owner_on(key, message.source)) as free:
             facts = running.facts if running is not None else NO_TURN
             begin = free and here
-            receipt, turn = await ledger.enqueue(message, rules, solo=solo, running=facts, begin=begin)
+            receipt, turn = await ledger.enqueue(message, None, solo=solo, running=facts, begin=begin)
             if turn is not None:
                 self._begin(turn)
         if isinstance(receipt, Accepted):
