@@ -13,7 +13,7 @@ from typing import Any
 from gateway_sessions.blocking.database import BlockingSessionDB
 from gateway_sessions.blocking.loop_thread import BlockingPart, BlockingResource
 from gateway_sessions.config import Config
-from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy import BusyMode, BusyRules
 from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.export.reports import ImportReport, Progress
 from gateway_sessions.core.inbound import InboundMessage
@@ -334,6 +334,10 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do.
         """
         return self._wait(lambda: self._target.resume_session(session_key, text, scope=scope))
+
+    def set_busy_mode(self, session_key: str, mode: BusyMode | None) -> SessionEntry | None:
+        """Choose what a message does while a turn of this session runs; None: what the configuration says."""
+        return self._wait(lambda: self._target.set_busy_mode(session_key, mode))
 
     def enqueue(
         self,

@@ -8,7 +8,7 @@ its own at the end, or is refused and told so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
@@ -19,6 +19,7 @@ import msgspec
 from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
 from gateway_sessions.core.limits import check_section, choice, count, time
 from gateway_sessions.core.receipts import Disposition, RejectReason
+from gateway_sessions.errors import InvalidInputError
 
 BUSY_RETRY_SECONDS: Final = 5.0
 FULL_RETRY_SECONDS: Final = 30.0
@@ -52,6 +53,15 @@ class Demotion(StrEnum):
     CANNOT_STEER = "cannot_steer"  # the running turn takes no messages, or others wait already
 
 
+def check_mode(mode: str) -> BusyMode:
+    """The mode of that name, or `InvalidInputError` with those that there are."""
+    try:
+        return BusyMode(mode)
+    except ValueError:
+        problem = f"there is no busy mode {mode!r}: it is one of {', '.join(BusyMode)}"
+        raise InvalidInputError(problem) from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyRules:
     """How a lane deals with messages that come while it is busy."""
@@ -72,6 +82,10 @@ class BusyRules:
     """Whether people are told what becomes of a message that waits."""
     ack_cooldown: timedelta = timedelta(seconds=30)
     """How long a lane is told nothing more after that."""
+
+    def in_mode(self, mode: BusyMode | None) -> BusyRules:
+        """The same rules with that mode; None: with their own."""
+        return self if mode is None or mode is self.mode else replace(self, mode=mode)
 
     def __post_init__(self) -> None:
         pause = time("debounce_seconds", self.debounce, zero=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from gateway_sessions.core.busy import BusyMode, BusyRules
@@ -37,7 +37,7 @@ class BusyBook:
             return override
         name = platform or ""
         rules = self.by_chat_type.get((name, chat_type)) or self.by_platform.get(name) or self.default
-        return rules if override in {None, rules.mode} else replace(rules, mode=override)
+        return rules.in_mode(override)
 
 
 def _platform(name: str) -> str:

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.instants import as_utc
 from gateway_sessions.core.json_members import decode_text, unusable
 from gateway_sessions.core.policies import SessionResetPolicy
@@ -118,6 +119,7 @@ def entry_from_dict(key: str, stored: Mapping[str, Any], zone: tzinfo = UTC) -> 
         cost_status=take("cost_status", _text, "unknown"),
         model_override=_read_model_override(stored.get("model_override")),
         reset_policy=_read_policy(members),
+        busy_mode=take("busy_mode", BusyMode, None),
         zone=take("zone", _zone_name, None),
         deferred_boundary=take("deferred_boundary", members.as_instant, None),
         **readable,
@@ -221,6 +223,7 @@ def _own_members(entry: SessionEntry, dialect: Dialect, zone: tzinfo) -> dict[st
         "previous_session_id": entry.previous_session_id,
         "owner": entry.owner or None,
         "reset_policy": entry.reset_policy and entry.reset_policy.to_dict(),
+        "busy_mode": entry.busy_mode,
         "zone": entry.zone,
         "deferred_boundary": entry.deferred_boundary and entry.deferred_boundary.isoformat(),
         "version": entry.version or None,
@@ -354,6 +357,6 @@ _KNOWN: Final = frozenset(
         "last_resume_marked_at", "is_fresh_reset", "was_auto_reset", "auto_reset_reason",
         "reset_had_activity", "model_override", "origin",
         "last_interaction_at", "state_reason", "state_since", "opened_by", "previous_session_id", "owner",
-        "reset_policy", "zone", "deferred_boundary",
+        "reset_policy", "busy_mode", "zone", "deferred_boundary",
     }
 )  # fmt: skip

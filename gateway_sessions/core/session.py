@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.source import SessionSource
@@ -77,6 +78,8 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False, repr_omi
     model_override: Mapping[str, str] | None = None
     reset_policy: SessionResetPolicy | None = None
     """This session's own policy; it dies with the session."""
+    busy_mode: BusyMode | None = None
+    """What a message does while a turn of this session runs, if not what the configuration says; the same."""
     zone: str | None = None
     """The chat's time zone; it survives resets."""
     deferred_boundary: datetime | None = None

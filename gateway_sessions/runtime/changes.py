@@ -13,7 +13,7 @@ from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
 from gateway_sessions.runtime.ledger import Ledger
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.verbs import entries
+from gateway_sessions.storage.verbs import entries, rewriting
 from gateway_sessions.storage.verbs import ledger as verbs
 from gateway_sessions.storage.verbs.ledger import Noted
 
@@ -64,14 +64,16 @@ class Changes:
         return await self._rewrite(message, session_key) or found is not None
 
     async def _rewrite(self, message: InboundMessage, session_key: str) -> bool:
-        session_id = await self._session_of(session_key)
-        if session_id is None or message.message_id is None:
+        """Change it in all sessions of the lane: it may have been said before a reset, and be in a branch."""
+        said = message.message_id
+        if said is None:
             return False
-        if message.kind is MessageKind.EDIT:
-            content = turn_content([message])
-            changed = await self._db.edit_message(session_id, message.message_id, content)
-        else:
-            changed = await self._db.retract_message(session_id, message.message_id)
+        changed = False
+        for session_id in await self._db.read(partial(rewriting.holding, session_key, said)):
+            if message.kind is MessageKind.EDIT:
+                changed |= await self._db.edit_message(session_id, said, turn_content([message]))
+            else:
+                changed |= await self._db.retract_message(session_id, said)
         if changed:
             self._on_rewritten(session_key)
         return changed

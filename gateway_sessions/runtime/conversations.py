@@ -1,4 +1,4 @@
-"""What is done with a lane's conversation: compress it, branch off, or go back to an earlier one."""
+"""What is done with a lane's conversation: compress it, branch off, go back, or choose its busy mode."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from gateway_sessions.core.busy import BusyMode, check_mode
 from gateway_sessions.core.messages import Message, message_of
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, check_session_id
@@ -90,6 +91,12 @@ class ConversationMethods(Resource):
         """
         verb = partial(verbs.resume, session_key=session_key, text=text, scope=scope)
         return await self._overtaking(session_key, verb, "resume")
+
+    async def set_busy_mode(self, session_key: str, mode: BusyMode | None) -> SessionEntry | None:
+        """Choose what a message does while a turn of this session runs; None: what the configuration says."""
+        settings = {"busy_mode": None if mode is None else check_mode(mode)}
+        configure = partial(lanes.configure, session_key=session_key, settings=settings)
+        return await self._write(Actor.PERSON, configure)
 
     async def _write(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
         raise NotImplementedError

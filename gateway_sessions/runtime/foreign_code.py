@@ -1,12 +1,17 @@
-"""Running code that is not ours: it sees nothing of whoever called it, and takes no longer than it may."""
+"""Running code that is not ours: it sees nothing of whoever called it, and takes no longer than it may.
+
+Whoever waits for it never waits without end: what does not let itself be stopped is left alone, and goes on
+without anybody who hears it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from datetime import timedelta
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import anyio
 
@@ -15,11 +20,18 @@ from gateway_sessions.ports import Clock
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 MAX_PROBLEM: Final = 500
 """Characters of what foreign code says of its own failure."""
 GRACE: Final = timedelta(seconds=5)
 INSISTENCE: Final = timedelta(seconds=0.1)
 """How often work that goes on after its grace is cancelled."""
+PATIENCE: Final = timedelta(seconds=1)
+"""How long that is tried; whoever has not ended by then is left alone."""
+
+_left_alone: Final[set[asyncio.Task[None]]] = set()
+"""Work that goes on although it was stopped: asyncio itself keeps no task alive."""
 
 
 async def in_fresh_context(
@@ -28,17 +40,16 @@ async def in_fresh_context(
     """What *work* returns or raises, run in a task of its own that sees no context variable of the caller.
 
     If the caller is cancelled, *work* is cancelled once, and may clean up for as long as *grace*; then all
-    that it awaits is cancelled, until it has ended. *what* names it in `CancelledItselfError`, which is
-    raised if it ends by a cancellation of its own.
+    that it awaits is cancelled, for as long as `PATIENCE`. *what* names it in `CancelledItselfError`, which
+    is raised if it ends by a cancellation of its own.
     """
     outcome = _Outcome[T]()
-    # Not a group of anyio's: it would cancel every await of a clean-up from the beginning.
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(outcome.of(work), context=Context())
-        try:
-            await asyncio.wait({task})
-        finally:
-            await _stopped(task, clock, grace)
+    task = _begun(outcome.of(work))
+    try:
+        await asyncio.wait({task})
+    finally:
+        await _stopped(what, task, clock, grace)
+    _raise_fatal(task)
     return outcome.result(what)
 
 
@@ -48,15 +59,13 @@ async def problem_within(
     """Run *work* like that, but no longer than *limit*; what went wrong, or None."""
     outcome = _Outcome[object]()
     seconds = limit.total_seconds()
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(outcome.of(work), context=Context())
-        timer = tasks.create_task(clock.sleep(seconds))
-        try:
-            await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
-            in_time = task.done()
-        finally:
-            timer.cancel()
-            await _stopped(task, clock, grace)
+    task = _begun(outcome.of(work))
+    try:
+        await _first_of(task, clock.sleep(seconds))
+        in_time = task.done()
+    finally:
+        await _stopped(f"work of at most {seconds:g} s", task, clock, grace)
+    _raise_fatal(task)
     return outcome.problem if in_time else f"took longer than {seconds:g} s"
 
 
@@ -95,20 +104,60 @@ class _Outcome(Generic[T]):
         return None if self.returned else "cancelled itself"
 
 
-async def _stopped(task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
-    """Stop a task that has not ended, first kindly, and wait for its end."""
+def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    # Not in a group of anyio's: it would cancel every await of a clean-up from the beginning. Nor in one of
+    # asyncio's: it would wait for work that never ends.
+    return asyncio.create_task(work, context=Context())  # noqa: TID251 -- waited for, or left alone on purpose
+
+
+async def _stopped(what: str, task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
+    """Stop a task that has not ended, first kindly; one that does not end even so is left alone."""
     if task.done():
         return
+    interrupted: asyncio.CancelledError | None = None
+    task.cancel()
+    with anyio.CancelScope(shield=True):
+        try:
+            await _insist(task, clock, grace)
+        except asyncio.CancelledError as stopped_twice:  # then nobody has time for a clean-up
+            interrupted = stopped_twice
+            task.cancel()
+            await _insist(task, clock, timedelta())
+    if not task.done():
+        _leave_alone(what, task)
+    if interrupted is not None:
+        raise interrupted
+
+
+async def _insist(task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
+    """Wait for the end of a cancelled task; after its *grace* cancel it again and again, for a while."""
 
     async def insist() -> None:
         await clock.sleep(grace.total_seconds())
-        while True:
+        for _ in range(PATIENCE // INSISTENCE):
             task.cancel()
             await clock.sleep(INSISTENCE.total_seconds())
 
-    task.cancel()
-    with anyio.CancelScope(shield=True):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(insist)
-            await asyncio.wait({task})
-            tasks.cancel_scope.cancel()
+    await _first_of(task, insist())
+
+
+async def _first_of(task: asyncio.Task[None], ours: Coroutine[Any, Any, None]) -> None:
+    """Wait until the task or something of our own has ended; ours is called off then."""
+    async with asyncio.TaskGroup() as tasks:
+        timer = tasks.create_task(ours)
+        try:
+            await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+
+
+def _leave_alone(what: str, task: asyncio.Task[None]) -> None:
+    _left_alone.add(task)
+    task.add_done_callback(_left_alone.discard)
+    logger.error("foreign code does not end and is left alone", extra={"action": "left_alone", "what": what})
+
+
+def _raise_fatal(task: asyncio.Task[None]) -> None:
+    """What ends the whole program is not kept from it."""
+    if task.done() and not task.cancelled() and (fatal := task.exception()) is not None:
+        raise fatal

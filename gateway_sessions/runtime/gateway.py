@@ -35,6 +35,7 @@ from gateway_sessions.runtime.crew import Crew
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.farewell import Farewells
+from gateway_sessions.runtime.foreign_code import GRACE, PATIENCE
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
 from gateway_sessions.runtime.observers import AfterTurn, Observers, OnMessage, OnTurn
@@ -52,6 +53,8 @@ from gateway_sessions.storage.verbs.outbox import OwedReply
 logger = logging.getLogger(__name__)
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+TO_STOP: Final = GRACE + PATIENCE + timedelta(seconds=1)
+"""How long turns may take to end that were stopped: the agents' time, and that of what is stored."""
 
 
 class Gateway(Resource):
@@ -144,17 +147,16 @@ class Gateway(Resource):
         """Begin no more turns, and wait for those that run and for replies on their way; False if too late.
 
         Turns that take longer than *within* (else the configuration's) are stopped, and go on after the
-        next start.
+        next start. An agent that resists is left alone after a few seconds, and nobody hears it any more.
         """
         self._check_running()
         self.draining = True
         self._lanes.stop()
         limit = self.config.gateway.drain_timeout if within is None else within
-        in_time = await self._calm_within(limit)
+        in_time = await self._lanes.calm_within(limit, self._at_rest)
         for running in list(self._lanes.running.values()):
             running.stop(StopReason.SHUTDOWN)
-        while self._lanes.running:
-            await self._lanes.calmer()
+        await self._lanes.calm_within(TO_STOP, lambda: not self._lanes.running)
         return in_time
 
     async def run(self) -> bool:
@@ -179,9 +181,7 @@ class Gateway(Resource):
     @property
     def busy(self) -> bool:
         """Whether a turn runs or waits here, or a reply is being sent."""
-        if self._working or self.store.ledger.total_waiting:
-            return True
-        return not all(delivery.idle for delivery in self._deliveries.values())
+        return bool(self.store.ledger.total_waiting) or not self._at_rest()
 
     async def settled(self) -> None:
         """Wait until no turn runs or waits here and nothing is being sent, as when all input has ended."""
@@ -199,7 +199,7 @@ class Gateway(Resource):
         return self._lanes.running.get(session_key)
 
     def rules_for(self, message: InboundMessage) -> BusyRules:
-        """The rules for a message that finds its lane busy."""
+        """The configuration's rules for a message that finds its lane busy; its session may have a mode."""
         return self._busy.rules_for(message.source.platform, message.source.chat_type)
 
     # Inside
@@ -307,12 +307,12 @@ class Gateway(Resource):
         if self.draining:
             # What is durable is answered after the next start: a gateway that ends loses nothing.
             logger.debug("a message came while draining", extra={"action": "late_message"})
-        ledger, rules, key = self.store.ledger, self.rules_for(message), self.store.key_for(message.source)
+        ledger, key = self.store.ledger, self.store.key_for(message.source)
         running, here = self._lanes.running.get(key), self._cluster is None or self._cluster.begins_here(key)
         with self._lanes.place(ledger.owner_on(key, message.source)) as free:
             facts = running.facts if running is not None else NO_TURN
             begin = free and here
-            receipt, turn = await ledger.enqueue(message, rules, solo=solo, running=facts, begin=begin)
+            receipt, turn = await ledger.enqueue(message, None, solo=solo, running=facts, begin=begin)
             if turn is not None:
                 self._begin(turn)
         if isinstance(receipt, Accepted):
@@ -353,29 +353,9 @@ class Gateway(Resource):
                 rules = self.rules_for(message)
                 self._notices.accepted(message, receipt, replace(rules, acknowledge=False) if solo else rules)
 
-    @property
-    def _working(self) -> bool:
-        return bool(self._lanes.running or self._commands.under_way)
-
-    async def _calm_within(self, limit: timedelta) -> bool:
-        """Wait until no turn runs and nothing is being sent; whether that was so in time."""
-        calm = False
-        async with anyio.create_task_group() as tasks:
-
-            async def wait() -> None:
-                nonlocal calm
-                while self._working or not all(one.idle for one in self._deliveries.values()):
-                    await self._lanes.calmer()
-                calm = True
-                tasks.cancel_scope.cancel()
-
-            async def late() -> None:
-                await self._clock.sleep(limit.total_seconds())
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(wait)
-            tasks.start_soon(late)
-        return calm
+    def _at_rest(self) -> bool:
+        working = self._lanes.running or self._commands.under_way
+        return not working and all(delivery.idle for delivery in self._deliveries.values())
 
     def _delivery(self, adapter: Adapter) -> Delivery:
         patience = Patience(rules=self.config.delivery.rules, timeout=self.config.delivery.timeout)

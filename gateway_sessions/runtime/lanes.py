@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
+import anyio
+
 from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.ledger import Ledger
@@ -36,6 +38,7 @@ class Lanes:
         self._ledger = ledger
         self._max_turns = max_turns
         self._max_per_owner = max_turns_per_owner
+        self._clock = clock
         self._alarm = Alarm(clock)
         self._reserved = 0
         self._owners: Counter[str] = Counter()
@@ -110,6 +113,26 @@ class Lanes:
         if self._news is None:
             self._news = asyncio.Event()
         await self._news.wait()
+
+    async def calm_within(self, limit: timedelta, calm: Callable[[], bool]) -> bool:
+        """Wait until it is *calm*; whether that was so in time."""
+        in_time = False
+        async with anyio.create_task_group() as tasks:
+
+            async def wait() -> None:
+                nonlocal in_time
+                while not calm():
+                    await self.calmer()
+                in_time = True
+                tasks.cancel_scope.cancel()
+
+            async def late() -> None:
+                await self._clock.sleep(limit.total_seconds())
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(wait)
+            tasks.start_soon(late)
+        return in_time
 
     def wake(self) -> None:
         """Something may begin: do not wait for the next look."""

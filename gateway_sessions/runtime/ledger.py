@@ -99,17 +99,19 @@ class Ledger(WaitingTurns):
         running: RunningTurn = NO_TURN,
         begin: bool = False,
     ) -> tuple[Receipt, Turn | None]:
-        """Take a message in, or say why not; without *rules* by those of its platform and chat type.
+        """Take a message in, or say why not; without *rules* by those of its session or place.
 
         If *begin*, its turn begins in the same commit, unless it has to wait.
         """
-        rules = rules or self._rules_for(message)
         payload = self._payload_of(message)
         if self.total_waiting >= self._limits.max_waiting and not isinstance(payload, Rejected):
             payload = OVERLOADED
         if isinstance(payload, Rejected):
             return await self.unless_known(message, payload), None
-        admission = Admission(message=message, payload=payload, rules=rules, solo=solo, running=running)
+        given, rules = rules is not None, rules or self._rules_for(message)
+        admission = Admission(
+            message=message, payload=payload, rules=rules, final=given, solo=solo, running=running
+        )
         routed = await self._routing.message_for(message.source, touched=not message.internal)
         if self.waiting_for(self._routing.owner_of(routed)) >= self._limits.max_waiting_per_owner:
             return await self.unless_known(message, OVERLOADED), None

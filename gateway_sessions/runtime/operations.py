@@ -38,6 +38,7 @@ OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "prune_old_entries",
             "set_model_override",
             "set_reset_policy",
+            "set_busy_mode",
             "set_zone",
             "queue_depth",
             "list_queued",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions import Scope, SessionResetPolicy, SessionStore
-from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy import BusyMode, BusyRules
 from gateway_sessions.core.inbound import InboundMessage
 from tests.crash.stores import SteppedClock
 from tests.crash.workload import START, key, source
@@ -124,6 +124,7 @@ CALLS: Final[dict[str, Call]] = {
     "suspend_recently_active": lambda store: store.suspend_recently_active(),
     "prune_old_entries": lambda store: store.prune_old_entries(1),
     "set_model_override": lambda store: store.set_model_override(key("a"), {"model": "m"}),
+    "set_busy_mode": lambda store: store.set_busy_mode(key("a"), BusyMode.REJECT),
     "set_reset_policy": lambda store: store.set_reset_policy(key("a"), SessionResetPolicy()),
     "set_zone": lambda store: store.set_zone(key("a"), "Europe/Vienna"),
     "append_to_transcript": append,

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.entry_codec import Dialect, entry_from_json, entry_to_dict
 from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
@@ -104,6 +105,7 @@ def entries(draw: st.DrawFn, key: st.SearchStrategy[str]) -> SessionEntry:
             st.dictionaries(st.sampled_from(MODEL_OVERRIDE_KEYS), text.filter(bool), min_size=1) | st.none()
         ),
         reset_policy=draw(policies | st.none()),
+        busy_mode=draw(st.sampled_from(BusyMode) | st.none()),
         zone=draw(st.sampled_from(["Europe/Berlin", "UTC"]) | st.none()),
         deferred_boundary=draw(instants | st.none()),
         version=draw(counts),

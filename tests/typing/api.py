@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from gateway_sessions import (
     Allowed,
     Budgets,
+    BusyMode,
     Config,
     EndReason,
     GatewaySessionsError,
@@ -135,6 +136,7 @@ async def talking(store: SessionStore, source: SessionSource) -> None:
     assert_type(await store.suspend_recently_active(60), int)
     assert_type(await store.prune_old_entries(None), int)
     assert_type(await store.set_model_override(entry.session_key, {"model": "m"}), SessionEntry | None)
+    assert_type(await store.set_busy_mode(entry.session_key, BusyMode.QUEUE), SessionEntry | None)
     assert_type(await store.set_reset_policy(entry.session_key, SessionResetPolicy()), SessionEntry | None)
     assert_type(await store.set_zone(entry.session_key, "Europe/Berlin"), SessionEntry | None)
 

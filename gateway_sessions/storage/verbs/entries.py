@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
@@ -44,6 +45,7 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     cost_status: str = "unknown"
     model_override: dict[str, str] | None = None
     reset_policy: SessionResetPolicy | None = None
+    busy_mode: BusyMode | None = None
     zone: str | None = None
     deferred_boundary: datetime | None = None
     extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])

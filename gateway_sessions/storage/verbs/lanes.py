@@ -122,6 +122,9 @@ def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
     if not rows or rows[0][0] != session_key or rows[0][5] is None:
         raise NothingToUndoError(session_key, f"session {target_id} is gone, or lives on another lane now")
     yield from end(change, current, EndReason.RESET_UNDONE)
+    totals = yield Statement("transcript_version", (current.session_id,))
+    if totals and not totals[0][0]:  # perhaps it has the title from the one that comes back
+        yield from titles.hand_on(current.session_id, target_id)
     was = unarchive(rows[0][5])
     back = was.altered(
         entry_id=current.entry_id,

@@ -87,6 +87,8 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     payload: str
     """The message as it is stored."""
     rules: BusyRules
+    final: bool = False
+    """Whether these rules count even if the session has a mode of its own."""
     solo: bool = False
     """Whether it gets a turn of its own in any case."""
     running: RunningTurn = NO_TURN
@@ -164,7 +166,7 @@ def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
     admission, entry = arrived.admission, arrived.entry
     queue = arrived.queue or (yield from look_at_queue(entry.session_key))
     lane = queue.lane
-    plan = plan_arrival(arrived.arrival, (yield from _load(admission, queue)), admission.rules)
+    plan = plan_arrival(arrived.arrival, (yield from _load(admission, queue)), _rules(arrived))
     if isinstance(plan, Refuse):
         raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
     dropped: tuple[int, ...] = ()
@@ -191,13 +193,18 @@ def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
     return Admitted(receipt, entry, lane, claimed=claimed)
 
 
+def _rules(arrived: _Arrived) -> BusyRules:
+    admission = arrived.admission
+    return admission.rules if admission.final else admission.rules.in_mode(arrived.entry.busy_mode)
+
+
 def _begin_as_known(arrived: _Arrived, change: Change) -> Verb[Admitted | None]:
     """Begin the turn at once on a lane that is as it is known; None: look at it, nothing was done."""
     admission, entry = arrived.admission, arrived.entry
     known, starter = admission.lane, admission.starter
     if known is None or starter is None:
         return None
-    plan = plan_arrival(arrived.arrival, _CALM, admission.rules)
+    plan = plan_arrival(arrived.arrival, _CALM, _rules(arrived))
     if not isinstance(plan, Enqueue) or plan.ready_at > change.now:
         return None
     lane = yield from lease_as_known(known, entry.session_key, starter.epoch, to_micros(change.now))

@@ -39,6 +39,12 @@ def compact(
     return len(hidden), (yield from append(session_id, messages, now, ids))
 
 
+def holding(session_key: str, platform_message_id: str) -> Verb[list[str]]:
+    """The sessions of a lane in which that message is: several, if one was branched off."""
+    rows = yield Statement("sessions_on_lane_that_hold", (session_key, platform_message_id))
+    return [row[0] for row in rows]
+
+
 def edit(
     session_id: str, platform_message_id: str, content: Content, now: datetime, ids: Iterator[int]
 ) -> Verb[tuple[bool, bool]]:

@@ -15,6 +15,7 @@ from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs import titles
 from gateway_sessions.storage.verbs.entries import archive, put, remove
 from gateway_sessions.storage.verbs.session_rows import add_row
 
@@ -94,13 +95,22 @@ def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
 
 
 def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason) -> Verb[SessionEntry]:
-    """End the old session and begin the new one, which knows what it came from and has not failed yet."""
+    """End the old session and begin the new one, which knows what it came from and has not failed yet.
+
+    What people chose for a conversation before they said anything in it is meant for what they say first: it
+    goes over to the new session.
+    """
     yield from end(change, old, reason)
     yield Statement("clear_attempts", (old.session_key,))
     totals = yield Statement("transcript_version", (old.session_id,))
     if totals and totals[0][1]:  # something was said: also by an agent that tells nobody what it used
         new = new.altered(reset_had_activity=True)
+    untouched = not totals or not totals[0][0]
+    if untouched:
+        new = new.altered(model_override=old.model_override)
     written = yield from begin(change, new, parent=old.session_id)
+    if untouched:
+        yield from titles.hand_on(old.session_id, new.session_id)
     replaced = old.session_id
     yield transition(change, written, Event.RESET, came_from=old.state, reason=reason, replaced=replaced)
     return written

@@ -94,6 +94,20 @@ def make_room(session_id: str, owner: str) -> Verb[None]:
         yield Statement("set_title", (free, titled_by, session_id))
 
 
+def hand_on(session_id: str, to: str) -> Verb[None]:
+    """Give the title of a session to the same owner's one in its place, unless that has one itself."""
+    given, taking = (
+        (yield Statement("titled_session", (session_id,))),
+        (yield Statement("titled_session", (to,))),
+    )
+    if not given or not taking:
+        return
+    (owner, _, title, titled_by), (new_owner, _, has, _) = given[0], taking[0]
+    if title is not None and has is None and owner == new_owner:
+        yield Statement("set_title", (None, None, session_id))
+        yield Statement("set_title", (title, titled_by, to))
+
+
 def next_in_lineage(title: str, scope: Scope) -> Verb[str]:
     """The title if nothing in sight has it, else the next one of its lineage."""
     base, _ = base_title(title)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.busy import BusyMode, DropPolicy
-from gateway_sessions.core.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
 from gateway_sessions.testing.scripted_agent import (
     Gate,
@@ -237,4 +237,63 @@ async def test_a_person_is_told_what_becomes_of_a_message_but_not_again_and_agai
         await house.settles()
         assert [one.text for one in house.platform.sent] == ["Queued: I will answer this when I am done."]
         gate.open()
+        await house.settles()
+
+
+async def test_a_mode_of_the_session_counts_at_once_and_for_it_alone(tmp_path: Path):
+    ann, bob = Gate(), Gate()
+    agent = ScriptedAgent([waits_at(ann), answers("1")], [waits_at(bob), answers("1")])
+    async with open_house(tmp_path, busy(BusyMode.QUEUE), agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await ann.reached()
+        await house.platform.says("bob", "one")
+        await bob.reached()
+        key = house.key("ann")
+        await house.store.set_busy_mode(key, BusyMode.REJECT)
+        refused = await house.platform.says("ann", "two")
+        assert isinstance(refused, Rejected)
+        assert refused.reason is RejectReason.BUSY
+        assert what(await house.platform.says("bob", "two")) is Disposition.QUEUED
+        await house.store.set_busy_mode(key, BusyMode.INTERRUPT)
+        assert what(await house.platform.says("ann", "three")) is Disposition.INTERRUPTS
+        await house.store.set_busy_mode(key, None)
+        await house.clock.advance(seconds=5)
+        bob.open()
+        await house.settles()
+        assert await house.outcomes("ann") == {"interrupted": 1, "turned": 1}
+
+
+async def test_a_mode_of_the_session_outlives_a_restart_and_ends_with_the_session(tmp_path: Path):
+    async with open_house(tmp_path, agent=ScriptedAgent("1")) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.store.set_busy_mode(house.key("ann"), BusyMode.REJECT)
+        platform, clock = house.platform, house.clock
+    gates = [Gate(), Gate()]
+    agent = ScriptedAgent(*([waits_at(gate), answers("2")] for gate in gates))
+    async with open_house(tmp_path, agent=agent, platform=platform, clock=clock) as house:
+        await house.platform.says("ann", "two")
+        await gates[0].reached()
+        assert isinstance(await house.platform.says("ann", "refused"), Rejected)
+        gates[0].open()
+        await house.settles()
+        await house.platform.says("ann", "/new")
+        await house.platform.says("ann", "three")
+        await gates[1].reached()
+        assert what(await house.platform.says("ann", "four")) is Disposition.QUEUED
+        gates[1].open()
+        await house.settles()
+
+
+async def test_rules_that_come_with_a_message_count_more_than_the_mode_of_its_session(tmp_path: Path):
+    gate = Gate()
+    async with open_house(tmp_path, agent=ScriptedAgent([waits_at(gate), answers("1")])) as house:
+        await house.platform.says("ann", "one")
+        await gate.reached()
+        await house.store.set_busy_mode(house.key("ann"), BusyMode.REJECT)
+        message = InboundMessage(source=house.platform.source("ann"), text="two")
+        assert isinstance(await house.store.enqueue(message), Rejected)
+        assert what(await house.store.enqueue(message, rules=BusyRules())) is Disposition.QUEUED
+        gate.open()
+        await house.clock.advance(seconds=5)
         await house.settles()

@@ -26,6 +26,7 @@ from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.failpoints import arm
 from gateway_sessions.runtime.command import Command, CommandCall, CommandSet
 from gateway_sessions.runtime.events import EventKind
+from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs.commands import MOST_OWED
 from gateway_sessions.storage.verbs.ledger import Noted
 from gateway_sessions.testing import FakeClock
@@ -586,3 +587,66 @@ def test_a_set_of_commands_knows_each_by_all_its_names():
     assert names["p"] is pong
     assert list(names) == [ping, pong]
     assert "pong" not in names
+
+
+# What is chosen before the first message
+
+
+@pytest.mark.parametrize("reset", ["/new", "a day"])
+async def test_a_title_and_a_model_that_come_first_outlive_a_reset(tmp_path: Path, reset: str):
+    models: list[str | None] = []
+
+    async def agent(turn: TurnContext) -> str:
+        models.append(turn.model)
+        return "well"
+
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "/title Rome")
+        await house.platform.says("ann", "/model large")
+        await house.settles()
+        empty = await house.store.peek_session_id(house.key("ann"))
+        if reset == "/new":
+            await house.platform.says("ann", "/new")
+        else:
+            await house.clock.advance(hours=30)
+        await house.settles()
+        await house.platform.says("ann", "hello")
+        await house.settles()
+        session_id = await house.store.peek_session_id(house.key("ann"))
+        assert empty is not None
+        assert session_id not in (empty, None)
+        assert models == ["large"]
+        assert await house.store.db.get_session_title(session_id) == "Rome"
+        assert await house.store.db.get_session_title(empty) is None
+
+
+async def test_they_come_back_with_the_session_they_were_chosen_for(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        await house.platform.says("ann", "/title Rome")
+        await house.platform.says("ann", "/model large")
+        await house.settles()
+        empty = await house.store.peek_session_id(house.key("ann"))
+        await house.platform.says("ann", "/new")
+        await house.platform.says("ann", "/undo-reset")
+        await house.settles()
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert entry.session_id == empty
+        assert entry.model_override == {"model": "large"}
+        assert await house.store.db.get_session_title(entry.session_id) == "Rome"
+
+
+async def test_a_conversation_in_which_something_was_said_keeps_its_own(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        for text in ("/title Rome", "/model large", "hello"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        was = await house.store.peek_session_id(house.key("ann"))
+        await house.platform.says("ann", "/new")
+        await house.settles()
+        entry = await house.store.get_session(house.key("ann"))
+        assert was is not None
+        assert entry is not None
+        assert entry.model_override is None
+        assert await house.store.db.get_session_title(was) == "Rome"
+        assert await house.store.db.get_session_title(entry.session_id) is None

@@ -16,6 +16,7 @@ from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Duplicate, Rejected, RejectReason
 from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.scope import Scope
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.agents import current_turn
@@ -340,6 +341,47 @@ async def test_edits_and_deletions_reach_what_waits_and_what_was_said(tmp_path: 
         assert isinstance(await house.platform.edits("m1", "one, better"), Accepted)
         assert (await house.transcript("ann"))[0] == ("user", "one, better")
         assert await house.outcomes("ann") == {"turned": 2, "cancelled": 1, "applied": 3}
+
+
+@pytest.mark.parametrize("reset", ["/new", "a day"])
+async def test_what_was_said_before_a_reset_can_be_edited_and_deleted(tmp_path: Path, reset: str):
+    async with open_house(tmp_path, agent=echo) as house:
+        await house.platform.says("ann", "my PIN is 1234", message_id="m1")
+        await house.clock.advance(seconds=2)  # no burst
+        await house.platform.says("ann", "my dog is Rex", message_id="m2")
+        await house.settles()
+        before = await house.store.peek_session_id(house.key("ann"))
+        assert before is not None
+        if reset == "/new":
+            await house.platform.says("ann", "/new")
+        else:
+            await house.clock.advance(hours=30)
+        await house.settles()
+        await house.platform.says("ann", "hello", message_id="m3")
+        await house.settles()
+        assert await house.store.peek_session_id(house.key("ann")) != before
+        assert isinstance(await house.platform.deletes("m1"), Accepted)
+        assert isinstance(await house.platform.edits("m2", "my dog is Max"), Accepted)
+        said = [row.text for row in await house.store.db.get_messages(before) if row.role == "user"]
+        assert said == ["my dog is Max"]
+        for gone in ("1234", "Rex"):
+            found = await house.store.db.search_messages(gone, scope=Scope.operator())
+            assert [hit.role for hit in found.hits if hit.role == "user"] == []
+
+
+async def test_a_deletion_reaches_the_branches_of_a_conversation(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        await house.platform.says("ann", "my PIN is 1234", message_id="m1")
+        await house.settles()
+        key = house.key("ann")
+        first = await house.store.peek_session_id(key)
+        await house.store.branch_session(key)
+        second = await house.store.peek_session_id(key)
+        assert isinstance(await house.platform.deletes("m1"), Accepted)
+        for session_id in (first, second):
+            assert session_id is not None
+            rows = await house.store.db.get_messages(session_id)
+            assert [row.role for row in rows] == ["assistant"]
 
 
 async def test_a_change_of_something_unknown_is_refused(tmp_path: Path):

@@ -17,6 +17,7 @@ from gateway_sessions.runtime.foreign_code import (
     GRACE,
     INSISTENCE,
     MAX_PROBLEM,
+    PATIENCE,
     in_fresh_context,
     problem_within,
 )
@@ -167,6 +168,35 @@ class TestStopping:
         await clock.advance(GRACE + 10 * INSISTENCE)
         assert task.cancelled()
         assert steps == ["ignored"] * 3
+
+    async def test_who_ignores_it_for_good_is_left_alone(self, clock, started, caplog):
+        steps, often = Steps(), PATIENCE // INSISTENCE + 1
+        task = asyncio.create_task(in_fresh_context("it", partial(steps.ignore, started, often + 1), clock))
+        await started.wait()
+        task.cancel()
+        await clock.wait_for_sleepers(1)
+        await clock.advance(GRACE + PATIENCE - timedelta(microseconds=1))
+        assert not task.done()
+        await clock.advance(timedelta(microseconds=1))
+        assert task.cancelled()
+        assert steps == ["ignored"] * often
+        assert [one.what for one in caplog.records if one.action == "left_alone"] == ["it"]
+        (stray,) = (one for one in asyncio.all_tasks() if one is not asyncio.current_task())
+        stray.cancel()
+        await asyncio.wait({stray})
+        assert clock.sleepers == 0
+
+    async def test_what_ends_the_program_is_not_kept_from_it(self, clock):
+        class TheEnd(BaseException):
+            pass
+
+        async def end() -> None:
+            raise TheEnd
+
+        with pytest.raises(TheEnd):
+            await in_fresh_context("it", end, clock)
+        with pytest.raises(TheEnd):
+            await problem_within(LIMIT, clock, end)
 
     async def test_who_stops_twice_waits_for_the_end_as_well(self, clock, started):
         steps = Steps()

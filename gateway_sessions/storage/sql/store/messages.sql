@@ -164,6 +164,11 @@ UPDATE messages SET seq = ? WHERE message_id = ?
 SELECT message_id, role, content, parts, api_content, hidden_because FROM messages
 WHERE session_id = ? AND platform_message_id = ? ORDER BY seq DESC LIMIT 1
 
+-- name: sessions_on_lane_that_hold
+-- Those of a lane, whether they go on or have ended, in which a platform calls some message that.
+SELECT DISTINCT session_id FROM sessions JOIN messages USING (session_id)
+WHERE session_key = ? AND platform_message_id = ? ORDER BY session_id
+
 -- name: keep_message_version
 -- A message as it is, before it is changed.
 INSERT INTO message_versions (message_id, version, content, parts, replaced_at)

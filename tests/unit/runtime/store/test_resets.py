@@ -77,8 +77,17 @@ class TestReset:
         await store.set_model_override(key, {"model": "m"})
         await store.set_reset_policy(key, IDLE)
         await store.set_zone(key, "Asia/Tokyo")
+        session_id = await store.peek_session_id(key)
+        await store.append_to_transcript(session_id, {"role": "user", "content": "hello"})
         new = await store.reset_session(key)
         assert (new.model_override, new.reset_policy, new.zone) == (None, None, "Asia/Tokyo")
+
+    async def test_a_model_chosen_before_anything_was_said_goes_over(self, store):
+        key = (await store.get_or_create_session(dm())).session_key
+        await store.set_model_override(key, {"model": "m"})
+        await store.set_reset_policy(key, IDLE)
+        new = await store.reset_session(key)
+        assert (new.model_override, new.reset_policy) == ({"model": "m"}, None)
 
 
 class TestUndo:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateway_sessions import InvalidPolicyError, SessionResetPolicy
+from gateway_sessions import BusyMode, InvalidInputError, InvalidPolicyError, SessionResetPolicy
 from tests.unit.runtime.lanes import DAILY, IDLE, dm, open_store, pass_time, quick, stored
 
 UNKNOWN = "agent:main:telegram:dm:unknown"
@@ -14,7 +14,12 @@ UNKNOWN = "agent:main:telegram:dm:unknown"
 
 @pytest.mark.parametrize(
     ("setter", "value"),
-    [("set_zone", "Asia/Tokyo"), ("set_reset_policy", IDLE), ("set_model_override", {"model": "m"})],
+    [
+        ("set_zone", "Asia/Tokyo"),
+        ("set_reset_policy", IDLE),
+        ("set_busy_mode", BusyMode.INTERRUPT),
+        ("set_model_override", {"model": "m"}),
+    ],
 )
 class TestEach:
     async def test_it_is_stored_and_can_be_taken_back(self, store, setter, value):
@@ -63,6 +68,14 @@ async def test_the_zone_of_the_chat_moves_its_daily_reset(home, clock):
         key = (await store.get_or_create_session(dm())).session_key
         assert (await stored(store, key)).due_at.hour == 4
         assert (await store.set_zone(key, "Asia/Tokyo")).due_at.hour == 19
+
+
+async def test_an_unknown_busy_mode_is_refused_with_those_that_there_are(store):
+    entry = await store.get_or_create_session(dm())
+    with pytest.raises(InvalidInputError, match="no busy mode 'politely': it is one of queue, collect, "):
+        await store.set_busy_mode(entry.session_key, "politely")
+    assert await stored(store, entry.session_key) == entry
+    assert (await store.set_busy_mode(entry.session_key, "reject")).busy_mode is BusyMode.REJECT
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "\ud800"])
