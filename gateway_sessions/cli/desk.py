@@ -106,15 +106,20 @@ class Desk:
             yield seat
 
     @asynccontextmanager
-    async def store(self, *, may_be_new: bool = False) -> AsyncGenerator[gs.SessionStore]:
-        """Own the store, for what only its owner can do."""
+    async def store(
+        self, *, may_be_new: bool = False, upkeep: bool = False
+    ) -> AsyncGenerator[gs.SessionStore]:
+        """Own the store, for what only its owner can do.
+
+        Only whoever serves it sees to its *upkeep*: a visitor has none of the hooks that have to hear of ends.
+        """
         from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- as above
 
         if not may_be_new:
             async with self.seat():
                 pass
         home, config = self.place()
-        async with SessionStore.open(home, config) as store:
+        async with SessionStore.open(home, config, upkeep=upkeep) as store:
             yield store
 
     # The answer

@@ -12,6 +12,7 @@ from gateway_sessions.cli.exits import Exit
 from tests.integration.command_line.conftest import SAID, Ended, Gsess, key
 from tests.integration.command_line.test_beside_a_gateway import on_terminal
 from tests.integration.command_line.test_commands import count, session_of
+from tests.integration.kept_of_a_lane import kept
 from tests.programs import PATIENCE, WarmPython, read_until
 
 CODE = """
@@ -87,6 +88,14 @@ def test_no_lane_loses_its_session_unless_somebody_says_so(talk: Talk, home: Pat
     assert f"the first was: {SAID[0]}" in moved.out
     assert count(home, "sessions") == sessions
     assert count(home, "entries WHERE session_key = 'agent:main:telegram:dm:0'") == 0
+
+
+def test_nobody_else_is_answered_meanwhile(talk: Talk, home: Path):
+    before = [kept(home, key(number)) for number in range(3)]
+    ended = talk(home, says="hello\n/status\n")
+    assert "You said: hello" in ended.out
+    assert talk(home, "-c", "--agent", "gateway_sessions.cli.demo_agent:answer").code == Exit.DONE
+    assert [kept(home, key(number)) for number in range(3)] == before
 
 
 def test_an_agent_of_ones_own_answers(talk: Talk, tmp_path: Path):
