@@ -114,13 +114,15 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         titler: Titler | None = plain_titler,
         wait: float = 0.0,
         pool: object | None = None,
+        upkeep: bool = True,
     ) -> BlockingSessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
         It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
         an address of a server; the directory is then one among what programs keep. A *pool* of asyncpg that
         the program made for that address is used, and never closed. *hooks* are called for each session that
-        ends; a mapping gives them names that outlive a refactoring.
+        ends; a mapping gives them names that outlive a refactoring. Without *upkeep* no session is ended or
+        forgotten because its time has come: for programs that only visit, and have not those hooks.
         """
         return cls(
             SessionStore.open(
@@ -133,6 +135,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
                 titler=titler,
                 wait=wait,
                 pool=pool,
+                upkeep=upkeep,
             )
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
+import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -106,15 +108,20 @@ class Desk:
             yield seat
 
     @asynccontextmanager
-    async def store(self, *, may_be_new: bool = False) -> AsyncGenerator[gs.SessionStore]:
-        """Own the store, for what only its owner can do."""
+    async def store(
+        self, *, may_be_new: bool = False, upkeep: bool = False
+    ) -> AsyncGenerator[gs.SessionStore]:
+        """Own the store, for what only its owner can do.
+
+        Only whoever serves it sees to its *upkeep*: a visitor has not the hooks that must hear of ends.
+        """
         from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- as above
 
         if not may_be_new:
             async with self.seat():
                 pass
         home, config = self.place()
-        async with SessionStore.open(home, config) as store:
+        async with SessionStore.open(home, config, upkeep=upkeep) as store:
             yield store
 
     # The answer
@@ -177,9 +184,10 @@ class Desk:
             problem = f"{question} Nobody can be asked here: say --yes"
             raise Declined(problem)
         try:
-            answer = input(f"{question} [y/N] ")
-        except EOFError:
-            answer = ""
+            answer = _line_after(f"{question} [y/N] ")
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+            raise typer.Abort from None
         if answer.strip().lower() not in ("y", "yes"):
             raise Declined("nothing was changed")  # noqa: TRY003 -- the whole message
 
@@ -250,6 +258,31 @@ def _as_json(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value)
+
+
+def _line_after(prompt: str) -> str:
+    """What a person answers; nothing at the end of the input, and `KeyboardInterrupt` at Ctrl-C."""
+    with _hearing_ctrl_c() as heard:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        # `input` would not hear of it if it comes before the reading begins.
+        select.select([sys.stdin, heard], [], [])
+        return sys.stdin.readline()
+
+
+@contextmanager
+def _hearing_ctrl_c() -> Generator[int]:
+    """Let Ctrl-C raise here, where the loop would hear of it afterwards; gives what wakes a `select`."""
+    heard, woken = os.pipe()
+    os.set_blocking(woken, False)
+    told, handler = signal.set_wakeup_fd(woken), signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.set_wakeup_fd(told)
+        os.close(heard)
+        os.close(woken)
 
 
 def _plain(text: str) -> RenderableType:

@@ -68,7 +68,7 @@ class Service:
         """Whether all turns had the time to end."""
         async with (
             self._health() as health,
-            self._desk.store(may_be_new=True) as store,
+            self._desk.store(may_be_new=True, upkeep=True) as store,
             gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
         ):
             self._gateway = gateway

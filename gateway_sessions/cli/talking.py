@@ -57,7 +57,8 @@ class Talk:
         console = Console(growing=self._desk.screen.is_terminal)
         try:
             with _failures_told(self._desk):
-                async with gs.Gateway(self._store, adapters=[console], **agent):
+                lanes = [entry.session_key]
+                async with gs.Gateway(self._store, adapters=[console], lanes=lanes, **agent):
                     await console.ended()
         finally:
             session_id = await self._store.peek_session_id(self._key)

@@ -9,6 +9,7 @@ from typing import Final
 
 from gateway_sessions.core.delivery import DeliveryRules
 from gateway_sessions.core.limits import Finding, check_section, count, off_or_time, time
+from gateway_sessions.core.recap import RecapForm
 from gateway_sessions.core.storable import MAX_TEXT_BYTES
 
 MIB: Final = 1 << 20
@@ -177,6 +178,14 @@ class ServeConfig:
     def has_webhook(self) -> bool:
         """Whether messages come in by HTTP."""
         return self.webhook_port is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayConfig:
+    """What the command line shows of a conversation."""
+
+    resume_display: RecapForm = RecapForm.FULL
+    """How much of one with which somebody goes on."""
 
 
 def _port(key: str, port: int | None) -> Finding:

@@ -11,6 +11,7 @@ from typing import Any, Self
 from gateway_sessions.config.gateway_sections import (
     AgentCacheConfig,
     DeliveryConfig,
+    DisplayConfig,
     GatewayConfig,
     ModelConfig,
     ServeConfig,
@@ -63,6 +64,8 @@ class Config:
     """Read by the agent that is called `openai` on the command line."""
     serve: ServeConfig = field(default_factory=ServeConfig)
     """Read by `gateway-sessions serve` only."""
+    display: DisplayConfig = field(default_factory=DisplayConfig)
+    """Read by the command line only."""
     sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
     cluster: ClusterRules = field(default_factory=ClusterRules)
     """How the processes get along that have one database on a server open."""

@@ -16,6 +16,7 @@ from gateway_sessions.config.environment import merge, overrides
 from gateway_sessions.config.gateway_sections import (
     AgentCacheConfig,
     DeliveryConfig,
+    DisplayConfig,
     GatewayConfig,
     ModelConfig,
     ServeConfig,
@@ -62,6 +63,7 @@ _SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "delivery": DeliveryConfig,
         "model": ModelConfig,
         "serve": ServeConfig,
+        "display": DisplayConfig,
         "sessiondb": SessionDBConfig,
         "cluster": ClusterRules,
         "sessions_json": SessionsJsonConfig,

@@ -20,6 +20,7 @@ from gateway_sessions.core.budgets import ALL, BudgetLimit, UnknownPrices
 from gateway_sessions.core.busy import BusyMode, DropPolicy
 from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.policies import Require, ResetMode
+from gateway_sessions.core.recap import RecapForm
 from gateway_sessions.core.source import check_identifier
 from gateway_sessions.errors import InvalidInputError, InvalidSourceError
 from gateway_sessions.plugins import PROVIDERS, registered
@@ -236,6 +237,12 @@ class ServeKeys(Block):
     webhook_secrets: list[Text] = ABSENT
 
 
+class DisplayKeys(Block):
+    """`display`."""
+
+    resume_display: RecapForm = CHOICE
+
+
 class SessionDBKeys(Block):
     """`sessiondb`."""
 
@@ -344,6 +351,7 @@ class ConfigKeys(Block):
     delivery: Annotated[DeliveryKeys, EMPTY] = ABSENT
     model: Annotated[ModelKeys, EMPTY] = ABSENT
     serve: Annotated[ServeKeys, EMPTY] = ABSENT
+    display: Annotated[DisplayKeys, EMPTY] = ABSENT
     sessiondb: Annotated[SessionDBKeys, EMPTY] = ABSENT
     cluster: Annotated[ClusterKeys, EMPTY] = ABSENT
     sessions_json: Annotated[SessionsJsonKeys, EMPTY] = ABSENT

@@ -48,7 +48,7 @@ _HERMES_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "reset_by_type": "platforms.<name>.chat_types.<type>.session_reset",
         "write_sessions_json": "sessions_json.mode",
         "home_channels": "platforms.<name>.home_channel",
-        "display": "busy.mode",
+        "display.busy_input_mode": "busy.mode",
         "max_concurrent_sessions": "gateway.max_turns",
     }
 )
@@ -80,8 +80,8 @@ def worded(finding: ErrorDetails) -> tuple[str, str | None]:
 def _unknown_key(path: KeyPath) -> tuple[str, str | None]:
     """Explain a key of another program, a misspelt one, or one that stands in another block."""
     key = str(path[-1])
-    if len(path) == 1 and key in _HERMES_KEYS:
-        return "is not a key of this program", _HERMES_KEYS[key]
+    if (known := _HERMES_KEYS.get(dotted(path))) is not None:
+        return "is not a key of this program", known
     siblings = reduce(child, path[:-1], KEYS)
     elsewhere = [dotted(known) for known in paths(KEYS) if known[-1] == key and "*" not in known]
     misplaced = next(iter([key] if key in KEYS else elsewhere), None)

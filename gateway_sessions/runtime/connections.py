@@ -11,6 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.adapters.port import Adapter, Submit
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.events import EventKind, Events
 
@@ -60,3 +61,16 @@ class Connections:
             tried.set()
             await self._clock.sleep(pause.total_seconds())
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
+    """Each adapter by the account that it serves; `InvalidInputError` where two serve the same."""
+    found: dict[tuple[str, str], Adapter] = {}
+    for adapter in adapters:
+        account = (adapter.platform, adapter.name)
+        if account in found:
+            where = f"{adapter.platform!r} as {adapter.name!r}"
+            problem = f"two adapters serve {where}: give each a name of its own"
+            raise InvalidInputError(problem)
+        found[account] = adapter
+    return found

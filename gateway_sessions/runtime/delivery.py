@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -113,6 +113,8 @@ class Delivery:
         """When it looks by itself, because more is due then."""
         self._check_at = NEVER
         """When it sees whether a send has taken too long."""
+        self.lanes: Collection[str] | None = None
+        """The only lanes whose replies are sent; None: those of all."""
         self.alone = True
         """Whether no other node may owe the same lanes something."""
         self._sent = SentReplies(truth, self._outbox, self._noted)
@@ -208,13 +210,14 @@ class Delivery:
         room = AT_ONCE - len(self._sends)
         self._crowded = room <= 0
         if room > 0:
-            due = await self._truth.read(partial(outbox.due, *self._account, now, 2 * AT_ONCE))
+            look = partial(outbox.due, *self._account, now, 2 * AT_ONCE, lanes=self.lanes)
+            due = await self._truth.read(look)
             waiting = [one for one in due if self._nobody_sends(one)]
             self._crowded = len(waiting) > room
             for reply in waiting[:room]:
                 if await self._taken_up(reply, now):
                     self._begin(reply)
-        next_due = await self._truth.read(partial(outbox.next_due, *self._account, now))
+        next_due = await self._truth.read(partial(outbox.next_due, *self._account, now, lanes=self.lanes))
         self._due_at = NEVER if next_due is None else next_due
 
     async def _look_after(self, tasks: asyncio.TaskGroup) -> None:

@@ -18,7 +18,6 @@ from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.source import SessionSource
-from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, AgentSource
@@ -30,7 +29,7 @@ from gateway_sessions.runtime.command import Allowed, Command, CommandSet
 from gateway_sessions.runtime.command_set import built_in
 from gateway_sessions.runtime.command_set.compressing import Compressor
 from gateway_sessions.runtime.commands import Commands
-from gateway_sessions.runtime.connections import Connections
+from gateway_sessions.runtime.connections import Connections, by_account
 from gateway_sessions.runtime.crew import Crew
 from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind
@@ -61,7 +60,8 @@ class Gateway(Resource):
     """Runs agents for conversations. `async with Gateway(store, agent=answer, adapters=[…])`.
 
     *agent* serves all sessions: an async function of one turn, or an object with `run_turn`. *agent_factory*
-    makes one for each session, which is kept warm between turns.
+    makes one for each session, which is kept warm between turns. With *lanes*, it answers on these only: what
+    waits on others, is owed there or was cut off is left as it is, for the gateway that serves them.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Gateway(Resource):
         commands: Iterable[Command] = (),
         allowed: Allowed | None = None,
         compressor: Compressor | None = None,
+        lanes: Iterable[str] | None = None,
     ) -> None:
         super().__init__("gateway")
         self.store = store
@@ -85,7 +86,8 @@ class Gateway(Resource):
         self._clock = store.clock
         self._source = AgentSource(agent=agent, agent_factory=agent_factory)
         self._settings = agent_settings
-        self._adapters = _by_account(adapters)
+        self._only = None if lanes is None else frozenset(lanes)
+        self._adapters = by_account(adapters)
         self.commands = CommandSet(built_in(compressor), commands, allowed=allowed)
         """What people can ask for with a slash."""
         self._busy = self.config.busy_book()
@@ -181,7 +183,7 @@ class Gateway(Resource):
     @property
     def busy(self) -> bool:
         """Whether a turn runs or waits here, or a reply is being sent."""
-        return bool(self.store.ledger.total_waiting) or not self._at_rest()
+        return bool(self._lanes.waiting) or not self._at_rest()
 
     async def settled(self) -> None:
         """Wait until no turn runs or waits here and nothing is being sent, as when all input has ended."""
@@ -214,6 +216,7 @@ class Gateway(Resource):
             self._clock,
             max_turns=config.gateway.max_turns,
             max_turns_per_owner=config.gateway.max_turns_per_owner,
+            only=self._only,
         )
         self._reach = Reach(self._lanes, ledger, self.store.db, self._cluster)
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
@@ -277,7 +280,8 @@ class Gateway(Resource):
             settings=self._settings,
             limit=self.config.agent.farewell,
         )
-        self._farewells.start()
+        if self._only is None:  # else the last words to other people's agents would be said to this one
+            self._farewells.start()
         cleanup.push_async_callback(self._farewells.finish)  # also if the gateway ends by a crash
 
     def _turn_parts(self, overseer: Overseer) -> TurnParts:
@@ -308,10 +312,11 @@ class Gateway(Resource):
             # What is durable is answered after the next start: a gateway that ends loses nothing.
             logger.debug("a message came while draining", extra={"action": "late_message"})
         ledger, key = self.store.ledger, self.store.key_for(message.source)
-        running, here = self._lanes.running.get(key), self._cluster is None or self._cluster.begins_here(key)
+        running = self._lanes.running.get(key)
+        elsewhere = self._cluster is not None and not self._cluster.begins_here(key)
         with self._lanes.place(ledger.owner_on(key, message.source)) as free:
             facts = running.facts if running is not None else NO_TURN
-            begin = free and here
+            begin = free and self._lanes.may_begin_on(key, elsewhere=elsewhere)
             receipt, turn = await ledger.enqueue(message, None, solo=solo, running=facts, begin=begin)
             if turn is not None:
                 self._begin(turn)
@@ -360,21 +365,9 @@ class Gateway(Resource):
     def _delivery(self, adapter: Adapter) -> Delivery:
         patience = Patience(rules=self.config.delivery.rules, timeout=self.config.delivery.timeout)
         delivery = Delivery(self.store.db, adapter, self._clock, patience, self._reply_settled)
-        delivery.on_idle = self._lanes.wake_watchers
+        delivery.on_idle, delivery.lanes = self._lanes.wake_watchers, self._only
         return delivery
 
     def _reply_settled(self, reply: OwedReply, how: str) -> None:
         kind = EventKind.REPLY_SENT if how == "sent" else EventKind.REPLY_GIVEN_UP
         self.events.emit(kind, reply.session_key, reply.session_id, reply_id=reply.reply_id)
-
-
-def _by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
-    found: dict[tuple[str, str], Adapter] = {}
-    for adapter in adapters:
-        account = (adapter.platform, adapter.name)
-        if account in found:
-            where = f"{adapter.platform!r} as {adapter.name!r}"
-            problem = f"two adapters serve {where}: give each a name of its own"
-            raise InvalidInputError(problem)
-        found[account] = adapter
-    return found

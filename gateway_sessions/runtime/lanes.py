@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
@@ -34,8 +34,19 @@ DAMAGED: Final = timedelta(minutes=5)
 class Lanes:
     """Begins turns and knows those that run."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, *, max_turns: int, max_turns_per_owner: int) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        max_turns: int,
+        max_turns_per_owner: int,
+        only: Collection[str] | None = None,
+    ) -> None:
+        """With *only*, the turns of all other lanes are left to others."""
         self._ledger = ledger
+        self._clock = clock
+        self._only = only
         self._max_turns = max_turns
         self._max_per_owner = max_turns_per_owner
         self._clock = clock
@@ -62,6 +73,17 @@ class Lanes:
         if self._stopped or not self.may_begin():
             return 0
         return max(self._max_turns - len(self.running) - self._reserved, 0)
+
+    @property
+    def waiting(self) -> int:
+        """How many turns wait to begin here."""
+        if self._only is None:
+            return self._ledger.total_waiting
+        return sum(map(self._ledger.waiting_on, self._only))
+
+    def may_begin_on(self, session_key: str, *, elsewhere: bool) -> bool:
+        """Whether a turn of that lane may begin here, which *elsewhere* is somebody else's by default."""
+        return not elsewhere if self._only is None else session_key in self._only
 
     def may_go_on(self, running: RunningTurn) -> bool:
         """Whether the lane's next turn may follow at once, because nobody waits for the place."""
@@ -157,7 +179,7 @@ class Lanes:
 
     async def sweep(self) -> timedelta | None:
         """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
-        while (room := self.room) and (ready := await self._ledger.ready(room, self._full_owners())):
+        while (room := self.room) and (ready := await self._ready(room)):
             begun = 0
             for session_key, owner in ready:
                 begun += await self._begin(session_key, owner)
@@ -166,7 +188,22 @@ class Lanes:
         if not self.room:
             return None
         self._crowded = False
-        return await self._ledger.next_ready()
+        return await self._next_ready()
+
+    async def _ready(self, room: int) -> list[tuple[str, str | None]]:
+        full = self._full_owners()
+        if self._only is None:
+            return await self._ledger.ready(room, full)
+        now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
+        return [
+            (one.session_key, one.owner) for one in waiting if one.since <= now and one.owner not in full
+        ][:room]
+
+    async def _next_ready(self) -> timedelta | None:
+        if self._only is None:
+            return await self._ledger.next_ready()
+        now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
+        return min((one.since - now for one in waiting if one.since > now), default=None)
 
     async def _begin(self, session_key: str, owner: str | None) -> bool:
         with self.place(owner or "", next_in_line=True) as free:

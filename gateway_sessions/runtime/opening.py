@@ -55,6 +55,8 @@ class StoreOptions:
     wait: float = 0.0
     pool: object | None = None
     """Connections to the database, which the program closes itself."""
+    upkeep: bool = True
+    """Whether sessions end, and lanes are forgotten, when their time has come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,9 @@ class Assembly:
     def _duties(self, parts: Parts) -> list[Duty]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
         forgetting = Forgetting(parts.ledger, self.clock, self.config.gateway.dedup_window)
-        once = [parts.hooks.run, parts.watcher.run, parts.pruner.run, forgetting.run]
+        once = [parts.hooks.run, forgetting.run]
+        if self.options.upkeep:
+            once += [parts.watcher.run, parts.pruner.run]
         if (cluster := parts.cluster) is not None:
             once = [cluster.led(duty) for duty in once]
         shown = [] if parts.snapshot is None else [parts.snapshot.run]

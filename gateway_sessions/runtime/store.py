@@ -92,13 +92,15 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         titler: Titler | None = plain_titler,
         wait: float = 0.0,
         pool: object | None = None,
+        upkeep: bool = True,
     ) -> SessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
         It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
         an address of a server; the directory is then one among what programs keep. A *pool* of asyncpg that
         the program made for that address is used, and never closed. *hooks* are called for each session that
-        ends; a mapping gives them names that outlive a refactoring.
+        ends; a mapping gives them names that outlive a refactoring. Without *upkeep* no session is ended or
+        forgotten because its time has come: for programs that only visit, and have not those hooks.
         """
         options = StoreOptions(
             has_active_processes=has_active_processes,
@@ -107,6 +109,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
             titler=titler,
             wait=wait,
             pool=pool,
+            upkeep=upkeep,
         )
         home, settings = placed(path, config or Config())
         return cls(home, settings, clock or SystemClock(), options)

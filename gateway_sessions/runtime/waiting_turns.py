@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -15,7 +15,7 @@ from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.verbs import queue, turns
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
-from gateway_sessions.storage.verbs.queue import Overtaken, Reworded
+from gateway_sessions.storage.verbs.queue import Overtaken, ReadyLane, Reworded
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
@@ -67,6 +67,10 @@ class WaitingTurns:
     async def look(self, verb: Callable[[], Verb[T]]) -> T:
         """Run a verb that changes nothing."""
         return await self._context.db.read(verb)
+
+    async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
+        """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
+        return await self.look(partial(queue.waiting_among, sorted(lanes)))
 
     # Overtaking
 

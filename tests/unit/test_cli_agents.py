@@ -13,6 +13,9 @@ from gateway_sessions.cli.commands.chat import answering
 from gateway_sessions.cli.desk import Desk, Settings
 
 MODULE = """
+from collections.abc import Awaitable
+from functools import partial, wraps
+
 closed = []
 
 class Agent:
@@ -33,6 +36,19 @@ def makes_function(): return one_turn
 def makes_factory(): return factory
 def makes_nothing(): return None
 number = 7
+def in_one_piece(turn): return "no coroutine"
+def makes_in_one_piece(): return in_one_piece
+class Named:
+    def __init__(self, name): ...
+def three(entry, history, more): ...
+def makes_makers(): return makes
+def promises(turn) -> Awaitable[str]: return one_turn(turn)
+@wraps(one_turn)
+def wrapped(turn): return one_turn(turn)
+part = partial(one_turn, loud=True)
+class Called:
+    async def __call__(self, turn): ...
+called = Called()
 """
 
 
@@ -75,6 +91,10 @@ def given(name: str, desk: Desk) -> tuple[str, str, int]:
         ("makes_with", "agent", "Agent", 1),
         ("makes_function", "agent", "one_turn", 0),
         ("makes_factory", "agent_factory", "factory", 0),
+        ("promises", "agent", "promises", 0),
+        ("wrapped", "agent", "one_turn", 0),
+        ("part", "agent", "partial", 0),
+        ("called", "agent", "Called", 0),
     ],
 )
 def test_what_is_named_is_given_as_what_it_is(desk: Desk, name: str, how: str, what: str, closed: int):
@@ -91,6 +111,13 @@ def test_a_model_has_a_name_of_its_own(desk: Desk):
     [
         ("named_agents:number", "neither an agent nor a function"),
         ("named_agents:makes_nothing", r"makes_nothing\(\) is neither an agent nor a function"),
+        ("named_agents:in_one_piece", "in_one_piece is not async"),
+        ("named_agents:makes_in_one_piece", r"makes_in_one_piece\(\) is not async"),
+        ("named_agents:Named", "Named takes 1 argument"),
+        ("named_agents:three", "three takes 3 arguments"),
+        ("named_agents:makes_makers", r"makes_makers\(\) takes no argument"),
+        ("os.path:join", "os.path:join is not async"),
+        ("builtins:len", "builtins:len is not async"),
         ("named_agents:missing", "write module:name, or openai"),
         ("named_agents", "write module:name"),
         ("no_such_module:agent", "write module:name"),

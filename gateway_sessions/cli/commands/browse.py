@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.commands.chat import DEMO, WHO, answering
+from gateway_sessions.cli.commands.chat import DEMO, WHO, answering, recap_form
 from gateway_sessions.cli.desk import Declined, Desk, name_of_program, run
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import Source
@@ -56,7 +56,6 @@ def _refuse(desk: Desk) -> None:
 async def _go_on(desk: Desk, session_id: str, agent: dict[str, object]) -> None:
     """Talk, or say how: a store that a gateway has open has its agents there."""
     from gateway_sessions.cli.talking import Talk, Wanted  # noqa: PLC0415 -- as above
-    from gateway_sessions.core.recap import RecapForm  # noqa: PLC0415 -- as above
 
     program = name_of_program()
     async with AsyncExitStack() as opened:
@@ -69,7 +68,9 @@ async def _go_on(desk: Desk, session_id: str, agent: dict[str, object]) -> None:
             desk.note(f"Once nobody has the store open: {program} chat -r {session_id}")
             return
         try:
-            await Talk(desk, store, RecapForm.FULL).hold(Wanted(go_on=True, text=session_id), **agent)
+            await Talk(desk, store, recap_form(None, store.config)).hold(
+                Wanted(go_on=True, text=session_id), **agent
+            )
         except Declined:
             desk.note(f"Go on in a copy: {program} chat -r {session_id} --fork")
             raise

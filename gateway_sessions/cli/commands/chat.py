@@ -8,24 +8,34 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 import gateway_sessions as gs
 from gateway_sessions.cli.desk import Desk, run
+from gateway_sessions.core.telling import counted
+
+if TYPE_CHECKING:
+    from gateway_sessions.core.recap import RecapForm
 
 DEMO: Final = "gateway_sessions.cli.demo_agent:answer"
 """Answers without any model: it shows what a session remembers."""
 SHORT: Final[Mapping[str, str]] = MappingProxyType({"openai": "gateway_sessions.agents.openai:create"})
 """Agents that have a name of their own."""
+ENTRY_AND_HISTORY: Final = 2
+"""What a factory is called with."""
+TAKEN: Final = "an agent takes a turn, what makes one takes nothing, or an entry and its history"
 WHO: Final = "Who answers: a function of a turn, a factory, or `openai`: the model that is configured."
 
 
 def chat(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(help="With -c: the title of the conversation.", metavar="TITLE")
+    title: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="With -c: the title of the conversation; several words are joined.", metavar="TITLE…"
+        ),
     ] = None,
     *,
     go_on: Annotated[
@@ -36,8 +46,11 @@ def chat(
     ] = None,
     agent: Annotated[str, typer.Option(help=WHO, metavar="MODULE:NAME")] = DEMO,
     recap: Annotated[
-        str, typer.Option(help="What is shown of a resumed one: full, minimal or off.")
-    ] = "full",
+        str | None,
+        typer.Option(
+            help="What is shown of a resumed one: full, minimal or off. Else as display.resume_display says."
+        ),
+    ] = None,
     move: Annotated[bool, typer.Option("--move", help="Take the session from the lane it is on.")] = False,
     fork: Annotated[bool, typer.Option("--fork", help="Go on in a copy of it.")] = False,
 ) -> None:
@@ -45,23 +58,31 @@ def chat(
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.talking import Talk, Wanted  # noqa: PLC0415 -- --help must not wait for it
-        from gateway_sessions.core.recap import RecapForm  # noqa: PLC0415 -- as above
 
+        name = " ".join(title or ()) or None
         _refuse(desk, name if not go_on else None, recap)
         wanted = Wanted(go_on=go_on or resume is not None, text=resume or name, move=move, fork=fork)
         async with answering(agent, desk) as given, desk.store(may_be_new=True) as store:
-            await Talk(desk, store, RecapForm(recap)).hold(wanted, **given)
+            form = recap_form(recap, store.config)
+            await Talk(desk, store, form).hold(wanted, **given)
 
     run(context, work)
 
 
-def _refuse(desk: Desk, name: str | None, recap: str) -> None:
+def recap_form(said: str | None, config: gs.Config) -> RecapForm:
+    """How much of a conversation is shown: what somebody says, else what the configuration says."""
+    from gateway_sessions.core.recap import RecapForm  # noqa: PLC0415 -- --help must not wait for it
+
+    return config.display.resume_display if said is None else RecapForm(said)
+
+
+def _refuse(desk: Desk, name: str | None, recap: str | None) -> None:
     from gateway_sessions.core.recap import RecapForm  # noqa: PLC0415 -- --help must not wait for it
 
     if desk.as_json:
         problem = "a conversation is not JSON; leave --json out"
         raise gs.InvalidInputError(problem)
-    if recap not in list(RecapForm):
+    if recap is not None and recap not in list(RecapForm):
         problem = f"--recap: {recap!r} is none of {', '.join(RecapForm)}"
         raise gs.InvalidInputError(problem)
     if name is not None:
@@ -78,8 +99,11 @@ async def answering(text: str, desk: Desk) -> AsyncGenerator[dict[str, Any]]:
     if made:
         found = _made(found, desk)
         needed = _needed(f"{text}()", found)
+        if needed == 0:
+            problem = f"--agent: {text}() takes no argument; {TAKEN}"
+            raise gs.InvalidInputError(problem)
     try:
-        yield {"agent": found} if needed in (None, 1) else {"agent_factory": found}
+        yield {"agent": found} if needed is None else {"agent_factory": found}
     finally:
         if made and hasattr(found, "aclose"):
             await found.aclose()
@@ -104,14 +128,46 @@ def _made(make: Any, desk: Desk) -> Any:
 
 
 def _needed(name: str, found: Any) -> int | None:
-    """How many arguments a function does not go without; None: it is an agent itself."""
-    from inspect import Parameter, isclass, signature  # noqa: PLC0415 -- as above
+    """How many arguments it takes to make an agent of it, none or two; None: it is an agent itself."""
+    from inspect import isclass  # noqa: PLC0415 -- --help must not wait for it
 
     if hasattr(found, "run_turn") and not isclass(found):
         return None
+    needed = _arguments_of(name, found)
+    if needed in (0, ENTRY_AND_HISTORY):
+        return needed
+    if needed != 1 or isclass(found):
+        problem = f"--agent: {name} takes {counted(needed, 'argument')}; {TAKEN}"
+        raise gs.InvalidInputError(problem)
+    if not _can_be_awaited(found):
+        problem = f"--agent: {name} is not async; an agent is an async function, or has an async run_turn"
+        raise gs.InvalidInputError(problem)
+    return None
+
+
+def _arguments_of(name: str, found: Any) -> int:
+    """How many a function does not go without; one if it takes any number."""
+    from inspect import Parameter, signature  # noqa: PLC0415 -- as above
+
     try:
         parameters = signature(found).parameters.values()
     except (TypeError, ValueError):
         problem = f"--agent: {name} is neither an agent nor a function that is or makes one"
         raise gs.InvalidInputError(problem) from None
-    return sum(one.default is Parameter.empty and one.kind is not Parameter.VAR_KEYWORD for one in parameters)
+    several = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    needed = sum(one.default is Parameter.empty and one.kind not in several for one in parameters)
+    any_number = any(one.kind is Parameter.VAR_POSITIONAL for one in parameters)
+    return 1 if any_number and not needed else needed
+
+
+def _can_be_awaited(function: Any) -> bool:
+    """Whether what it returns can be awaited, as far as that is known before it is called."""
+    from inspect import iscoroutinefunction, isroutine, signature, unwrap  # noqa: PLC0415 -- as above
+
+    asked = unwrap(getattr(function, "func", function))
+    promised = str(signature(function).return_annotation)
+    return (
+        iscoroutinefunction(asked if isroutine(asked) else type(asked).__call__)
+        or "Awaitable" in promised
+        or "Coroutine" in promised
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
@@ -100,15 +100,26 @@ def _last_owed(session_key: str) -> Verb[int]:
     return int(rows[0][0] or 0)
 
 
-def due(platform: str, account: str, now: datetime, limit: int) -> Verb[list[OwedReply]]:
-    """The next reply of each lane on an account, those whose time has come."""
-    rows = yield Statement("owed_replies", (platform, account, to_micros(now), limit))
+def due(
+    platform: str, account: str, now: datetime, limit: int, *, lanes: Collection[str] | None = None
+) -> Verb[list[OwedReply]]:
+    """The next reply of each lane on an account, or of some *lanes* only, those whose time has come."""
+    if lanes is None:
+        rows = yield Statement("owed_replies", (platform, account, to_micros(now), limit))
+    else:
+        given = (platform, account, to_micros(now), _listed(lanes), limit)
+        rows = yield Statement("owed_replies_among", given)
     return [_reply(row[:14], sent_by=row[14]) for row in rows]
 
 
-def next_due(platform: str, account: str, now: datetime) -> Verb[datetime | None]:
-    """When a reply on an account is due that is not yet; None if none will be."""
-    rows = yield Statement("next_reply_due", (platform, account, to_micros(now)))
+def next_due(
+    platform: str, account: str, now: datetime, *, lanes: Collection[str] | None = None
+) -> Verb[datetime | None]:
+    """When a reply on an account, or to some *lanes*, is due that is not yet; None if none will be."""
+    if lanes is None:
+        rows = yield Statement("next_reply_due", (platform, account, to_micros(now)))
+    else:
+        rows = yield Statement("next_reply_due_among", (platform, account, to_micros(now), _listed(lanes)))
     return None if rows[0][0] is None else from_micros(rows[0][0])
 
 
@@ -183,6 +194,10 @@ def revive(reply_id: int, now: datetime) -> Verb[None]:
     if not rows[0][0]:
         problem = f"reply {reply_id} was not given up"
         raise InvalidInputError(problem)
+
+
+def _listed(lanes: Collection[str]) -> str:
+    return msgspec.json.encode(sorted(lanes)).decode()
 
 
 def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> OwedReply:

@@ -228,6 +228,12 @@ def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[R
     return [ReadyLane(row[0], row[1], from_micros(row[2])) for row in rows]
 
 
+def waiting_among(lanes: Iterable[str]) -> Verb[list[ReadyLane]]:
+    """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
+    rows = yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))
+    return [ReadyLane(row[0], row[1], from_micros(row[2])) for row in rows]
+
+
 def next_ready(now: datetime) -> Verb[datetime | None]:
     """When a lane becomes ready that is not yet; None if none will by itself."""
     rows = yield Statement("next_ready", (to_micros(now),))

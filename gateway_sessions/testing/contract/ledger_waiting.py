@@ -19,8 +19,10 @@ from gateway_sessions.storage.verbs.queue import Reworded
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.lanes import (
     APART,
+    BOB,
     COLLECTING,
     LANE,
+    OTHER_LANE,
     StoreContract,
     accept,
     answer,
@@ -60,6 +62,34 @@ class WaitingContract(StoreContract):
         assert store.ledger.total_waiting == 1
         await turn.commit(go_on=True)
         assert await fates(store) == {"turned": 1, "open": 1, "cancelled": 3}
+
+    async def test_what_waits_and_is_owed_is_found_for_some_lanes_alone(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        due = partial(outbox.due, "telegram", "", limit=1)
+        await accept(store, "one", source=BOB)
+        await answer(store, session_key=OTHER_LANE)
+        await accept(store, "two", source=BOB)
+        await accept(store, "one")
+        async with await begin(store) as turn:
+            await turn.commit([reply("well")], replies=[owed("well")])
+        clock.step(timedelta(seconds=1))
+        await accept(store, "three", rules=COLLECTING)
+        found = await store.ledger.waiting_among([LANE, OTHER_LANE, "nothing"])
+        assert [(one.session_key, one.owner) for one in found] == [
+            (OTHER_LANE, "main:telegram:user:bob"),
+            (LANE, "main:telegram:user:alice"),
+        ]
+        assert [one.session_key for one in await store.ledger.waiting_among([LANE])] == [LANE]
+        assert found[1].since > clock.now() > found[0].since
+        assert await store.ledger.waiting_among([]) == []
+        now = clock.now()
+        for lanes, count in (([LANE, "nothing"], 1), ([OTHER_LANE], 0), ([], 0), (None, 1)):
+            assert len(await store.db.read(partial(due, now=now, lanes=lanes))) == count
+        before = now - timedelta(minutes=1)
+        for lanes, is_due in (([LANE], True), ([OTHER_LANE], False), ([], False), (None, True)):
+            look = partial(outbox.next_due, "telegram", "", before, lanes=lanes)
+            assert (await store.db.read(look) is not None) == is_due
 
     async def test_a_message_that_is_part_of_a_waiting_turn_can_be_taken_out_alone(
         self, store: SessionStore, clock: FakeClock

@@ -16,7 +16,8 @@ from rich.text import Text
 from gateway_sessions.cli.app import in_front
 from gateway_sessions.cli.exits import Exit
 from tests.integration.command_line.conftest import Gsess, key
-from tests.integration.command_line.test_commands import session_of
+from tests.integration.command_line.terminals import CTRL_C, sitting
+from tests.integration.command_line.test_commands import count, session_of
 
 HELP_SECONDS = 0.4
 LOADED = """
@@ -153,6 +154,16 @@ def on_terminal(columns: int, *arguments: object, typed: str = "", **environment
         process.wait(30)
     os.close(ours)
     return seen.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("command", [("sessions", "delete", "loose"), ("chat", "-r", "refactoring auth")])
+def test_one_ctrl_c_ends_a_question(home: Path, command: tuple[str, ...]):
+    with sitting("--home", home, *command) as person:
+        person.until("[y/N]")
+        person.press(CTRL_C)
+        assert person.ended() == Exit.INTERRUPTED
+        assert any(line.startswith("gsess: interrupted") for line in person.screen.lines)
+    assert count(home, "sessions WHERE session_id = 'loose'") == 1
 
 
 @pytest.mark.parametrize("columns", [40, 80])

@@ -140,6 +140,17 @@ def test_enter_goes_on_with_it_in_a_chat(home: Path):
         assert is_ours_again(person)
 
 
+def test_what_is_shown_of_a_conversation_is_configured(home: Path):
+    (home / "config.yaml").write_text("display: {resume_display: minimal}\n", "utf-8")
+    with sitting("--home", home, "sessions", "browse") as person:
+        person.until(at(PREVIEWS[0]))
+        person.press(ENTER)
+        person.until("1 message so far")
+        person.press(CTRL_D)
+        assert person.ended() == Exit.DONE
+        assert "Previous conversation" not in person.screen.text
+
+
 def test_no_lane_loses_its_session_by_an_enter(home: Path):
     theirs = session_of(home, 1)
     with sitting("--home", home, "sessions", "browse", columns=100) as person:

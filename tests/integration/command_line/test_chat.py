@@ -12,6 +12,7 @@ from gateway_sessions.cli.exits import Exit
 from tests.integration.command_line.conftest import SAID, Ended, Gsess, key
 from tests.integration.command_line.test_beside_a_gateway import on_terminal
 from tests.integration.command_line.test_commands import count, session_of
+from tests.integration.kept_of_a_lane import kept
 from tests.programs import PATIENCE, WarmPython, read_until
 
 CODE = """
@@ -67,10 +68,20 @@ def test_the_recap_can_be_short_or_left_out(talk: Talk, tmp_path: Path, form: st
     assert ("so far" in ended.err) == bool(shown)
 
 
+def test_the_configuration_says_what_is_shown_unless_somebody_does(talk: Talk, tmp_path: Path):
+    talk(tmp_path / "home", says="hello there\n")
+    (tmp_path / "home" / "config.yaml").write_text("display: {resume_display: minimal}\n", "utf-8")
+    assert "2 messages so far" in talk(tmp_path / "home", "-c").err
+    shown = talk(tmp_path / "home", "-c", "--recap", "full")
+    assert "● hello" in shown.out
+    assert "so far" not in shown.err
+
+
 def test_a_conversation_is_found_by_its_title(talk: Talk, home: Path):
     talk(home, says="hello\n/title my very own\n")
     talk(home, says="something else\n")
     assert "● hello" in talk(home, "-c", "my very own").out
+    assert "● hello" in talk(home, "-c", "my", "very", "own").out
 
 
 def test_no_lane_loses_its_session_unless_somebody_says_so(talk: Talk, home: Path):
@@ -87,6 +98,14 @@ def test_no_lane_loses_its_session_unless_somebody_says_so(talk: Talk, home: Pat
     assert f"the first was: {SAID[0]}" in moved.out
     assert count(home, "sessions") == sessions
     assert count(home, "entries WHERE session_key = 'agent:main:telegram:dm:0'") == 0
+
+
+def test_nobody_else_is_answered_meanwhile(talk: Talk, home: Path):
+    before = [kept(home, key(number)) for number in range(3)]
+    ended = talk(home, says="hello\n/status\n")
+    assert "You said: hello" in ended.out
+    assert talk(home, "-c", "--agent", "gateway_sessions.cli.demo_agent:answer").code == Exit.DONE
+    assert [kept(home, key(number)) for number in range(3)] == before
 
 
 def test_an_agent_of_ones_own_answers(talk: Talk, tmp_path: Path):
@@ -117,6 +136,9 @@ def test_on_a_terminal_it_looks_like_a_conversation(talk: Talk, tmp_path: Path):
         (["--agent", "json"], Exit.WRONG_USE, "write module:name"),
         (["--recap", "long"], Exit.WRONG_USE, "full, minimal, off"),
         (["my project"], Exit.WRONG_USE, "say: -c 'my project'"),
+        (["my", "project"], Exit.WRONG_USE, "say: -c 'my project'"),
+        (["-c", "my", "projects"], Exit.NOT_FOUND, "my projects"),
+        (["--agent", "os.path:join"], Exit.WRONG_USE, "os.path:join is not async"),
         (["--json"], Exit.WRONG_USE, "not JSON"),
         (["-r", "nothing"], Exit.NOT_FOUND, "no session 'nothing'"),
     ],

@@ -72,6 +72,11 @@ SELECT lanes.session_key, owner, ready_at FROM lanes LEFT JOIN entries ON entrie
 WHERE ready_at <= ? AND (owner IS NULL OR owner NOT IN ({each_of}))
 ORDER BY ready_at, lanes.session_key LIMIT ?
 
+-- name: waiting_among
+-- Which of some lanes have turns that wait, and since when, or from when on, those may begin.
+SELECT lanes.session_key, owner, ready_at FROM lanes LEFT JOIN entries ON entries.session_key = lanes.session_key
+WHERE lanes.session_key IN ({each_of}) AND ready_at IS NOT NULL ORDER BY ready_at, lanes.session_key
+
 -- name: next_ready
 -- When another one may.
 SELECT min(ready_at) FROM lanes WHERE ready_at > ?

@@ -6,13 +6,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: owed_replies
 -- The next reply of each lane on an account, as far as its time has come; the longest owed first.
-SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
-    created_at, next_try_at, CASE WHEN state = 'sending' THEN epoch END
-FROM outbox AS reply
-WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try_at <= ?
-  AND NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.session_key = reply.session_key
-      AND earlier.reply_id < reply.reply_id AND earlier.state IN ('owed', 'sending'))
-ORDER BY reply_id LIMIT ?
+SELECT {owed_reply} ORDER BY reply_id LIMIT ?
+
+-- name: owed_replies_among
+-- The same of some lanes only.
+SELECT {owed_reply} AND session_key IN ({each_of}) ORDER BY reply_id LIMIT ?
+
+-- name: next_reply_due_among
+-- When there is something to send on an account for some lanes that is not due yet.
+SELECT min(next_try_at) FROM outbox
+WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try_at > ?
+  AND session_key IN ({each_of})
 
 -- name: next_reply_due
 -- When there is something to send on an account that is not due yet.
