@@ -11,16 +11,24 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.screen import Column, facts, inline, table
+from gateway_sessions.core.keys import Sharing
 from gateway_sessions.core.telling import ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions import Explanation, Insights
-    from gateway_sessions.config.origins import Setting
+    from gateway_sessions.config.policy_origins import FieldOrigin
     from gateway_sessions.core.simulation import WouldReset
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 BAR: Final = 24
 MOST: Final = 8
+RULES: Final = {
+    Sharing.DIRECT: "a direct chat has one session",
+    Sharing.PERSON: "in a group each person has a session (group_sessions_per_user)",
+    Sharing.ROOM: "all who write here share a session (group_sessions_per_user: false, or nobody is named)",
+    Sharing.PERSON_IN_THREAD: "in a thread each person has a session (thread_sessions_per_user)",
+    Sharing.THREAD: "all who write in this thread share a session (thread_sessions_per_user: false)",
+}
 
 
 def insights_page(report: Insights, days: float) -> RenderableType:
@@ -69,15 +77,17 @@ def _overview(report: Insights, days: float) -> RenderableType:
     )
 
 
-def explanation_page(answer: Explanation, written: Sequence[Setting], waiting: int) -> RenderableType:
+def explanation_page(
+    answer: Explanation, origins: Sequence[FieldOrigin], sharing: Sharing | None, waiting: int
+) -> RenderableType:
     """Why a lane is as it is."""
-    running = f"yes, try {answer.lane.attempts + 1}" if answer.lane.running else "no"
     pairs = [
         ("Lane", answer.session_key),
         *_key_told(answer.session_key),
+        ("By the rule", RULES[sharing] if sharing is not None else None),
         *_entry_told(answer),
-        *_policy_told(answer, written),
-        ("Turn runs", running),
+        *_policy_told(answer, origins),
+        ("Turn runs", _turn_told(answer)),
         ("Waiting", counted(waiting, "message")),
         ("Next message", answer.next_message),
     ]
@@ -101,23 +111,32 @@ def _entry_told(answer: Explanation) -> list[tuple[str, object]]:
         return []
     return [
         ("Session", f"{entry.session_id}, {entry.state}{_because(entry.state_reason)}"),
+        ("Begun", f"{_utc(entry.created_at)}, {ago(entry.created_at, now)}"),
         ("Came after", entry.previous_session_id),
         ("Last message", f"{_utc(entry.last_interaction_at)}, {ago(entry.last_interaction_at, now)}"),
         ("Last written", f"{_utc(entry.updated_at)}, {ago(entry.updated_at, now)}"),
     ]
 
 
-def _policy_told(answer: Explanation, written: Sequence[Setting]) -> list[tuple[str, object]]:
+def _turn_told(answer: Explanation) -> str:
+    lane = answer.lane
+    if not lane.running or lane.running_since is None:
+        return "no"
+    since = f"{_utc(lane.running_since)}, {ago(lane.running_since, answer.now)}"
+    return f"yes, try {lane.attempts + 1}, lease {lane.epoch}.{lane.token}, since {since}"
+
+
+def _policy_told(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[tuple[str, object]]:
     policy, due, local = answer.policy, answer.next_reset_at, answer.next_reset_local
     if policy is None:
         return []
     found = f"from {policy.path} (level: {policy.level})"
     pairs: list[tuple[str, object]] = [
         ("Policy", f"{policy.policy.mode}, {found}, zone {policy.zone_name}"),
-        *(("Set by", f"{one.key}: {one.value} ({one.where})") for one in written),
+        *(("Set by", f"{one.key or one.field}: {one.value} ({one.where})") for one in origins),
     ]
-    if not written:
-        pairs.append(("Set by", "nobody: these are the defaults"))
+    if answer.entry is not None and (passed := answer.entry.deferred_boundary) is not None:
+        pairs.append(("Passed", f"{_utc(passed)}, {ago(passed, answer.now)}: this boundary still waits"))
     if due is None or local is None:
         return [*pairs, ("Next reset", "never, by this policy")]
     pairs.append(("Next reset", f"{_utc(due)}, {ago(due, answer.now)}"))

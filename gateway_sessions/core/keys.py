@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -39,6 +40,16 @@ class Isolation:
     def namespace(self) -> str:
         """The profile's part of a key; the default profile is called main."""
         return "main" if self.profile in (None, "", "default") else str(self.profile)
+
+
+class Sharing(StrEnum):
+    """The rule by which a conversation got its key."""
+
+    DIRECT = "direct"  # a direct chat has one session
+    PERSON = "person"  # in a group, each person has one
+    ROOM = "room"  # all who write in a chat share one
+    PERSON_IN_THREAD = "person_in_thread"  # in a thread, each person has one
+    THREAD = "thread"  # all who write in a thread share one
 
 
 def is_shared_multi_user_session(
@@ -127,6 +138,15 @@ def room_of(source: SessionSource, flags: Isolation) -> str:
     where = (source.chat_type, source.chat_id, *filter(None, [source.thread_id]))
     parts = (flags.namespace, source.platform, "room", *where)
     return ":".join(encode_part(part) for part in parts)
+
+
+def sharing_of(chat_type: str, thread_id: str | None, owner: str) -> Sharing:
+    """By which rule a session belongs to its owner."""
+    if chat_type == "dm":
+        return Sharing.DIRECT
+    if is_room(owner):
+        return Sharing.THREAD if thread_id else Sharing.ROOM
+    return Sharing.PERSON_IN_THREAD if thread_id else Sharing.PERSON
 
 
 def encode_part(value: str) -> str:

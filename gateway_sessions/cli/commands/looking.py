@@ -16,6 +16,8 @@ from gateway_sessions.errors import SessionNotFoundError
 
 if TYPE_CHECKING:
     import gateway_sessions as gs
+    from gateway_sessions.config.policy_origins import FieldOrigin
+    from gateway_sessions.core.keys import Sharing
     from gateway_sessions.core.simulation import WouldReset
 
 LANES: Final = 500
@@ -55,20 +57,36 @@ def explain(
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.reports import explanation_page  # noqa: PLC0415 -- as above
-        from gateway_sessions.config.origins import settings_of  # noqa: PLC0415 -- as above
 
         async with desk.seat() as seat:
             lane = await lane_named(seat, key)
             answer: gs.Explanation = await seat.do("explain", session_key=lane)
             waiting = await seat.do("list_queued", session_key=lane)
-        written = [
-            one
-            for one in settings_of(desk.config_path)
-            if answer.policy and one.key.startswith(answer.policy.path)
-        ]
-        desk.answer([answer], partial(explanation_page, answer, written, len(waiting)), queue=waiting)
+        origins, sharing = _origins(desk, answer), _sharing(answer.entry)
+        page = partial(explanation_page, answer, origins, sharing, len(waiting))
+        desk.answer([answer], page, queue=waiting, policy_fields=origins, sharing=sharing)
 
     run(context, work)
+
+
+def _origins(desk: Desk, answer: gs.Explanation) -> list[FieldOrigin]:
+    from gateway_sessions.config.origins import written_in  # noqa: PLC0415 -- as above
+    from gateway_sessions.config.policy_origins import policy_origins  # noqa: PLC0415 -- as above
+
+    entry, policy = answer.entry, answer.policy
+    if entry is None or policy is None:
+        return []
+    written = written_in(desk.config_path)
+    return policy_origins(policy, written, entry.platform, entry.chat_type, entry.zone)
+
+
+def _sharing(entry: gs.SessionEntry | None) -> Sharing | None:
+    """By which rule the lane got its key, if its session tells where it comes from."""
+    from gateway_sessions.core.keys import sharing_of  # noqa: PLC0415 -- as above
+
+    if entry is None or entry.origin is None:
+        return None
+    return sharing_of(entry.chat_type, entry.origin.thread_id, entry.owner)
 
 
 async def lane_named(seat: gs.Seat, text: str) -> str:

@@ -4,24 +4,13 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions import SessionDB, SessionStore
+from gateway_sessions import SessionStore
 from gateway_sessions.cli.exits import Exit
-from gateway_sessions.core.reasons import EndReason
 from tests.integration.command_line.conftest import SAID, Gsess, key, person
-
-CONFIG = """
-timezone: Europe/Berlin
-platforms:
-  telegram:
-    session_reset:
-      mode: daily
-      at_hour: 3
-"""
 
 
 def session_of(home: Path, number: int) -> str:
@@ -178,58 +167,6 @@ def test_an_export_can_go_into_a_pipe(gsess: Gsess, home: Path):
     assert json.loads(line)["title"] == "my project"
     assert "Exported 1 session " in ended.err
     assert "# " in gsess("--home", home, "sessions", "export", "-", "--format", "markdown").out
-
-
-# what happened
-
-
-def test_insights_report_the_last_days(gsess: Gsess, home: Path):
-    ended = gsess("--home", home, "insights", "--days", 2)
-    assert "telegram" in ended.out
-    assert "4, 4 of them new" in ended.out
-    assert gsess("--home", home, "insights", "--json").answer["results"][0]["platforms"]
-
-
-def test_insights_need_no_message(gsess: Gsess, empty: Path):
-    async def make() -> None:
-        async with SessionStore.open(empty) as store:
-            await store.db.create_session("silent", "cli")
-
-    asyncio.run(make())
-    assert "1, 1 of them new" in gsess("--home", empty, "insights").out
-
-
-def test_a_lane_is_explained_with_the_line_that_decides(gsess: Gsess, home: Path):
-    (home / "config.yaml").write_text(CONFIG)
-    ended = gsess("--home", home, "explain", "my project")
-    assert "platforms.telegram.session_reset.at_hour: 3" in ended.out
-    assert "line 7" in ended.out
-    assert "03:00:00 CE" in ended.out
-    assert "3 messages" in ended.out
-    assert f"goes on with {session_of(home, 1)}" in ended.out
-    answer = gsess("--home", home, "explain", key(1), "--json").answer
-    assert answer["results"][0]["policy"]["path"] == "platforms.telegram.session_reset"
-
-
-def test_a_policy_is_tried_on_what_was_recorded(gsess: Gsess, tmp_path: Path):
-    async def make() -> None:
-        async with SessionDB.open(tmp_path / "home" / "sessions.db") as db:
-            now = db._clock.now()  # noqa: SLF001 -- what was said before is said a while ago
-            await db.create_session("s", "telegram", session_key=key(1))
-            for hours in (72, 71, 40, 1):
-                said = {
-                    "role": "user",
-                    "content": "x",
-                    "timestamp": (now - timedelta(hours=hours)).timestamp(),
-                }
-                await db.append_messages("s", [said])
-
-    asyncio.run(make())
-    (tmp_path / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 720}\ntimezone: UTC\n")
-    ended = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml")
-    assert "2 resets on 1 lane: 2 idle" in ended.out
-    found = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json").answer
-    assert [one["reason"] for one in found["results"]] == [EndReason.IDLE] * 2
 
 
 # queues
