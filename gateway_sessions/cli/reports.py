@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.screen import Column, facts, inline, table
-from gateway_sessions.core.keys import Sharing
+from gateway_sessions.core.keys import Sharing, decode_part
 from gateway_sessions.core.telling import ago, counted, span
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 BAR: Final = 24
 MOST: Final = 8
+LANES: Final = 20
+"""Of those that would reset, so many are shown."""
 RULES: Final = {
     Sharing.DIRECT: "a direct chat has one session",
     Sharing.PERSON: "in a group each person has a session (group_sessions_per_user)",
@@ -144,19 +146,25 @@ def _policy_told(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[tu
 
 
 def simulation_page(
-    found: Sequence[WouldReset], by_lane: Sequence[tuple[str, int]], lanes: int, days: float
+    found: Sequence[WouldReset], by_lane: Counter[str], lanes: int, days: float
 ) -> RenderableType:
     """What other policies would have done."""
     reasons = Counter(str(one.reason) for one in found)
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
     head = Text(
-        f"In the last {days:g} days, {counted(len(found), 'reset')} on {counted(lanes, 'lane')}"
-        + (f": {told}." if told else ".")
+        f"In the last {days:g} days, {counted(len(found), 'reset')} on {len(by_lane):,} of"
+        f" {counted(lanes, 'lane')}" + (f": {told}." if told else ".")
     )
     parts: list[RenderableType] = [head]
     latest = {one.session_key: one.at for one in found}
-    rows = [(key, f"{count:,}", f"{latest[key]:%Y-%m-%d %H:%M} UTC") for key, count in by_lane]
+    rows = [
+        (key, f"{count:,}", f"{latest[key]:%Y-%m-%d %H:%M} UTC") for key, count in by_lane.most_common(LANES)
+    ]
     parts += _section((Column("Lane"), Column("Resets", right=True), Column("The last")), rows)
+    if len(by_lane) > LANES:
+        parts.append(
+            Text(f"... and {counted(len(by_lane) - LANES, 'more lane')}; --json has all", style="dim")
+        )
     return Group(*parts)
 
 
@@ -173,7 +181,7 @@ def _busiest(report: Insights) -> str | None:
 
 def _key_told(key: str) -> list[tuple[str, object]]:
     """How the key came about."""
-    parts = [part.replace("%3A", ":").replace("%25", "%") for part in key.split(":")]
+    parts = [decode_part(part) for part in key.split(":")]
     if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind
         return []
     rest = f", {' / '.join(map(inline, parts[4:]))}" if parts[4:] else ""

@@ -19,6 +19,9 @@ from gateway_sessions.core.source import Platform, SessionSource
 
 ROOM_AT: Final = 2
 """Where an owner says that it is a room."""
+PLATFORM_AT: Final = 2
+CHAT_TYPE_AT: Final = 3
+"""Where a key says these."""
 NO_ALIASES: Final[Mapping[str, str]] = {}
 
 
@@ -127,6 +130,14 @@ def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str
     return None
 
 
+def place_in(key: str) -> tuple[str, str]:
+    """The platform and the chat type that a key tells; a key that is not like ours tells neither."""
+    parts = key.split(":")
+    if len(parts) <= CHAT_TYPE_AT or parts[0] != "agent":
+        return "", "dm"
+    return decode_part(parts[PLATFORM_AT]), decode_part(parts[CHAT_TYPE_AT])
+
+
 def is_room(owner: str) -> bool:
     """Whether an owner is a room that several people share, and no person."""
     parts = owner.split(":")
@@ -152,6 +163,11 @@ def sharing_of(chat_type: str, thread_id: str | None, owner: str) -> Sharing:
 def encode_part(value: str) -> str:
     """Make a part of a key that cannot be mistaken for two."""
     return value.replace("%", "%25").replace(":", "%3A") if "%" in value or ":" in value else value
+
+
+def decode_part(part: str) -> str:
+    """The value that `encode_part` has made a part of a key."""
+    return part.replace("%3A", ":").replace("%25", "%")
 
 
 def normalize_whatsapp(value: str) -> str:

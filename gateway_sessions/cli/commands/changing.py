@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gateway_sessions.cli.desk import Desk, everything, run
-from gateway_sessions.cli.options import DryRun, Key, SessionText, Source
+from gateway_sessions.cli.options import MOST, DryRun, Key, SessionText, Source
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
 from gateway_sessions.errors import SessionNotFoundError
 
@@ -91,7 +91,7 @@ def prune(
             help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"
         ),
     ] = None,
-    keep: Annotated[int | None, typer.Option(min=0, help="Keep so many, the oldest go.")] = None,
+    keep: Annotated[int | None, typer.Option(min=0, max=MOST, help="Keep so many, the oldest go.")] = None,
     max_size: Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")] = None,
     source: Source = None,
     only_empty: Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")] = False,

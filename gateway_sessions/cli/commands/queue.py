@@ -10,7 +10,7 @@ import typer
 from gateway_sessions.cli.commands.looking import lane_named
 from gateway_sessions.cli.desk import Desk, run, this_moment
 from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.options import Limit
+from gateway_sessions.cli.options import LAST, Limit
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError
 
@@ -73,7 +73,8 @@ def cancel(
     context: typer.Context,
     key: Annotated[str, typer.Argument(help="The lane.", metavar="KEY")],
     seq: Annotated[
-        int | None, typer.Argument(help="The number of the message, as `queue list` shows it.")
+        int | None,
+        typer.Argument(min=1, max=LAST, help="The number of the message, as `queue list` shows it."),
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False,
@@ -104,7 +105,9 @@ def cancel(
 @app.command()
 def requeue(
     context: typer.Context,
-    number: Annotated[int, typer.Argument(help="Its id, as `queue list --dead` shows it.", metavar="ID")],
+    number: Annotated[
+        int, typer.Argument(min=1, max=LAST, help="Its id, as `queue list --dead` shows it.", metavar="ID")
+    ],
     *,
     reply: Annotated[bool, typer.Option("--reply", help="It is a reply, to be sent again.")] = False,
 ) -> None:

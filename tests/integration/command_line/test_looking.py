@@ -94,22 +94,57 @@ def test_a_boundary_that_waits_is_explained(gsess: Gsess, tmp_path: Path):
     assert [line.split()[1:3] for line in told if line.startswith("Passed")] == [["2026-03-01", "04:00:00"]]
 
 
-def test_a_policy_is_tried_on_what_was_recorded(gsess: Gsess, tmp_path: Path):
-    async def make() -> None:
-        async with SessionDB.open(tmp_path / "home" / "sessions.db") as db:
-            now = db._clock.now()  # noqa: SLF001 -- what was said before is said a while ago
-            await db.create_session("s", "telegram", session_key=key(1))
-            for hours in (72, 71, 40, 1):
-                said = {
-                    "role": "user",
-                    "content": "x",
-                    "timestamp": (now - timedelta(hours=hours)).timestamp(),
-                }
-                await db.append_messages("s", [said])
+async def say(home: Path, spoken: dict[str, tuple[float, ...]]) -> None:
+    """Somebody wrote on those lanes, so many hours ago."""
+    async with SessionDB.open(home / "sessions.db") as db:
+        now = db._clock.now()  # noqa: SLF001 -- what was said before is said a while ago
+        for lane, hours in spoken.items():
+            session = f"s{lane}".replace(":", "-")
+            await db.create_session(session, "telegram", session_key=lane)
+            moments = [(now - timedelta(hours=one)).timestamp() for one in hours]
+            said = [{"role": "user", "content": "x", "timestamp": one} for one in moments]
+            await db.append_messages(session, said)
 
-    asyncio.run(make())
+
+def test_a_policy_is_tried_on_what_was_recorded(gsess: Gsess, tmp_path: Path):
+    asyncio.run(say(tmp_path / "home", {key(1): (72, 71, 40, 1), "odd": (2, 1)}))
     (tmp_path / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 720}\ntimezone: UTC\n")
     ended = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml")
-    assert "2 resets on 1 lane: 2 idle" in ended.out
+    assert "2 resets on 1 of 2 lanes: 2 idle" in ended.out
     found = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json").answer
     assert [one["reason"] for one in found["results"]] == [EndReason.IDLE] * 2
+    assert found["facts"] == {"lanes": 2, "lanes_resetting": 1}
+
+
+def test_a_lane_without_a_session_has_the_policy_of_its_key(gsess: Gsess, tmp_path: Path):
+    asyncio.run(say(tmp_path / "home", {"agent:main:telegram:group:7:1": (30, 1), key(1): (30, 1)}))
+    (tmp_path / "new.yaml").write_text(
+        "session_reset: never\n"
+        "platforms: {telegram: {chat_types: {group: {session_reset: {mode: idle, idle_minutes: 60}}}}}\n"
+    )
+    found = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json").answer
+    assert [one["session_key"] for one in found["results"]] == ["agent:main:telegram:group:7:1"]
+
+
+def test_what_a_session_has_of_its_own_stays_when_a_policy_is_tried(gsess: Gsess, home: Path):
+    async def change() -> None:
+        async with SessionStore.open(home) as store:
+            await store.set_reset_policy(key(0), SessionResetPolicy(mode=ResetMode.NONE))
+            now = store.db._clock.now()  # noqa: SLF001 -- as above
+            for number in (0, 1):
+                said = {"role": "user", "content": "x", "timestamp": (now - timedelta(hours=30)).timestamp()}
+                await store.db.append_messages(session_of(home, number), [said])
+
+    asyncio.run(change())
+    (home / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 60}\n")
+    found = gsess("--home", home, "simulate", "--policy", home / "new.yaml", "--json").answer["results"]
+    assert {one["session_key"] for one in found} == {key(1)}
+
+
+def test_a_simulation_says_how_many_lanes_it_does_not_show(gsess: Gsess, tmp_path: Path):
+    asyncio.run(say(tmp_path / "home", {key(number): (30, 1) for number in range(22)}))
+    (tmp_path / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 60}\n")
+    ended = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml")
+    assert "22 resets on 22 of 22 lanes" in ended.out
+    assert len(ended.lines) == 1 + 2 + 20 + 1
+    assert "2 more lanes" in ended.lines[-1]

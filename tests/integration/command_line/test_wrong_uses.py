@@ -72,6 +72,16 @@ USES = [
     Wrong("sessiondb migrate {home}/sessions.db", Exit.WRONG_USE, "both source and target", "--help"),
     Wrong("sessiondb migrate mysqlx://host/db", Exit.FAILED, "mysqlx://", ""),
     Wrong("sessiondb migrate postgresql://nobody@127.0.0.1:1/db", Exit.FAILED, "cannot be reached", "doctor"),
+    Wrong("sessions search x --since 9999999d", Exit.WRONG_USE, "more than a century", "--help"),
+    Wrong("sessions prune --older-than 9999999d --dry-run", Exit.WRONG_USE, "more than a century", "--help"),
+    Wrong("simulate --policy {tmp}/new.yaml --from 9999999d", Exit.WRONG_USE,
+          "more than a century", "--help"),
+    Wrong("insights --days 1e300", Exit.WRONG_USE, "a century at most", "--help"),
+    Wrong("sessions list --limit 99999999999999999999", Exit.WRONG_USE, "'--limit'", "--help"),
+    Wrong("sessions show loose -n 99999999999999999999", Exit.WRONG_USE, "'-n'", "--help"),
+    Wrong("sessions prune --keep 99999999999999999999", Exit.WRONG_USE, "'--keep'", "--help"),
+    Wrong("queue requeue 99999999999999999999", Exit.WRONG_USE, "'ID'", "--help"),
+    Wrong("queue cancel agent:main:telegram:dm:1 99999999999999999999", Exit.WRONG_USE, "'seq'", "--help"),
     # What is not said to be meant.
     Wrong("sessions delete loose", Exit.DECLINED, "say --yes"),
     Wrong("privacy erase my-project-owner:x:y", Exit.DECLINED, "say --yes"),
@@ -91,6 +101,7 @@ USES = [
 @pytest.fixture
 def surroundings(home: Path, tmp_path: Path) -> Path:
     (tmp_path / "broken.yaml").write_text("timezone: UTC\ntimezon: UTC\n")
+    (tmp_path / "new.yaml").write_text("timezone: UTC\n")
     (tmp_path / "foreign").mkdir()
     with closing(sqlite3.connect(tmp_path / "foreign" / "sessions.db")) as connection, connection:
         connection.execute("CREATE TABLE theirs (x)")

@@ -12,12 +12,14 @@ from gateway_sessions.core.keys import (
     Sharing,
     aliased_ids,
     build_session_key,
+    decode_part,
     encode_part,
     identity,
     is_shared_multi_user_session,
     normalize_whatsapp,
     owner_of,
     person_of,
+    place_in,
     room_of,
     same_conversation,
     session_key,
@@ -257,3 +259,15 @@ class TestSharing:
     def test_where_nobody_is_named_all_share(self):
         nameless = source(chat_type="channel", chat_id="c")
         assert sharing_of("channel", None, owner_of(nameless, FLAGS)) is Sharing.ROOM
+
+
+class TestPlaceInKey:
+    @pytest.mark.parametrize("platform", ["telegram", "a:b", "50%", "%3a"])
+    @pytest.mark.parametrize("chat_type", ["dm", "group", "x:y"])
+    def test_it_is_the_one_that_the_key_was_made_of(self, platform, chat_type):
+        assert place_in(key(platform, chat_type, chat_id="1")) == (platform, chat_type)
+        assert decode_part(encode_part(platform)) == platform
+
+    @pytest.mark.parametrize("text", ["", "a", "a:b", "agent:main:telegram", "lane:main:telegram:dm:1"])
+    def test_what_is_no_key_of_ours_tells_nothing(self, text):
+        assert place_in(text) == ("", "dm")
