@@ -17,6 +17,7 @@ Limit: TypeAlias = Annotated[
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only this platform.", metavar="NAME")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 SessionText: TypeAlias = Annotated[
     str, typer.Argument(help="Its id, the beginning of that, or its title.", metavar="SESSION")
 ]

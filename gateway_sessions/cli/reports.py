@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
@@ -17,11 +17,14 @@ from gateway_sessions.core.telling import ago, counted, span
 if TYPE_CHECKING:
     from gateway_sessions import Explanation, Insights
     from gateway_sessions.config.policy_origins import FieldOrigin
+    from gateway_sessions.core.insights import TopSession, TopSessions
     from gateway_sessions.core.simulation import WouldReset
+    from gateway_sessions.core.usage import UsageSum
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 BAR: Final = 24
 MOST: Final = 8
+TITLE: Final = 32
 LANES: Final = 20
 """Of those that would reset, so many are shown."""
 RULES: Final = {
@@ -54,6 +57,7 @@ def insights_page(report: Insights, days: float) -> RenderableType:
     parts += _section(columns, models)
     tools = [(one.name, f"{one.calls:,}") for one in report.tools[:MOST]]
     parts += _section((Column("Tool"), Column("Results", right=True)), tools)
+    parts += _top_told(report.top)
     weekdays = report.activity.weekdays
     if highest := max(weekdays):
         bars = [Text("█" * round(BAR * one / highest)) for one in weekdays]
@@ -73,10 +77,44 @@ def _overview(report: Insights, days: float) -> RenderableType:
             ("Messages", f"{whole.messages:,}, {whole.tool_calls:,} tool results"),
             ("In use", span(whole.active)),
             ("Tokens", f"{tokens:,}" if tokens else None),
+            ("Cost", _cost_told(whole.used)),
             ("Active days", f"{activity.active_days}, at most {activity.longest_streak} in a row"),
             ("Busiest", _busiest(report)),
         ]
     )
+
+
+def _cost_told(used: UsageSum) -> str | None:
+    """What is known of the cost; where the price of anything is unknown, it was no less."""
+    if used.cost_status is None:
+        return None
+    if used.cost_usd is not None:
+        return f"${used.cost_usd:.4f} ({used.cost_status})"
+    known = f"; what is known comes to ${used.known_cost_usd:.4f}" if used.cost_nanos else ""
+    return f"unknown for {used.unknown:,} of {counted(used.events, 'call')} that were noted{known}"
+
+
+def _top_told(top: TopSessions) -> list[RenderableType]:
+    """The session that stands out most in each way."""
+    ways: tuple[tuple[str, tuple[TopSession, ...], Callable[[int], str]], ...] = (
+        ("longest", top.longest, lambda amount: span(timedelta(seconds=amount))),
+        ("most messages", top.most_messages, lambda amount: counted(amount, "message")),
+        ("most tokens", top.most_tokens, lambda amount: counted(amount, "token")),
+        ("most tools", top.most_tool_calls, lambda amount: counted(amount, "result")),
+    )
+    rows = [
+        (way, told(found[0].amount), found[0].platform, found[0].title, found[0].session_id)
+        for way, found, told in ways
+        if found
+    ]
+    columns = (
+        Column("Top"),
+        Column("With"),
+        Column("Platform"),
+        Column("Title", TITLE),
+        Column("ID", whole=True),
+    )
+    return _section(columns, rows)
 
 
 def explanation_page(

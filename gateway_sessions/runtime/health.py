@@ -21,6 +21,7 @@ from gateway_sessions.errors import (
     ControlError,
     GatewaySessionsError,
     NoStoreError,
+    StorageUnavailableError,
     UnsupportedStorageError,
 )
 from gateway_sessions.runtime.seat import Seat, connect
@@ -30,6 +31,8 @@ from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.repair import DATABASE, check_store, newest_copy
 from gateway_sessions.storage.verbs import hooks, outbox, queue, status
 
+_REPAIR: Final = "stop the gateway: gateway-sessions sessiondb repair"
+_REACH: Final = "see that it can be reached, then look again"
 LITTLE_ROOM: Final = 1_000_000_000
 """Bytes on the disk below which somebody should be told."""
 OLD_COPY: Final = timedelta(days=2)
@@ -79,9 +82,8 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
         yield Symptom("Database", Health.BAD, str(error), "see sessiondb in the configuration")
         return
     except GatewaySessionsError as error:
-        yield Symptom(
-            "Database", Health.BAD, str(error), "stop the gateway: gateway-sessions sessiondb repair"
-        )
+        reachable = not isinstance(error, StorageUnavailableError)
+        yield Symptom("Database", Health.BAD, str(error), _REPAIR if reachable else _REACH)
         return
     if not config.sessiondb.is_server and config.sessiondb.url is None:
         yield await in_thread(partial(_copies, home, now))
@@ -166,5 +168,5 @@ async def _soundness(home: Path) -> Symptom:
         return Symptom("Content", Health.GOOD, "all tables agree")
     first, *others = report.found
     more = f", and {len(others)} other things" if others else ""
-    next_step = "stop the gateway: gateway-sessions sessiondb repair"
+    next_step = _REPAIR
     return Symptom("Content", Health.BAD, f"{first}{more}", next_step)

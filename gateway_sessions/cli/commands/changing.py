@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -131,16 +132,22 @@ def _removed(word: str, report: gs.PruneReport, ids: tuple[str, ...] = ()) -> st
 
 
 @app.command("undo-reset")
-def undo_reset(context: typer.Context, key: Key) -> None:
+def undo_reset(context: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
     """Bring back the session that the last reset of a lane took away."""
 
     async def work(desk: Desk) -> None:
+        from gateway_sessions.storage.verbs import lanes  # noqa: PLC0415 -- --help must not wait for it
+
         async with desk.seat() as seat:
             now = await seat.get_session(key)
             if now is None:
                 raise SessionNotFoundError(key)
-            before = now.previous_session_id or "the one before"
-            desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?")
+            before = await seat.db.read(partial(lanes.before_reset, now))
+            change = f"{key} go on with {before.session_id} in place of {now.session_id}"
+            if dry_run:
+                desk.done(f"Would let {change}.", before, dry_run=True)
+                return
+            desk.confirm(f"Let {change}?")
             entry: gs.SessionEntry | None = await seat.do("undo_reset", session_key=key)
         back = entry.session_id if entry is not None else None
         desk.done(f"{key} goes on with {back}.", entry)

@@ -145,6 +145,12 @@ def test_a_reset_is_undone(gsess: Gsess, home: Path):
     asyncio.run(reset())
     assert session_of(home, 0) != before
     assert gsess("--home", home, "sessions", "undo-reset", key(0)).code == Exit.DECLINED
+    rehearsed = gsess("--home", home, "sessions", "undo-reset", key(0), "--dry-run")
+    assert (rehearsed.code, rehearsed.out) == (
+        Exit.DONE,
+        f"Would let {key(0)} go on with {before} in place of {session_of(home, 0)}.\n",
+    )
+    assert session_of(home, 0) != before
     assert gsess("--home", home, "sessions", "undo-reset", key(0), "--yes").code == Exit.DONE
     assert session_of(home, 0) == before
 
@@ -157,8 +163,12 @@ def test_sessions_go_to_a_file_and_into_another_store(gsess: Gsess, home: Path, 
     assert gsess("--home", home, "sessions", "export", file).code == Exit.WRONG_USE
     rehearsed = gsess("--home", tmp_path / "new", "sessions", "import", file, "--dry-run")
     assert rehearsed.out.startswith("Would import 4 sessions")
+    assert not (tmp_path / "new").exists()
     assert gsess("--home", tmp_path / "new", "sessions", "import", file).out.startswith("Imported 4 sessions")
     assert "4 were here already" in gsess("--home", tmp_path / "new", "sessions", "import", file).out
+    file.write_bytes(file.read_bytes() + b"garbage\n")
+    again = gsess("--home", tmp_path / "new", "sessions", "import", file)
+    assert (again.code, "error: line 5" in again.out) == (Exit.FAILED, True)
 
 
 def test_an_export_can_go_into_a_pipe(gsess: Gsess, home: Path):
@@ -179,6 +189,9 @@ def test_what_waits_is_listed_and_cancelled(gsess: Gsess, home: Path):
         "three",
     ]
     assert gsess("--home", home, "queue", "cancel", key(1), 2).code == Exit.DECLINED
+    for chosen, told in ((2, "1 message"), ("--all", "3 messages")):
+        rehearsed = gsess("--home", home, "queue", "cancel", key(1), chosen, "--dry-run")
+        assert (rehearsed.code, rehearsed.out) == (Exit.DONE, f"Would cancel {told} on {key(1)}.\n")
     assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").out == "Cancelled 1 message.\n"
     assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").code == Exit.NOT_FOUND
     assert [line.split()[-1] for line in gsess("--home", home, "queue", "list", key(1)).lines[1:]] == [
@@ -268,6 +281,13 @@ def test_a_person_is_told_and_forgotten(gsess: Gsess, home: Path, tmp_path: Path
     assert [json.loads(line).get("lane", "-") for line in told.lines] == [key(1), "-"]
     gsess("--home", home, "privacy", "export", owner, tmp_path / "told.jsonl")
     assert (tmp_path / "told.jsonl").read_text("utf-8") == told.out
+    assert gsess("--home", home, "privacy", "export", key(2), tmp_path / "told.jsonl").code == Exit.WRONG_USE
+    assert (tmp_path / "told.jsonl").read_text("utf-8") == told.out
+    assert (
+        gsess("--home", home, "privacy", "export", key(2), tmp_path / "told.jsonl", "--force").code
+        == Exit.DONE
+    )
+    assert (tmp_path / "told.jsonl").read_text("utf-8") != told.out
     assert (
         f"Would forget {owner}: 1 session,"
         in gsess("--home", home, "privacy", "erase", key(1), "--dry-run").out
@@ -275,7 +295,7 @@ def test_a_person_is_told_and_forgotten(gsess: Gsess, home: Path, tmp_path: Path
     assert gsess("--home", home, "privacy", "erase", owner).code == Exit.DECLINED
     assert count(home, "sessions") == 4
     receipt = gsess("--home", home, "privacy", "erase", owner, "--yes")
-    assert "1 sessions" in receipt.out
+    assert "1 session, " in receipt.out
     assert count(home, "sessions") == 3
 
 

@@ -28,6 +28,27 @@ def test_insights_report_the_last_days(gsess: Gsess, home: Path):
     assert gsess("--home", home, "insights", "--json").answer["results"][0]["platforms"]
 
 
+def test_insights_tell_the_cost_and_what_stands_out(gsess: Gsess, home: Path):
+    assert "Cost" not in gsess("--home", home, "insights").out
+
+    async def use(event: str, price: float | None) -> None:
+        async with SessionStore.open(home) as store:
+            await store.db.record_usage(
+                "loose", event, model="m", input_tokens=1200, estimated_cost_usd=price
+            )
+
+    asyncio.run(use("a", 0.25))
+    told = gsess("--home", home, "insights").lines
+    assert ["Cost", "$0.2500", "(estimated)"] in [line.split() for line in told]
+    assert ["most", "tokens", "1,200", "tokens", "cli", "—", "loose"] in [line.split() for line in told]
+    assert [line.split()[2:4] for line in told if line.startswith("most messages")] == [["2", "messages"]]
+    asyncio.run(use("b", None))
+    told = gsess("--home", home, "insights").lines
+    [cost] = [line for line in told if line.startswith("Cost")]
+    assert "unknown for 1 of 2 calls" in cost
+    assert "$0.2500" in cost
+
+
 def test_insights_need_no_message(gsess: Gsess, empty: Path):
     async def make() -> None:
         async with SessionStore.open(empty) as store:
