@@ -61,11 +61,7 @@ def size(number: int) -> str:
     amount, unit = float(number), 0
     while amount >= _STEP and unit < len(_SIZES) - 1:
         amount, unit = amount / _STEP, unit + 1
-    return (
-        f"{number} B"
-        if not unit
-        else f"{amount:.1f} {_SIZES[unit]}B".replace("kB", "kB").upper().replace("KB", "kB")
-    )
+    return f"{number} B" if not unit else f"{amount:.1f} {_SIZES[unit]}B".upper().replace("KB", "kB")
 
 
 def length_of(name: str, text: str) -> timedelta:

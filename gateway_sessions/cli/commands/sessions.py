@@ -92,7 +92,7 @@ def show(
             raise SessionNotFoundError(session_id)
         from gateway_sessions.cli.showing import session_page  # noqa: PLC0415 -- as above
 
-        page = partial(session_page, record, said, use, this_moment())
+        page = partial(session_page, record, said, this_moment())
         desk.answer([record], page, messages=said, usage=use)
 
     run(context, work)
