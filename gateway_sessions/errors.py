@@ -26,6 +26,7 @@
     │   ├── StoreStoppedError           the store is closed, or crashed
     │   ├── StorageUnavailableError     the database cannot be reached or is locked
     │   │   ├── NodeSilentError         the other nodes may take this one for dead
+    │   │   ├── StorageLockedError      another program keeps the database locked
     │   │   └── NoStoreError            nobody has made a store there yet
     │   ├── StorageFullError
     │   ├── StorageCorruptError
@@ -191,9 +192,8 @@ class SessionBusyError(GatewaySessionsError):
     def __init__(self, session_key: str, session_id: str) -> None:
         self.session_key = session_key
         self.session_id = session_id
-        super().__init__(
-            f"session {session_id!r} is in the middle of a turn on lane {session_key!r}; stop it first"
-        )
+        turn = f"a turn on lane {session_key!r}"
+        super().__init__(f"session {session_id!r} is in the middle of {turn}; stop it first")
 
 
 class FencedError(GatewaySessionsError):
@@ -202,9 +202,8 @@ class FencedError(GatewaySessionsError):
     def __init__(self, session_key: str, token: int) -> None:
         self.session_key = session_key
         self.token = token
-        super().__init__(
-            f"turn {token} of lane {session_key!r} is over: it was stopped or overtaken; nothing was changed"
-        )
+        turn = f"turn {token} of lane {session_key!r}"
+        super().__init__(f"{turn} is over: it was stopped or overtaken; nothing was changed")
 
 
 class NoTurnError(GatewaySessionsError, LookupError):
@@ -245,10 +244,8 @@ class SentBeforeErasureError(GatewaySessionsError):
     def __init__(self, session_id: str, erased_at: datetime) -> None:
         self.session_id = session_id
         self.erased_at = erased_at
-        super().__init__(
-            f"a message for session {session_id!r} was sent before its owner was erased, at "
-            f"{erased_at:%Y-%m-%d %H:%M:%S} UTC; drop it"
-        )
+        late = f"sent before its owner was erased, at {erased_at:%Y-%m-%d %H:%M:%S} UTC"
+        super().__init__(f"a message for session {session_id!r} was {late}; drop it")
 
 
 class StorageError(GatewaySessionsError):
@@ -283,6 +280,10 @@ class NodeSilentError(StorageUnavailableError):
     """Nobody heard of this node for too long: until it has joined the others anew, it changes nothing."""
 
 
+class StorageLockedError(StorageUnavailableError):
+    """Another program has locked the database, and did not let go of it in time."""
+
+
 class NoStoreError(StorageUnavailableError):
     """Nobody has made a store there yet."""
 
@@ -303,9 +304,8 @@ class ForeignDatabaseError(StorageError):
 
     def __init__(self, path: str, detail: str) -> None:
         self.detail = detail
-        super().__init__(
-            path, f"is not a gateway_sessions database ({detail}); choose another place for the store"
-        )
+        problem = f"is not a gateway_sessions database ({detail}); choose another place for the store"
+        super().__init__(path, problem)
 
 
 class SchemaTooNewError(StorageError):

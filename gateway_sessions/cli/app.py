@@ -114,7 +114,7 @@ def _options(
 def _tell(error: Exception, given: Sequence[str], *, as_json: bool) -> int:
     command = _command_in(given)
     if isinstance(error, Declined):
-        failure = Failure("Declined", str(error), "", Exit.DECLINED)
+        failure = Failure("Declined", str(error), "mean it: --yes", Exit.DECLINED)
     elif isinstance(error, TyperException):
         about = " ".join([name_of_program(), *command.split(), "--help"])
         failure = Failure("UsageError", error.format_message(), about, Exit.WRONG_USE)

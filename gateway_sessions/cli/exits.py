@@ -24,6 +24,7 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StoreBusyError,
     TitleTakenError,
     UnknownProviderError,
@@ -46,6 +47,13 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # Ctrl-C
 
 
+class NotWaitingError(InvalidInputError):
+    """A message that somebody wants to cancel does not wait there."""
+
+    def __init__(self, lane: str, seq: int | None) -> None:
+        super().__init__(f"message {seq} does not wait on {lane} (any more)")
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """How to end after an error, and what people can do."""
@@ -56,7 +64,7 @@ class Advice:
 
 # The first class that fits counts.
 _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
-    (AmbiguousSessionError, Advice(Exit.AMBIGUOUS, "give the whole id")),
+    (AmbiguousSessionError, Advice(Exit.AMBIGUOUS, "see what each is: gateway-sessions sessions show ID")),
     (TitleTakenError, Advice(Exit.WRONG_USE, "choose another title, or rename that session first")),
     (
         ConfigError,
@@ -65,6 +73,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
             "correct the configuration, then look at it again: gateway-sessions config validate",
         ),
     ),
+    (NotWaitingError, Advice(Exit.NOT_FOUND, "see what waits: gateway-sessions queue list")),
     (InvalidInputError, Advice(Exit.WRONG_USE, "see --help of the command")),
     (SessionNotFoundError, Advice(Exit.NOT_FOUND, "look it up: gateway-sessions sessions list")),
     (NothingToUndoError, Advice(Exit.NOT_FOUND, "see what happened: gateway-sessions explain KEY")),
@@ -74,6 +83,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
         SessionOnLaneError,
         Advice(Exit.BUSY, "a lane goes on with that session; its next reset frees it, or /new in the chat"),
     ),
+    (StorageLockedError, Advice(Exit.BUSY, "close that program, or try again when it is done")),
     (StoreBusyError, Advice(Exit.BUSY, "stop that process first, or try again when it is done")),
     (ControlError, Advice(Exit.BUSY, "look whether it was done before you ask again")),
     (MigrationError, Advice(Exit.FAILED, "nothing was changed at the source")),

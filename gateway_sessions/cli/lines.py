@@ -9,7 +9,24 @@ from pathlib import Path
 
 import msgspec
 
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.atomic_file import AtomicFile
+
+
+def check_target(target: str, *, force: bool) -> None:
+    """Refuse to write where no file can be, or where one is that nobody gave up."""
+    path = Path(target).expanduser()
+    if target == "-":
+        return
+    if path.is_dir():
+        problem = f"{target} is a directory; name a file in it"
+    elif not path.parent.is_dir():
+        problem = f"{path.parent} is no directory; make it first, or name another"
+    elif path.exists() and not force:
+        problem = f"{target} is there already; --force replaces it"
+    else:
+        return
+    raise InvalidInputError(problem)
 
 
 @contextmanager

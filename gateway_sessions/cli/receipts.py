@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.screen import facts, inline
+from gateway_sessions.core.telling import counted
 
 if TYPE_CHECKING:
     from gateway_sessions import ErasureReceipt
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def receipt_page(receipt: ErasureReceipt) -> RenderableType:
     """What was done, and what was not."""
-    rows = ", ".join(f"{count:,} {table}" for table, count in receipt.rows.items() if count)
+    rows = ", ".join(counted(count, _one_of(table), table) for table, count in receipt.rows.items() if count)
     done = facts(
         [
             ("Forgotten", receipt.owner),
@@ -27,3 +28,7 @@ def receipt_page(receipt: ErasureReceipt) -> RenderableType:
     )
     kept = [Text(f"Not removed: {inline(one.what)}: {inline(one.why)}") for one in receipt.kept]
     return Group(done, *([Text(), *kept] if kept else []))
+
+
+def _one_of(table: str) -> str:
+    return f"{table.removesuffix('ies')}y" if table.endswith("ies") else table.removesuffix("s")

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.screen import Column, facts, inline, table
+from gateway_sessions.core.keys import Sharing, decode_part
 from gateway_sessions.core.telling import ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions import Explanation, Insights
-    from gateway_sessions.config.origins import Setting
+    from gateway_sessions.config.policy_origins import FieldOrigin
+    from gateway_sessions.core.insights import TopSession, TopSessions
     from gateway_sessions.core.simulation import WouldReset
+    from gateway_sessions.core.usage import UsageSum
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 BAR: Final = 24
 MOST: Final = 8
+TITLE: Final = 32
+LANES: Final = 20
+"""Of those that would reset, so many are shown."""
+RULES: Final = {
+    Sharing.DIRECT: "a direct chat has one session",
+    Sharing.PERSON: "in a group each person has a session (group_sessions_per_user)",
+    Sharing.ROOM: "all who write here share a session (group_sessions_per_user: false, or nobody is named)",
+    Sharing.PERSON_IN_THREAD: "in a thread each person has a session (thread_sessions_per_user)",
+    Sharing.THREAD: "all who write in this thread share a session (thread_sessions_per_user: false)",
+}
 
 
 def insights_page(report: Insights, days: float) -> RenderableType:
@@ -44,6 +57,7 @@ def insights_page(report: Insights, days: float) -> RenderableType:
     parts += _section(columns, models)
     tools = [(one.name, f"{one.calls:,}") for one in report.tools[:MOST]]
     parts += _section((Column("Tool"), Column("Results", right=True)), tools)
+    parts += _top_told(report.top)
     weekdays = report.activity.weekdays
     if highest := max(weekdays):
         bars = [Text("█" * round(BAR * one / highest)) for one in weekdays]
@@ -63,21 +77,57 @@ def _overview(report: Insights, days: float) -> RenderableType:
             ("Messages", f"{whole.messages:,}, {whole.tool_calls:,} tool results"),
             ("In use", span(whole.active)),
             ("Tokens", f"{tokens:,}" if tokens else None),
+            ("Cost", _cost_told(whole.used)),
             ("Active days", f"{activity.active_days}, at most {activity.longest_streak} in a row"),
             ("Busiest", _busiest(report)),
         ]
     )
 
 
-def explanation_page(answer: Explanation, written: Sequence[Setting], waiting: int) -> RenderableType:
+def _cost_told(used: UsageSum) -> str | None:
+    """What is known of the cost; where the price of anything is unknown, it was no less."""
+    if used.cost_status is None:
+        return None
+    if used.cost_usd is not None:
+        return f"${used.cost_usd:.4f} ({used.cost_status})"
+    known = f"; what is known comes to ${used.known_cost_usd:.4f}" if used.cost_nanos else ""
+    return f"unknown for {used.unknown:,} of {counted(used.events, 'call')} that were noted{known}"
+
+
+def _top_told(top: TopSessions) -> list[RenderableType]:
+    """The session that stands out most in each way."""
+    ways: tuple[tuple[str, tuple[TopSession, ...], Callable[[int], str]], ...] = (
+        ("longest", top.longest, lambda amount: span(timedelta(seconds=amount))),
+        ("most messages", top.most_messages, lambda amount: counted(amount, "message")),
+        ("most tokens", top.most_tokens, lambda amount: counted(amount, "token")),
+        ("most tools", top.most_tool_calls, lambda amount: counted(amount, "result")),
+    )
+    rows = [
+        (way, told(found[0].amount), found[0].platform, found[0].title, found[0].session_id)
+        for way, found, told in ways
+        if found
+    ]
+    columns = (
+        Column("Top"),
+        Column("With"),
+        Column("Platform"),
+        Column("Title", TITLE),
+        Column("ID", whole=True),
+    )
+    return _section(columns, rows)
+
+
+def explanation_page(
+    answer: Explanation, origins: Sequence[FieldOrigin], sharing: Sharing | None, waiting: int
+) -> RenderableType:
     """Why a lane is as it is."""
-    running = f"yes, try {answer.lane.attempts + 1}" if answer.lane.running else "no"
     pairs = [
         ("Lane", answer.session_key),
         *_key_told(answer.session_key),
+        ("By the rule", RULES[sharing] if sharing is not None else None),
         *_entry_told(answer),
-        *_policy_told(answer, written),
-        ("Turn runs", running),
+        *_policy_told(answer, origins),
+        ("Turn runs", _turn_told(answer)),
         ("Waiting", counted(waiting, "message")),
         ("Next message", answer.next_message),
     ]
@@ -101,23 +151,32 @@ def _entry_told(answer: Explanation) -> list[tuple[str, object]]:
         return []
     return [
         ("Session", f"{entry.session_id}, {entry.state}{_because(entry.state_reason)}"),
+        ("Begun", f"{_utc(entry.created_at)}, {ago(entry.created_at, now)}"),
         ("Came after", entry.previous_session_id),
         ("Last message", f"{_utc(entry.last_interaction_at)}, {ago(entry.last_interaction_at, now)}"),
         ("Last written", f"{_utc(entry.updated_at)}, {ago(entry.updated_at, now)}"),
     ]
 
 
-def _policy_told(answer: Explanation, written: Sequence[Setting]) -> list[tuple[str, object]]:
+def _turn_told(answer: Explanation) -> str:
+    lane = answer.lane
+    if not lane.running or lane.running_since is None:
+        return "no"
+    since = f"{_utc(lane.running_since)}, {ago(lane.running_since, answer.now)}"
+    return f"yes, try {lane.attempts + 1}, lease {lane.epoch}.{lane.token}, since {since}"
+
+
+def _policy_told(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[tuple[str, object]]:
     policy, due, local = answer.policy, answer.next_reset_at, answer.next_reset_local
     if policy is None:
         return []
     found = f"from {policy.path} (level: {policy.level})"
     pairs: list[tuple[str, object]] = [
         ("Policy", f"{policy.policy.mode}, {found}, zone {policy.zone_name}"),
-        *(("Set by", f"{one.key}: {one.value} ({one.where})") for one in written),
+        *(("Set by", f"{one.key or one.field}: {one.value} ({one.where})") for one in origins),
     ]
-    if not written:
-        pairs.append(("Set by", "nobody: these are the defaults"))
+    if answer.entry is not None and (passed := answer.entry.deferred_boundary) is not None:
+        pairs.append(("Passed", f"{_utc(passed)}, {ago(passed, answer.now)}: this boundary still waits"))
     if due is None or local is None:
         return [*pairs, ("Next reset", "never, by this policy")]
     pairs.append(("Next reset", f"{_utc(due)}, {ago(due, answer.now)}"))
@@ -125,19 +184,25 @@ def _policy_told(answer: Explanation, written: Sequence[Setting]) -> list[tuple[
 
 
 def simulation_page(
-    found: Sequence[WouldReset], by_lane: Sequence[tuple[str, int]], lanes: int, days: float
+    found: Sequence[WouldReset], by_lane: Counter[str], lanes: int, days: float
 ) -> RenderableType:
     """What other policies would have done."""
     reasons = Counter(str(one.reason) for one in found)
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
     head = Text(
-        f"In the last {days:g} days, {counted(len(found), 'reset')} on {counted(lanes, 'lane')}"
-        + (f": {told}." if told else ".")
+        f"In the last {days:g} days, {counted(len(found), 'reset')} on {len(by_lane):,} of"
+        f" {counted(lanes, 'lane')}" + (f": {told}." if told else ".")
     )
     parts: list[RenderableType] = [head]
     latest = {one.session_key: one.at for one in found}
-    rows = [(key, f"{count:,}", f"{latest[key]:%Y-%m-%d %H:%M} UTC") for key, count in by_lane]
+    rows = [
+        (key, f"{count:,}", f"{latest[key]:%Y-%m-%d %H:%M} UTC") for key, count in by_lane.most_common(LANES)
+    ]
     parts += _section((Column("Lane"), Column("Resets", right=True), Column("The last")), rows)
+    if len(by_lane) > LANES:
+        parts.append(
+            Text(f"... and {counted(len(by_lane) - LANES, 'more lane')}; --json has all", style="dim")
+        )
     return Group(*parts)
 
 
@@ -154,7 +219,7 @@ def _busiest(report: Insights) -> str | None:
 
 def _key_told(key: str) -> list[tuple[str, object]]:
     """How the key came about."""
-    parts = [part.replace("%3A", ":").replace("%25", "%") for part in key.split(":")]
+    parts = [decode_part(part) for part in key.split(":")]
     if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind
         return []
     rest = f", {' / '.join(map(inline, parts[4:]))}" if parts[4:] else ""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         SearchHit,
         SessionRecord,
         SessionSummary,
-        SessionUsage,
     )
     from gateway_sessions.storage.verbs.status import SourceCount
 
@@ -52,9 +51,7 @@ def sessions_table(found: Sequence[SessionSummary], now: datetime) -> Renderable
     )
 
 
-def session_page(
-    record: SessionRecord, said: Sequence[Message], use: SessionUsage, now: datetime
-) -> RenderableType:
+def session_page(record: SessionRecord, said: Sequence[Message], now: datetime) -> RenderableType:
     """What is known of a session, and what was said last."""
     ended = f"{record.end_reason} ({ago(record.ended_at, now)})" if record.ended_at else None
     tokens = record.input_tokens + record.output_tokens
@@ -83,7 +80,6 @@ def session_page(
             ("Cost", f"${record.estimated_cost_usd:.4f}" if record.estimated_cost_usd is not None else None),
         ]
     )
-    del use
     earlier = record.message_count - len([one for one in said if one.active])
     parts: list[RenderableType] = [known]
     if said:
@@ -99,7 +95,7 @@ def message_line(one: Message) -> Text:
     names = list(_tools_called(one))
     text = visible(one.text)
     if names:
-        text += f"{' ' if text else ''}[{len(names)} tool calls: {', '.join(names)}]"
+        text += f"{' ' if text else ''}[{counted(len(names), 'tool call')}: {', '.join(names)}]"
     style = STYLES.get(Role(one.role), "") if one.role in set(Role) else ""
     when = f"{one.sent_at:%Y-%m-%d %H:%M} " if one.sent_at else ""
     line = Text(when, style="dim")

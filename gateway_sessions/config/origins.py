@@ -28,8 +28,23 @@ class Setting:
     """The file and its line, or the variable."""
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The same, with its value as it is."""
+
+    path: KeyPath
+    value: object
+    where: str
+
+
 def settings_of(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Setting]:
     """All values that differ from the defaults because somebody has set them, the strongest of each."""
+    found = written_in(path, environ)
+    return [Setting(dotted(one.path), _shown(one.path, one.value), one.where) for one in found]
+
+
+def written_in(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Placed]:
+    """The same, as it is: not to be shown."""
     from gateway_sessions.config.document import read_yaml  # noqa: PLC0415 -- as in `loading`
     from gateway_sessions.config.draft import make_plain  # noqa: PLC0415 -- as above
     from gateway_sessions.config.environment import merge, overrides  # noqa: PLC0415 -- as above
@@ -42,10 +57,7 @@ def settings_of(path: Path | None, environ: Mapping[str, str] | None = None) -> 
     for override in overrides(draft, known, KEYS):
         merge(draft.values, override)
     draft.raise_problems()
-    return [
-        Setting(dotted(place), _shown(place, value), _where(draft, place))
-        for place, value in _leaves(draft.values, ())
-    ]
+    return [Placed(place, value, _where(draft, place)) for place, value in _leaves(draft.values, ())]
 
 
 def _leaves(values: object, above: KeyPath) -> Iterator[tuple[KeyPath, object]]:

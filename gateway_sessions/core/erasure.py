@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from gateway_sessions.core.keys import decode_part
 from gateway_sessions.errors import InvalidInputError
 
 _DOMAIN: Final = b"gateway_sessions tombstone\x00"
@@ -39,7 +40,7 @@ class Subject:
             problem = f"{owner!r} is no owner: give the `owner` of one of the person's entries or sessions"
             raise InvalidInputError(problem)
         if len(parts) == _PARTS and parts[2] == _USER:
-            return cls(owner, _decoded(parts[1]), _decoded(parts[3]))
+            return cls(owner, decode_part(parts[1]), decode_part(parts[3]))
         return cls(owner)
 
 
@@ -77,7 +78,3 @@ def kept_in_rooms(subject: Subject) -> tuple[Kept, ...]:
         "stays in what is older: delete the room's sessions, or erase the room"
     )
     return (Kept(what, why),)
-
-
-def _decoded(part: str) -> str:
-    return part.replace("%3A", ":").replace("%25", "%")

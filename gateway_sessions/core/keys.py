@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -18,6 +19,9 @@ from gateway_sessions.core.source import Platform, SessionSource
 
 ROOM_AT: Final = 2
 """Where an owner says that it is a room."""
+PLATFORM_AT: Final = 2
+CHAT_TYPE_AT: Final = 3
+"""Where a key says these."""
 NO_ALIASES: Final[Mapping[str, str]] = {}
 
 
@@ -39,6 +43,16 @@ class Isolation:
     def namespace(self) -> str:
         """The profile's part of a key; the default profile is called main."""
         return "main" if self.profile in (None, "", "default") else str(self.profile)
+
+
+class Sharing(StrEnum):
+    """The rule by which a conversation got its key."""
+
+    DIRECT = "direct"  # a direct chat has one session
+    PERSON = "person"  # in a group, each person has one
+    ROOM = "room"  # all who write in a chat share one
+    PERSON_IN_THREAD = "person_in_thread"  # in a thread, each person has one
+    THREAD = "thread"  # all who write in a thread share one
 
 
 def is_shared_multi_user_session(
@@ -116,6 +130,14 @@ def person_of(source: SessionSource, flags: Isolation, aliases: Mapping[str, str
     return None
 
 
+def place_in(key: str) -> tuple[str, str]:
+    """The platform and the chat type that a key tells; a key that is not like ours tells neither."""
+    parts = key.split(":")
+    if len(parts) <= CHAT_TYPE_AT or parts[0] != "agent":
+        return "", "dm"
+    return decode_part(parts[PLATFORM_AT]), decode_part(parts[CHAT_TYPE_AT])
+
+
 def is_room(owner: str) -> bool:
     """Whether an owner is a room that several people share, and no person."""
     parts = owner.split(":")
@@ -129,9 +151,23 @@ def room_of(source: SessionSource, flags: Isolation) -> str:
     return ":".join(encode_part(part) for part in parts)
 
 
+def sharing_of(chat_type: str, thread_id: str | None, owner: str) -> Sharing:
+    """By which rule a session belongs to its owner."""
+    if chat_type == "dm":
+        return Sharing.DIRECT
+    if is_room(owner):
+        return Sharing.THREAD if thread_id else Sharing.ROOM
+    return Sharing.PERSON_IN_THREAD if thread_id else Sharing.PERSON
+
+
 def encode_part(value: str) -> str:
     """Make a part of a key that cannot be mistaken for two."""
     return value.replace("%", "%25").replace(":", "%3A") if "%" in value or ":" in value else value
+
+
+def decode_part(part: str) -> str:
+    """The value that `encode_part` has made a part of a key."""
+    return part.replace("%3A", ":").replace("%25", "%")
 
 
 def normalize_whatsapp(value: str) -> str:

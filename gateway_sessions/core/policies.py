@@ -137,6 +137,17 @@ class SessionResetPolicy:
         return cls(**known)
 
 
+def deciding_fields(mode: ResetMode) -> tuple[str, ...]:
+    """The fields of a policy that say when it resets, apart from its zone; those of other modes rest."""
+    return (
+        "mode",
+        *(("at_hour",) if mode in (ResetMode.DAILY, ResetMode.BOTH) else ()),
+        *(("idle_minutes",) if mode in _WITH_SILENCE else ()),
+        *(("require",) if mode is ResetMode.BOTH else ()),
+        *(("cron",) if mode is ResetMode.CRON else ()),
+    )
+
+
 PRESETS: Final[Mapping[str, SessionResetPolicy]] = MappingProxyType(
     {
         "never": SessionResetPolicy(mode=ResetMode.NONE),

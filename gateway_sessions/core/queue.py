@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -58,3 +59,9 @@ class DeadLetter:
     admitted_at: datetime
     given_up_at: datetime
     problem: str
+
+
+def taken_out(listed: Sequence[QueuedMessage], seq: int | None) -> list[QueuedMessage]:
+    """What of a queue would be cancelled with one message, or altogether: a turn goes with all its parts."""
+    waiting = [one for one in listed if not one.running]
+    return [one for one in waiting if seq is None or seq in (one.seq, one.merged_into)]

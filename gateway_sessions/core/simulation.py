@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,11 +13,10 @@ from gateway_sessions.core.reasons import EndReason
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """When people wrote on one lane."""
+    """When people wrote on one lane, and the policy that is tried there."""
 
     session_key: str
-    platform: str
-    chat_type: str
+    policy: ResolvedPolicy
     moments: Sequence[datetime]
     """In their order."""
 
@@ -39,12 +38,9 @@ class _Clocks:
     deferred_boundary: datetime | None
 
 
-def simulate(lanes: Iterable[Activity], policy_of: Callable[[Activity], ResolvedPolicy]) -> list[WouldReset]:
-    """Every reset that the policies would have brought about, in the order of the lanes."""
-    return [one for lane in lanes for one in _of_lane(lane, policy_of(lane))]
-
-
-def _of_lane(lane: Activity, resolved: ResolvedPolicy) -> Iterable[WouldReset]:
+def simulate(lane: Activity) -> Iterator[WouldReset]:
+    """Every reset that the policy would have brought about on a lane."""
+    resolved = lane.policy
     clocks: _Clocks | None = None
     for moment in lane.moments:
         if clocks is None:

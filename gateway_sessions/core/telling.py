@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.instants import LONGEST, instant_of
 from gateway_sessions.errors import InvalidInputError
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -61,11 +61,7 @@ def size(number: int) -> str:
     amount, unit = float(number), 0
     while amount >= _STEP and unit < len(_SIZES) - 1:
         amount, unit = amount / _STEP, unit + 1
-    return (
-        f"{number} B"
-        if not unit
-        else f"{amount:.1f} {_SIZES[unit]}B".replace("kB", "kB").upper().replace("KB", "kB")
-    )
+    return f"{number} B" if not unit else f"{amount:.1f} {_SIZES[unit]}B".upper().replace("KB", "kB")
 
 
 def length_of(name: str, text: str) -> timedelta:
@@ -74,7 +70,11 @@ def length_of(name: str, text: str) -> timedelta:
     if found is None:
         problem = f"{name}: {text!r} is no length of time; write 45m, 5h, 3d or 2w, or a number of days"
         raise InvalidInputError(problem)
-    return timedelta(seconds=float(found[1]) * _UNITS[found[2].lower() or "d"])
+    seconds = float(found[1]) * _UNITS[found[2].lower() or "d"]
+    if seconds > LONGEST.total_seconds():
+        problem = f"{name}: {text!r} is more than a century"
+        raise InvalidInputError(problem)
+    return timedelta(seconds=seconds)
 
 
 def bytes_of(name: str, text: str) -> int:

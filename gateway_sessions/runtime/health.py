@@ -46,6 +46,10 @@ _NEXT: Final[_NextSteps] = (
     (UnsupportedStorageError, "see sessiondb in the configuration"),
 )
 """What to do about a database that could not be looked at. The first class that fits counts."""
+_NEXT_IN_FILE: Final[_NextSteps] = (
+    *_NEXT,
+    (StorageUnavailableError, "see that it can be reached, then look again"),
+)
 _NEXT_ON_SERVER: Final[_NextSteps] = (
     *_NEXT,
     (MissingRightError, "grant it"),
@@ -104,7 +108,7 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
 
 def _what_next(error: GatewaySessionsError, *, on_server: bool) -> str:
     """What to do about a database that could not be looked at."""
-    for kind, next_step in _NEXT_ON_SERVER if on_server else _NEXT:
+    for kind, next_step in _NEXT_ON_SERVER if on_server else _NEXT_IN_FILE:
         if isinstance(error, kind):
             return next_step
     return MEND_SERVER if on_server else MEND_FILE

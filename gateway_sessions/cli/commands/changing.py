@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gateway_sessions.cli.desk import Desk, everything, run
-from gateway_sessions.cli.options import DryRun, Key, SessionText, Source
+from gateway_sessions.cli.options import MOST, DryRun, Key, SessionText, Source
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
 from gateway_sessions.errors import SessionNotFoundError
 
@@ -91,7 +92,7 @@ def prune(
             help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"
         ),
     ] = None,
-    keep: Annotated[int | None, typer.Option(min=0, help="Keep so many, the oldest go.")] = None,
+    keep: Annotated[int | None, typer.Option(min=0, max=MOST, help="Keep so many, the oldest go.")] = None,
     max_size: Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")] = None,
     source: Source = None,
     only_empty: Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")] = False,
@@ -131,16 +132,22 @@ def _removed(word: str, report: gs.PruneReport, ids: tuple[str, ...] = ()) -> st
 
 
 @app.command("undo-reset")
-def undo_reset(context: typer.Context, key: Key) -> None:
+def undo_reset(context: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
     """Bring back the session that the last reset of a lane took away."""
 
     async def work(desk: Desk) -> None:
+        from gateway_sessions.storage.verbs import lanes  # noqa: PLC0415 -- --help must not wait for it
+
         async with desk.seat() as seat:
             now = await seat.get_session(key)
             if now is None:
                 raise SessionNotFoundError(key)
-            before = now.previous_session_id or "the one before"
-            desk.confirm(f"Let {key} go on with {before} in place of {now.session_id}?")
+            before = await seat.db.read(partial(lanes.before_reset, now))
+            change = f"{key} go on with {before.session_id} in place of {now.session_id}"
+            if dry_run:
+                desk.done(f"Would let {change}.", before, dry_run=True)
+                return
+            desk.confirm(f"Let {change}?")
             entry: gs.SessionEntry | None = await seat.do("undo_reset", session_key=key)
         back = entry.session_id if entry is not None else None
         desk.done(f"{key} goes on with {back}.", entry)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gateway_sessions.cli.desk import Desk, everything, run
-from gateway_sessions.cli.options import DryRun, Source
+from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.options import DryRun, Force, Source
 from gateway_sessions.core.telling import counted
 from gateway_sessions.core.untrusted import visible
-from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.errors import InvalidInputError, NoStoreError
 
 if TYPE_CHECKING:
     import gateway_sessions as gs
@@ -36,7 +39,7 @@ def export_sessions(
     lineage: Annotated[
         str, typer.Option(help="single, or logical: a compressed conversation together.")
     ] = "single",
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Force = False,
 ) -> None:
     """Write sessions to a file, all as of one moment."""
 
@@ -66,13 +69,12 @@ def export_sessions(
 
 
 def _refuse_target(desk: Desk, target: str, *, force: bool) -> None:
-    if target == "-":
-        if desk.as_json:
-            problem = "--json would mix with the sessions on the standard output; name a file"
-            raise InvalidInputError(problem)
-    elif not force and Path(target).expanduser().exists():
-        problem = f"{target} is there already; --force replaces it"
+    from gateway_sessions.cli.lines import check_target  # noqa: PLC0415 -- --help must not wait for it
+
+    if target == "-" and desk.as_json:
+        problem = "--json would mix with the sessions on the standard output; name a file"
         raise InvalidInputError(problem)
+    check_target(target, force=force)
 
 
 @app.command("import")
@@ -89,14 +91,36 @@ def import_sessions(
         if not source.expanduser().is_file():
             problem = f"{source}: there is no such file"
             raise InvalidInputError(problem)
+        if not await _is_there(desk):
+            report = replace(await _rehearsed(source, owner), dry_run=dry_run)
+            if dry_run or not report.imported:
+                answer_import(desk, source, report)
+                return
         async with desk.store(may_be_new=True) as store:
             with desk.progress("Importing") as tell:
                 report = await store.db.import_sessions(
                     source, owner=owner, dry_run=dry_run, progress=lambda one: tell(one.sessions, None)
                 )
-        answer_import(desk, report)
+        answer_import(desk, source, report)
 
     run(context, work)
+
+
+async def _is_there(desk: Desk) -> bool:
+    try:
+        async with desk.seat():
+            return True
+    except NoStoreError:
+        return False
+
+
+async def _rehearsed(source: Path, owner: str | None) -> gs.ImportReport:
+    """What would come of it in a store that is new: none is made for a file that is no export."""
+    from gateway_sessions.storage.database import SessionDB  # noqa: PLC0415 -- --help must not wait for it
+
+    with TemporaryDirectory() as folder:
+        async with SessionDB.open(Path(folder) / "sessions.db") as db:
+            return await db.import_sessions(source, owner=owner, dry_run=True)
 
 
 @importing.command("hermes")
@@ -117,13 +141,20 @@ def import_hermes(
                 report = await store.import_hermes(
                     path, dry_run=dry_run, progress=lambda one: tell(one.sessions, one.total_sessions)
                 )
-        answer_import(desk, report)
+        answer_import(desk, path, report)
 
     run(context, work)
 
 
-def answer_import(desk: Desk, report: gs.ImportReport) -> None:
+def answer_import(desk: Desk, source: Path, report: gs.ImportReport) -> None:
     """Say what was taken in, and what came in the way."""
+    if report.errors and not report.imported:
+        if not report.skipped:
+            more = len(report.errors) + report.more_findings - 1
+            others = f" (and {more:,} more)" if more else ""
+            problem = f"{source}: nothing in it could be taken in: {report.errors[0]}{others}"
+            raise InvalidInputError(problem)
+        desk.code = Exit.FAILED
     desk.done(_import_told(report), report)
 
 

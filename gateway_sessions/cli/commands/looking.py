@@ -15,12 +15,16 @@ from gateway_sessions.core.telling import DAY, length_of
 from gateway_sessions.errors import SessionNotFoundError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import gateway_sessions as gs
+    from gateway_sessions.config.policy_origins import FieldOrigin
+    from gateway_sessions.core.keys import Sharing
+    from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
     from gateway_sessions.core.simulation import WouldReset
 
 LANES: Final = 500
 """Read in one go."""
-_MOST_SHOWN: Final = 20
 
 
 def insights(
@@ -55,20 +59,36 @@ def explain(
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.reports import explanation_page  # noqa: PLC0415 -- as above
-        from gateway_sessions.config.origins import settings_of  # noqa: PLC0415 -- as above
 
         async with desk.seat() as seat:
             lane = await lane_named(seat, key)
             answer: gs.Explanation = await seat.do("explain", session_key=lane)
             waiting = await seat.do("list_queued", session_key=lane)
-        written = [
-            one
-            for one in settings_of(desk.config_path)
-            if answer.policy and one.key.startswith(answer.policy.path)
-        ]
-        desk.answer([answer], partial(explanation_page, answer, written, len(waiting)), queue=waiting)
+        origins, sharing = _origins(desk, answer), _sharing(answer.entry)
+        page = partial(explanation_page, answer, origins, sharing, len(waiting))
+        desk.answer([answer], page, queue=waiting, policy_fields=origins, sharing=sharing)
 
     run(context, work)
+
+
+def _origins(desk: Desk, answer: gs.Explanation) -> list[FieldOrigin]:
+    from gateway_sessions.config.origins import written_in  # noqa: PLC0415 -- as above
+    from gateway_sessions.config.policy_origins import policy_origins  # noqa: PLC0415 -- as above
+
+    entry, policy = answer.entry, answer.policy
+    if entry is None or policy is None:
+        return []
+    written = written_in(desk.config_path)
+    return policy_origins(policy, written, entry.platform, entry.chat_type, entry.zone)
+
+
+def _sharing(entry: gs.SessionEntry | None) -> Sharing | None:
+    """By which rule the lane got its key, if its session tells where it comes from."""
+    from gateway_sessions.core.keys import sharing_of  # noqa: PLC0415 -- as above
+
+    if entry is None or entry.origin is None:
+        return None
+    return sharing_of(entry.chat_type, entry.origin.thread_id, entry.owner)
 
 
 async def lane_named(seat: gs.Seat, text: str) -> str:
@@ -92,28 +112,37 @@ def simulate(
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.reports import simulation_page  # noqa: PLC0415 -- as above
         from gateway_sessions.config import load_config  # noqa: PLC0415 -- as above
-        from gateway_sessions.core.simulation import Activity  # noqa: PLC0415 -- as above
-        from gateway_sessions.core.simulation import simulate as would  # noqa: PLC0415 -- as above
-        from gateway_sessions.storage.verbs import activity  # noqa: PLC0415 -- as above
 
-        book = load_config(policy).policy_book()
-        begin = this_moment() - length_of("--from", since)
-        found: list[WouldReset] = []
-        after, lanes = "", 0
+        book, length = load_config(policy).policy_book(), length_of("--from", since)
         async with desk.seat() as seat:
-            while keys := await seat.db.read(partial(activity.lanes_since, begin, after, LANES)):
-                for key in keys:
-                    entry = await seat.get_session(key)
-                    moments = await seat.db.read(partial(activity.moments_on, key, begin))
-                    platform = (entry.platform if entry else None) or key.split(":")[2]
-                    one = Activity(key, platform, entry.chat_type if entry else "dm", moments)
-                    found += would([one], lambda lane: book.resolve(lane.platform, lane.chat_type))
-                after, lanes = keys[-1], lanes + len(keys)
-        by_lane = Counter(one.session_key for one in found).most_common(_MOST_SHOWN)
-        desk.answer(
-            found,
-            partial(simulation_page, found, by_lane, lanes, length_of("--from", since) / DAY),
-            lanes=lanes,
-        )
+            lanes, found = await _simulated(seat, book, this_moment() - length)
+        by_lane = Counter(one.session_key for one in found)
+        page = partial(simulation_page, found, by_lane, lanes, length / DAY)
+        desk.answer(found, page, lanes=lanes, lanes_resetting=len(by_lane))
 
     run(context, work)
+
+
+async def _simulated(seat: gs.Seat, book: PolicyBook, begin: datetime) -> tuple[int, list[WouldReset]]:
+    """How many lanes were in use since then, and what would have been reset on them."""
+    from gateway_sessions.core.simulation import Activity  # noqa: PLC0415 -- as above
+    from gateway_sessions.core.simulation import simulate as would  # noqa: PLC0415 -- as above
+    from gateway_sessions.storage.verbs import activity  # noqa: PLC0415 -- as above
+
+    found: list[WouldReset] = []
+    after, lanes = "", 0
+    while keys := await seat.db.read(partial(activity.lanes_since, begin, after, LANES)):
+        for key in keys:
+            tried = _policy_on(key, await seat.get_session(key), book)
+            moments = await seat.db.read(partial(activity.moments_on, key, begin))
+            found += would(Activity(key, tried, moments))
+        after, lanes = keys[-1], lanes + len(keys)
+    return lanes, found
+
+
+def _policy_on(key: str, entry: gs.SessionEntry | None, book: PolicyBook) -> ResolvedPolicy:
+    """The policy that counts on a lane: a session's own one stays, whatever is tried on the others."""
+    from gateway_sessions.core.keys import place_in  # noqa: PLC0415 -- as above
+    from gateway_sessions.core.lifecycle import policy_for  # noqa: PLC0415 -- as above
+
+    return policy_for(entry, book) if entry is not None else book.resolve(*place_in(key))

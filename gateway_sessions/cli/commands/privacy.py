@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway_sessions.cli.desk import Desk, everything, run
-from gateway_sessions.cli.options import DryRun
+from gateway_sessions.cli.options import DryRun, Force
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import SessionNotFoundError
 
@@ -43,12 +43,15 @@ def export_person(
     target: Annotated[
         str, typer.Argument(help="The file to write; - is the standard output.", metavar="FILE")
     ] = "-",
+    *,
+    force: Force = False,
 ) -> None:
     """Write all that is known of a person, a line of JSON for each thing."""
 
     async def work(desk: Desk) -> None:
-        from gateway_sessions.cli.lines import open_lines  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.cli.lines import check_target, open_lines  # noqa: PLC0415 -- --help must not wait for it
 
+        check_target(target, force=force)
         lines = 0
         async with desk.seat() as seat:
             owner = await owner_named(seat, who)

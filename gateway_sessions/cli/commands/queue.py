@@ -9,8 +9,8 @@ import typer
 
 from gateway_sessions.cli.commands.looking import lane_named
 from gateway_sessions.cli.desk import Desk, run, this_moment
-from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.options import Limit
+from gateway_sessions.cli.exits import NotWaitingError
+from gateway_sessions.cli.options import LAST, DryRun, Limit
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError
 
@@ -73,29 +73,38 @@ def cancel(
     context: typer.Context,
     key: Annotated[str, typer.Argument(help="The lane.", metavar="KEY")],
     seq: Annotated[
-        int | None, typer.Argument(help="The number of the message, as `queue list` shows it.")
+        int | None,
+        typer.Argument(min=1, max=LAST, help="The number of the message, as `queue list` shows it."),
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Take waiting messages out of a lane's queue. A running turn goes on."""
 
     async def work(desk: Desk) -> None:
+        from gateway_sessions.core.queue import taken_out  # noqa: PLC0415 -- --help must not wait for it
+        from gateway_sessions.storage.verbs import queue  # noqa: PLC0415 -- as above
+
         if (seq is None) == (not every):
             problem = "say which message: its number, or --all"
             raise InvalidInputError(problem)
         async with desk.seat() as seat:
             lane = await lane_named(seat, key)
             what = "everything that waits" if every else f"message {seq}"
+            if dry_run:
+                found = taken_out(await seat.db.read(partial(queue.listed, lane)), seq)
+                if not found and not every:
+                    raise NotWaitingError(lane, seq)
+                desk.done(f"Would cancel {counted(len(found), 'message')} on {lane}.", *found, dry_run=True)
+                return
             desk.confirm(f"Cancel {what} on {lane}?")
             if every:
                 gone: int = await seat.do("clear_queue", session_key=lane, by="operator")
             else:
                 gone = await seat.do("cancel_queued", session_key=lane, seq=seq, by="operator")
         if not gone and not every:
-            desk.code = Exit.NOT_FOUND
-            desk.done(f"Message {seq} does not wait on {lane} (any more).", cancelled=0)
-            return
+            raise NotWaitingError(lane, seq)
         desk.done(f"Cancelled {counted(gone, 'message')}.", cancelled=gone)
 
     run(context, work)
@@ -104,7 +113,9 @@ def cancel(
 @app.command()
 def requeue(
     context: typer.Context,
-    number: Annotated[int, typer.Argument(help="Its id, as `queue list --dead` shows it.", metavar="ID")],
+    number: Annotated[
+        int, typer.Argument(min=1, max=LAST, help="Its id, as `queue list --dead` shows it.", metavar="ID")
+    ],
     *,
     reply: Annotated[bool, typer.Option("--reply", help="It is a reply, to be sent again.")] = False,
 ) -> None:

@@ -11,6 +11,7 @@ import typer
 from gateway_sessions.cli.desk import Desk, run
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import DryRun
+from gateway_sessions.core.telling import counted
 from gateway_sessions.storage_errors import OperatorsTaskError
 
 if TYPE_CHECKING:
@@ -130,7 +131,10 @@ def repair(context: typer.Context, *, dry_run: DryRun = False) -> None:
             raise OperatorsTaskError(str(config.sessiondb.shown_url), problem)
         found = await check_store(home) if dry_run else None
         if found is not None:
-            lines = [f"Would mend {len(found.found)} things:", *(f"  {one}" for one in found.found)]
+            lines = [
+                f"Would mend {counted(len(found.found), 'thing')}:",
+                *(f"  {one}" for one in found.found),
+            ]
             desk.done("\n".join(lines) if found.found else "Nothing would be done.", found, dry_run=True)
             return
         desk.confirm(f"Repair the database in {home}?")

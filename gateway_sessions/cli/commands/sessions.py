@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from gateway_sessions.cli.desk import Desk, everything, run, this_moment
-from gateway_sessions.cli.options import Limit, SessionText, Source
+from gateway_sessions.cli.options import MOST, Limit, SessionText, Source
 from gateway_sessions.core.telling import moment_of
 from gateway_sessions.errors import SessionNotFoundError
 
@@ -70,7 +70,7 @@ def show(
     *,
     session: SessionText,
     messages: Annotated[
-        int, typer.Option("--messages", "-n", min=0, help="So many of the last messages.")
+        int, typer.Option("--messages", "-n", min=0, max=MOST, help="So many of the last messages.")
     ] = 20,
     hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False,
 ) -> None:
@@ -92,7 +92,7 @@ def show(
             raise SessionNotFoundError(session_id)
         from gateway_sessions.cli.showing import session_page  # noqa: PLC0415 -- as above
 
-        page = partial(session_page, record, said, use, this_moment())
+        page = partial(session_page, record, said, this_moment())
         desk.answer([record], page, messages=said, usage=use)
 
     run(context, work)

@@ -12,18 +12,15 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StorageUnavailableError,
 )
 
 _PRIMARY: Final = 0xFF
+_RIGHTS: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNAVAILABLE: Final = frozenset(
     {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
         sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_INTERRUPT,
         sqlite3.SQLITE_PROTOCOL,
         sqlite3.SQLITE_NOMEM,
@@ -64,6 +61,10 @@ def _storage_error(error: sqlite3.Error, path: str) -> StorageError:
         return StorageFullError(path, "no room on the disk; nothing acknowledged was lost")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StorageCorruptError(path, f"{error}; the file was left as it is")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StorageLockedError(path, f"another program keeps it locked: {error}")
+    if primary in _RIGHTS:
+        return StorageUnavailableError(path, f"{error}; check its owner and mode, and those of its directory")
     if primary in _UNAVAILABLE:
         return StorageUnavailableError(path, str(error))
     return StorageError(path, str(error))

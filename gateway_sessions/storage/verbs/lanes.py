@@ -115,17 +115,11 @@ def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
     current = yield from load(session_key)
     if current is None:
         return None
-    target_id = current.previous_session_id
-    if target_id is None:
-        raise NothingToUndoError(session_key, "its session did not replace another one")
-    rows = yield Statement("get_session", (target_id,))
-    if not rows or rows[0][0] != session_key or rows[0][5] is None:
-        raise NothingToUndoError(session_key, f"session {target_id} is gone, or lives on another lane now")
+    was = yield from before_reset(current)
     yield from end(change, current, EndReason.RESET_UNDONE)
     totals = yield Statement("transcript_version", (current.session_id,))
     if totals and not totals[0][0]:  # perhaps it has the title from the one that comes back
-        yield from titles.hand_on(current.session_id, target_id)
-    was = unarchive(rows[0][5])
+        yield from titles.hand_on(current.session_id, was.session_id)
     back = was.altered(
         entry_id=current.entry_id,
         session_key=session_key,
@@ -141,6 +135,17 @@ def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
         zone=current.zone,
     )
     return (yield from _reopen(change, current, back, Event.UNDONE, EndReason.RESET_UNDONE))
+
+
+def before_reset(current: SessionEntry) -> Verb[SessionEntry]:
+    """The session that the lane's last reset ended, as it was; `NothingToUndoError` if it cannot be."""
+    key, target_id = current.session_key, current.previous_session_id
+    if target_id is None:
+        raise NothingToUndoError(key, "its session did not replace another one")
+    rows = yield Statement("get_session", (target_id,))
+    if not rows or rows[0][0] != key or rows[0][5] is None:
+        raise NothingToUndoError(key, f"session {target_id} is gone, or lives on another lane now")
+    return unarchive(rows[0][5])
 
 
 def suspend(change: Change, session_key: str, reason: str) -> Verb[SessionEntry | None]:

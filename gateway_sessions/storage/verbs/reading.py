@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
@@ -12,6 +12,7 @@ from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import decode, load_by_session, unarchive
+from gateway_sessions.storage.verbs.lane_rows import load_lane
 
 FAR_FUTURE = 1 << 62
 
@@ -36,6 +37,11 @@ class Lane:
     running: bool = False
     attempts: int = 0
     moved_session_id: str | None = None
+    epoch: int | None = None
+    """Which opening of the store runs the turn."""
+    token: int | None = None
+    """The lease of the turn: how many have been given the lane."""
+    running_since: datetime | None = None
 
 
 def list_entries(
@@ -70,12 +76,13 @@ def ended_entry(session_id: str) -> Verb[SessionEntry | None]:
 
 
 def lane(session_key: str) -> Verb[Lane]:
-    """Whether a turn runs, how often it was cut off, and what was resumed elsewhere."""
-    rows = yield Statement("get_lane", (session_key,))
-    if not rows:
-        return Lane()
-    lease_epoch, attempts, moved = rows[0]
-    return Lane(running=lease_epoch is not None, attempts=attempts, moved_session_id=moved)
+    """Whether a turn runs and by which lease, how often it was cut off, and what was resumed elsewhere."""
+    row = yield from load_lane(session_key)
+    known = Lane(running=row.running, attempts=row.attempts, moved_session_id=row.moved_session_id)
+    if row.lease_epoch is None or row.leased_at is None:
+        return known
+    since = from_micros(row.leased_at)
+    return replace(known, epoch=row.lease_epoch, token=row.lease_token, running_since=since)
 
 
 def transitions(session_key: str, limit: int) -> Verb[list[Transition]]:

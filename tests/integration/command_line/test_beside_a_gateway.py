@@ -73,6 +73,21 @@ def start(*arguments: object, **environment: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("gsess se", ["serve", "sessions", "sessiondb"]),
+        ("gsess sessions undo", ["undo-reset"]),
+        ("gsess queue cancel --dr", ["--dry-run"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(typed: str, offered: list[str]):
+    words = typed.split()
+    ended = start(_GSESS_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1))
+    assert ended.returncode == 0
+    assert sorted(ended.stdout.split()) == sorted(offered)
+
+
 def test_the_installed_command_answers(home: Path):
     ended = start("sessions", "list", GATEWAY_SESSIONS_HOME=str(home))
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -4,24 +4,13 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Accepted, InboundMessage, SessionDB, SessionSource, SessionStore
+from gateway_sessions import Accepted, InboundMessage, SessionSource, SessionStore
 from gateway_sessions.cli.exits import Exit
-from gateway_sessions.core.reasons import EndReason
 from tests.integration.command_line.conftest import SAID, Gsess, key, person
-
-CONFIG = """
-timezone: Europe/Berlin
-platforms:
-  telegram:
-    session_reset:
-      mode: daily
-      at_hour: 3
-"""
 
 
 def session_of(home: Path, number: int) -> str:
@@ -156,6 +145,12 @@ def test_a_reset_is_undone(gsess: Gsess, home: Path):
     asyncio.run(reset())
     assert session_of(home, 0) != before
     assert gsess("--home", home, "sessions", "undo-reset", key(0)).code == Exit.DECLINED
+    rehearsed = gsess("--home", home, "sessions", "undo-reset", key(0), "--dry-run")
+    assert (rehearsed.code, rehearsed.out) == (
+        Exit.DONE,
+        f"Would let {key(0)} go on with {before} in place of {session_of(home, 0)}.\n",
+    )
+    assert session_of(home, 0) != before
     assert gsess("--home", home, "sessions", "undo-reset", key(0), "--yes").code == Exit.DONE
     assert session_of(home, 0) == before
 
@@ -168,8 +163,12 @@ def test_sessions_go_to_a_file_and_into_another_store(gsess: Gsess, home: Path, 
     assert gsess("--home", home, "sessions", "export", file).code == Exit.WRONG_USE
     rehearsed = gsess("--home", tmp_path / "new", "sessions", "import", file, "--dry-run")
     assert rehearsed.out.startswith("Would import 4 sessions")
+    assert not (tmp_path / "new").exists()
     assert gsess("--home", tmp_path / "new", "sessions", "import", file).out.startswith("Imported 4 sessions")
     assert "4 were here already" in gsess("--home", tmp_path / "new", "sessions", "import", file).out
+    file.write_bytes(file.read_bytes() + b"garbage\n")
+    again = gsess("--home", tmp_path / "new", "sessions", "import", file)
+    assert (again.code, "error: line 5" in again.out) == (Exit.FAILED, True)
 
 
 def test_an_export_can_go_into_a_pipe(gsess: Gsess, home: Path):
@@ -178,58 +177,6 @@ def test_an_export_can_go_into_a_pipe(gsess: Gsess, home: Path):
     assert json.loads(line)["title"] == "my project"
     assert "Exported 1 session " in ended.err
     assert "# " in gsess("--home", home, "sessions", "export", "-", "--format", "markdown").out
-
-
-# what happened
-
-
-def test_insights_report_the_last_days(gsess: Gsess, home: Path):
-    ended = gsess("--home", home, "insights", "--days", 2)
-    assert "telegram" in ended.out
-    assert "4, 4 of them new" in ended.out
-    assert gsess("--home", home, "insights", "--json").answer["results"][0]["platforms"]
-
-
-def test_insights_need_no_message(gsess: Gsess, empty: Path):
-    async def make() -> None:
-        async with SessionStore.open(empty) as store:
-            await store.db.create_session("silent", "cli")
-
-    asyncio.run(make())
-    assert "1, 1 of them new" in gsess("--home", empty, "insights").out
-
-
-def test_a_lane_is_explained_with_the_line_that_decides(gsess: Gsess, home: Path):
-    (home / "config.yaml").write_text(CONFIG)
-    ended = gsess("--home", home, "explain", "my project")
-    assert "platforms.telegram.session_reset.at_hour: 3" in ended.out
-    assert "line 7" in ended.out
-    assert "03:00:00 CE" in ended.out
-    assert "3 messages" in ended.out
-    assert f"goes on with {session_of(home, 1)}" in ended.out
-    answer = gsess("--home", home, "explain", key(1), "--json").answer
-    assert answer["results"][0]["policy"]["path"] == "platforms.telegram.session_reset"
-
-
-def test_a_policy_is_tried_on_what_was_recorded(gsess: Gsess, tmp_path: Path):
-    async def make() -> None:
-        async with SessionDB.open(tmp_path / "home" / "sessions.db") as db:
-            now = db._clock.now()  # noqa: SLF001 -- what was said before is said a while ago
-            await db.create_session("s", "telegram", session_key=key(1))
-            for hours in (72, 71, 40, 1):
-                said = {
-                    "role": "user",
-                    "content": "x",
-                    "timestamp": (now - timedelta(hours=hours)).timestamp(),
-                }
-                await db.append_messages("s", [said])
-
-    asyncio.run(make())
-    (tmp_path / "new.yaml").write_text("session_reset: {mode: idle, idle_minutes: 720}\ntimezone: UTC\n")
-    ended = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml")
-    assert "2 resets on 1 lane: 2 idle" in ended.out
-    found = gsess("--home", tmp_path / "home", "simulate", "--policy", tmp_path / "new.yaml", "--json").answer
-    assert [one["reason"] for one in found["results"]] == [EndReason.IDLE] * 2
 
 
 # queues
@@ -242,6 +189,9 @@ def test_what_waits_is_listed_and_cancelled(gsess: Gsess, home: Path):
         "three",
     ]
     assert gsess("--home", home, "queue", "cancel", key(1), 2).code == Exit.DECLINED
+    for chosen, told in ((2, "1 message"), ("--all", "3 messages")):
+        rehearsed = gsess("--home", home, "queue", "cancel", key(1), chosen, "--dry-run")
+        assert (rehearsed.code, rehearsed.out) == (Exit.DONE, f"Would cancel {told} on {key(1)}.\n")
     assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").out == "Cancelled 1 message.\n"
     assert gsess("--home", home, "queue", "cancel", key(1), 2, "--yes").code == Exit.NOT_FOUND
     assert [line.split()[-1] for line in gsess("--home", home, "queue", "list", key(1)).lines[1:]] == [
@@ -331,6 +281,13 @@ def test_a_person_is_told_and_forgotten(gsess: Gsess, home: Path, tmp_path: Path
     assert [json.loads(line).get("lane", "-") for line in told.lines] == [key(1), "-"]
     gsess("--home", home, "privacy", "export", owner, tmp_path / "told.jsonl")
     assert (tmp_path / "told.jsonl").read_text("utf-8") == told.out
+    assert gsess("--home", home, "privacy", "export", key(2), tmp_path / "told.jsonl").code == Exit.WRONG_USE
+    assert (tmp_path / "told.jsonl").read_text("utf-8") == told.out
+    assert (
+        gsess("--home", home, "privacy", "export", key(2), tmp_path / "told.jsonl", "--force").code
+        == Exit.DONE
+    )
+    assert (tmp_path / "told.jsonl").read_text("utf-8") != told.out
     assert (
         f"Would forget {owner}: 1 session,"
         in gsess("--home", home, "privacy", "erase", key(1), "--dry-run").out
@@ -338,7 +295,7 @@ def test_a_person_is_told_and_forgotten(gsess: Gsess, home: Path, tmp_path: Path
     assert gsess("--home", home, "privacy", "erase", owner).code == Exit.DECLINED
     assert count(home, "sessions") == 4
     receipt = gsess("--home", home, "privacy", "erase", owner, "--yes")
-    assert "1 sessions" in receipt.out
+    assert "1 session, " in receipt.out
     assert count(home, "sessions") == 3
 
 

@@ -56,6 +56,15 @@ def test_what_runs_and_waits_is_seen_beside_a_gateway(gsess: Gsess, busy: Path):
     assert "running" in told
 
 
+def test_the_lease_of_a_turn_is_explained(gsess: Gsess, busy: Path):
+    [lane] = gsess("--home", busy, "top", "--json").answer["results"][0]["lanes"]
+    [told] = gsess("--home", busy, "explain", key(1), "--json").answer["results"]
+    known = {name: told["lane"][name] for name in ("epoch", "token", "running_since")}
+    assert known == {name: lane[name] for name in known}
+    shown = gsess("--home", busy, "explain", key(1)).out
+    assert f"yes, try 1, lease {lane['epoch']}.{lane['token']}, since 20" in shown
+
+
 def test_without_a_gateway_it_says_what_waits(gsess: Gsess, home: Path):
     [seen] = gsess("--home", home, "top", "--json").answer["results"]
     assert (seen["owner"], seen["work"]["running"], seen["work"]["waiting"]) == (None, 0, 3)

@@ -2,15 +2,19 @@
 
 import hashlib
 import os
+import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from gateway_sessions.cli.exits import Exit
 from tests.integration.command_line.conftest import Gsess, key
+from tests.programs import WarmPython
 
 ROOT = os.geteuid() == 0
 
@@ -62,9 +66,9 @@ USES = [
     Wrong("sessions prune --max-size big --dry-run", Exit.WRONG_USE, "'big' is no size", "--help"),
     Wrong("sessions export {tmp}/x --format word", Exit.WRONG_USE, "no export format 'word'", "--help"),
     Wrong("sessions export {home}/sessions.db --force", Exit.WRONG_USE, "sessions.db", ""),
-    Wrong("sessions export - --json", Exit.WRONG_USE, "would mix", "--help"),
     Wrong("queue cancel agent:main:telegram:dm:1 --yes", Exit.WRONG_USE, "its number, or --all", "--help"),
-    Wrong("queue cancel agent:main:telegram:dm:1 99 --yes", Exit.NOT_FOUND, "does not wait"),
+    Wrong("queue cancel agent:main:telegram:dm:1 99 --yes", Exit.NOT_FOUND, "does not wait", "queue list"),
+    Wrong("queue cancel agent:main:telegram:dm:1 99 --dry-run", Exit.NOT_FOUND, "does not wait", "queue"),
     Wrong("insights --days 0", Exit.WRONG_USE, "'--days'", "--help"),
     Wrong("insights --zone Mars/Olympus", Exit.WRONG_USE, "Mars/Olympus", "--help"),
     Wrong("privacy erase somebody --yes", Exit.NOT_FOUND, "no session 'somebody'", "sessions list"),
@@ -72,6 +76,16 @@ USES = [
     Wrong("sessiondb migrate {home}/sessions.db", Exit.WRONG_USE, "both source and target", "--help"),
     Wrong("sessiondb migrate mysqlx://host/db", Exit.FAILED, "mysqlx://", ""),
     Wrong("sessiondb migrate postgresql://nobody@127.0.0.1:1/db", Exit.FAILED, "cannot be reached", "doctor"),
+    Wrong("sessions search x --since 9999999d", Exit.WRONG_USE, "more than a century", "--help"),
+    Wrong("sessions prune --older-than 9999999d --dry-run", Exit.WRONG_USE, "more than a century", "--help"),
+    Wrong("simulate --policy {tmp}/new.yaml --from 9999999d", Exit.WRONG_USE,
+          "more than a century", "--help"),
+    Wrong("insights --days 1e300", Exit.WRONG_USE, "a century at most", "--help"),
+    Wrong("sessions list --limit 99999999999999999999", Exit.WRONG_USE, "'--limit'", "--help"),
+    Wrong("sessions show loose -n 99999999999999999999", Exit.WRONG_USE, "'-n'", "--help"),
+    Wrong("sessions prune --keep 99999999999999999999", Exit.WRONG_USE, "'--keep'", "--help"),
+    Wrong("queue requeue 99999999999999999999", Exit.WRONG_USE, "'ID'", "--help"),
+    Wrong("queue cancel agent:main:telegram:dm:1 99999999999999999999", Exit.WRONG_USE, "'seq'", "--help"),
     # What is not said to be meant.
     Wrong("sessions delete loose", Exit.DECLINED, "say --yes"),
     Wrong("privacy erase my-project-owner:x:y", Exit.DECLINED, "say --yes"),
@@ -80,6 +94,17 @@ USES = [
     Wrong("--config {tmp}/broken.yaml sessions list", Exit.WRONG_USE, "line 2", "config validate"),
     Wrong("config validate {tmp}/broken.yaml", Exit.WRONG_USE, "did you mean 'timezone'", "config validate"),
     Wrong("simulate --policy {tmp}/broken.yaml", Exit.WRONG_USE, "line 2", "config validate"),
+    # What cannot be written there.
+    Wrong("sessions export {tmp}/no/x.jsonl", Exit.WRONG_USE, "no is no directory; make it first", "--help"),
+    Wrong("sessions export {tmp} --force", Exit.WRONG_USE, "is a directory; name a file in it", "--help"),
+    Wrong("sessions export {tmp}/new.yaml", Exit.WRONG_USE, "is there already; --force", "--help"),
+    Wrong("privacy export loose {tmp}/no/x.jsonl", Exit.WRONG_USE, "no is no directory", "--help"),
+    Wrong("privacy export loose {tmp}", Exit.WRONG_USE, "is a directory", "--help"),
+    Wrong("privacy export loose {tmp}/new.yaml", Exit.WRONG_USE, "is there already; --force", "--help"),
+    # What is no export.
+    Wrong("sessions import {tmp}/garbage", Exit.WRONG_USE, "could be taken in: line 1", "--help"),
+    Wrong("sessions import {tmp}/new.yaml", Exit.WRONG_USE, "could be taken in: line 1", "--help"),
+    Wrong("--home {tmp}/none sessions import {tmp}/garbage", Exit.WRONG_USE, "taken in: line 1", "--help"),
     # What is not ours, or not for us.
     Wrong("--home {tmp}/foreign sessions list", Exit.WRONG_USE,
           "not a gateway_sessions database", "another place"),
@@ -91,6 +116,8 @@ USES = [
 @pytest.fixture
 def surroundings(home: Path, tmp_path: Path) -> Path:
     (tmp_path / "broken.yaml").write_text("timezone: UTC\ntimezon: UTC\n")
+    (tmp_path / "garbage").write_bytes(b"\xa2\x00\n\xff\n[]\n")
+    (tmp_path / "new.yaml").write_text("timezone: UTC\n")
     (tmp_path / "foreign").mkdir()
     with closing(sqlite3.connect(tmp_path / "foreign" / "sessions.db")) as connection, connection:
         connection.execute("CREATE TABLE theirs (x)")
@@ -117,16 +144,24 @@ def test_one_line_says_what_is_wrong_and_what_to_do(gsess: Gsess, home: Path, su
     words = [word.format(home=home, tmp=surroundings) for word in use.typed.split()]
     place = [] if "--home" in words else ["--home", str(home)]
     ended = gsess(*place, *words)
-    told = ended.err or ended.out
+    told = ended.err
     assert (ended.code, use.says in told, use.next in told) == (use.code, True, True), told
     assert "Traceback" not in told
-    assert told.startswith("gsess: ") or ended.out
+    what, *candidates, what_next = ended.err.splitlines()
+    assert (ended.out, what[:7], what_next[:4]) == ("", "gsess: ", "  → ")
+    assert all(one.startswith("  ") for one in candidates)
+    assert not candidates or use.code == Exit.AMBIGUOUS or use.next == "config validate"
+    assert not (surroundings / "none").exists()
     assert content(home) == before
-    if words[:3] != ["sessions", "export", "-"]:
-        answer = gsess(*place, "--json", *words).answer
-        assert answer["ok"] is False
-        if "error" in answer:
-            assert answer["error"]["exit_code"] == use.code
+    answer = gsess(*place, "--json", *words).answer
+    assert answer["ok"] is False
+    assert answer["error"]["exit_code"] == use.code
+
+
+def test_json_and_sessions_are_not_mixed(gsess: Gsess, home: Path):
+    ended = gsess("--home", home, "sessions", "export", "-", "--json")
+    assert ended.code == Exit.WRONG_USE
+    assert "would mix" in ended.answer["error"]["message"]
 
 
 def test_a_title_that_is_taken_is_said_so(gsess: Gsess, home: Path):
@@ -147,3 +182,81 @@ def test_the_current_session_of_a_lane_is_not_deleted(gsess: Gsess, home: Path):
 def test_a_bug_is_shown_where_it_is_asked_for(gsess: Gsess, home: Path):
     with pytest.raises(LookupError):
         gsess("--home", home, "sessions", "show", "nothing", "--debug")
+
+
+# What no command can open
+
+LOCKED = """
+    import sqlite3, sys
+
+    connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("BEGIN EXCLUSIVE")
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+NOBODY = 65_534
+
+
+@pytest.mark.timeout(60)
+def test_a_database_that_another_program_keeps_locked(gsess: Gsess, home: Path, warm_python: WarmPython):
+    with warm_python.start(LOCKED, home / "sessions.db") as other:
+        assert other.stdout.readline() == "locked\n"
+        ended = gsess("--home", home, "sessions", "list")
+        other.stdin.close()
+        assert other.wait() == 0
+    what, what_next = ended.err.splitlines()
+    assert (ended.code, ended.out) == (Exit.BUSY, "")
+    assert "another program keeps it locked" in what
+    assert "close that program" in what_next
+
+
+@contextmanager
+def without_rights(home: Path) -> Iterator[None]:
+    """Nobody may look into that directory, and root is nobody meanwhile."""
+    home.chmod(0)
+    if ROOT:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if ROOT:
+            os.seteuid(0)
+        home.chmod(0o700)
+
+
+@pytest.mark.parametrize("typed", ["sessions list", "sessions rename loose x", "sessiondb check", "doctor"])
+def test_a_directory_without_rights(gsess: Gsess, home: Path, typed: str):
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        theirs = shutil.copytree(home, Path(folder) / "home")
+        gsess("--home", theirs, *typed.split())  # root could import nothing more as nobody
+        gsess("--home", theirs, "sessions", "show", "nothing")
+        with without_rights(theirs):
+            ended = gsess("--home", theirs, *typed.split())
+    what, what_next = ended.err.splitlines()
+    assert (ended.code, ended.out) == (Exit.FAILED, "")
+    assert what == f"gsess: {theirs / 'config.yaml'}: Permission denied"
+    assert "its rights" in what_next
+
+
+def test_a_database_without_rights(gsess: Gsess, home: Path):
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        theirs = shutil.copytree(home, Path(folder) / "home")
+        (theirs / "config.yaml").write_text("")
+        gsess("--home", theirs, "sessions", "list")
+        theirs.chmod(0o711)
+        (theirs / "config.yaml").chmod(0o644)
+        (theirs / "sessions.db").chmod(0)
+        if ROOT:
+            os.seteuid(NOBODY)
+        try:
+            ended = gsess("--home", theirs, "sessions", "list")
+        finally:
+            if ROOT:
+                os.seteuid(0)
+    what, what_next = ended.err.splitlines()
+    assert (ended.code, ended.out) == (Exit.FAILED, "")
+    assert "check its owner and mode" in what
+    assert "doctor" in what_next

@@ -9,17 +9,21 @@ import pytest
 
 from gateway_sessions.core.keys import (
     Isolation,
+    Sharing,
     aliased_ids,
     build_session_key,
+    decode_part,
     encode_part,
     identity,
     is_shared_multi_user_session,
     normalize_whatsapp,
     owner_of,
     person_of,
+    place_in,
     room_of,
     same_conversation,
     session_key,
+    sharing_of,
 )
 from gateway_sessions.core.source import SessionSource
 
@@ -230,3 +234,40 @@ def test_the_flags_may_be_given_in_their_established_order():
         "thread_sessions_per_user",
         "profile",
     ]
+
+
+class TestSharing:
+    @pytest.mark.parametrize(
+        ("group", "thread", "of"), list(product((True, False), (True, False), ("dm", "group", "thread")))
+    )
+    def test_the_rule_is_the_one_that_the_key_was_made_by(self, group, thread, of):
+        """Where people are said to share a session, its key names nobody; and the other way round."""
+        flags = Isolation(group_sessions_per_user=group, thread_sessions_per_user=thread)
+        inside = {"thread_id": "t"} if of == "thread" else {}
+        written = source(chat_type="dm" if of == "dm" else "group", chat_id="c", user_id="7", **inside)
+        rule = sharing_of(written.chat_type, written.thread_id, owner_of(written, flags))
+        named = session_key(written, flags).endswith(":7")
+        expected = {
+            ("dm", False): Sharing.DIRECT,
+            ("group", True): Sharing.PERSON,
+            ("group", False): Sharing.ROOM,
+            ("thread", True): Sharing.PERSON_IN_THREAD,
+            ("thread", False): Sharing.THREAD,
+        }
+        assert rule is expected[of, named]
+
+    def test_where_nobody_is_named_all_share(self):
+        nameless = source(chat_type="channel", chat_id="c")
+        assert sharing_of("channel", None, owner_of(nameless, FLAGS)) is Sharing.ROOM
+
+
+class TestPlaceInKey:
+    @pytest.mark.parametrize("platform", ["telegram", "a:b", "50%", "%3a"])
+    @pytest.mark.parametrize("chat_type", ["dm", "group", "x:y"])
+    def test_it_is_the_one_that_the_key_was_made_of(self, platform, chat_type):
+        assert place_in(key(platform, chat_type, chat_id="1")) == (platform, chat_type)
+        assert decode_part(encode_part(platform)) == platform
+
+    @pytest.mark.parametrize("text", ["", "a", "a:b", "agent:main:telegram", "lane:main:telegram:dm:1"])
+    def test_what_is_no_key_of_ours_tells_nothing(self, text):
+        assert place_in(text) == ("", "dm")

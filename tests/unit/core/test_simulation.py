@@ -17,8 +17,7 @@ def at(*hours: float) -> list[datetime]:
 
 def resets(policy: SessionResetPolicy, *hours: float, zone: str = "UTC") -> list[tuple[float, EndReason]]:
     book = PolicyBook(default=policy, zone_name=zone)
-    lane = Activity("agent:main:cli:dm:1", "cli", "dm", at(*hours))
-    found = simulate([lane], lambda one: book.resolve(one.platform, one.chat_type))
+    found = simulate(Activity("agent:main:cli:dm:1", book.resolve("cli", "dm"), at(*hours)))
     return [((one.at - START) / timedelta(hours=1), one.reason) for one in found]
 
 
@@ -45,11 +44,8 @@ def test_no_policy_no_reset_and_no_activity_no_reset():
     assert resets(SessionResetPolicy()) == []
 
 
-def test_each_lane_has_its_own_policy():
-    book = PolicyBook(
-        default=SessionResetPolicy(mode=ResetMode.NONE),
-        by_platform={"telegram": SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=5)},
-    )
-    lanes = [Activity(name, name, "dm", at(0, 1)) for name in ("cli", "telegram")]
-    found = simulate(lanes, lambda one: book.resolve(one.platform, one.chat_type))
-    assert found == [WouldReset("telegram", START + timedelta(hours=1), EndReason.IDLE, START)]
+def test_it_is_told_which_lane_and_since_when_it_was_silent():
+    policy = PolicyBook(default=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=5)).resolve("cli", "dm")
+    assert list(simulate(Activity("lane", policy, at(0, 1)))) == [
+        WouldReset("lane", START + timedelta(hours=1), EndReason.IDLE, START)
+    ]

@@ -12,6 +12,7 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StorageUnavailableError,
 )
 from gateway_sessions.storage.drivers.sqlite_errors import translate
@@ -24,8 +25,8 @@ from gateway_sessions.storage.drivers.sqlite_errors import translate
         (sqlite3.SQLITE_CORRUPT, StorageCorruptError),
         (sqlite3.SQLITE_CORRUPT_VTAB, StorageCorruptError),
         (sqlite3.SQLITE_NOTADB, StorageCorruptError),
-        (sqlite3.SQLITE_BUSY, StorageUnavailableError),
-        (sqlite3.SQLITE_BUSY_SNAPSHOT, StorageUnavailableError),
+        (sqlite3.SQLITE_BUSY, StorageLockedError),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, StorageLockedError),
         (sqlite3.SQLITE_IOERR_FSYNC, StorageUnavailableError),
         (sqlite3.SQLITE_READONLY_DBMOVED, StorageUnavailableError),
         (sqlite3.SQLITE_CANTOPEN, StorageUnavailableError),
