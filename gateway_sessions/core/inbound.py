@@ -9,15 +9,16 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Final
 
 import msgspec
 
+from gateway_sessions.core.field_types import check_each, check_types
 from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
 from gateway_sessions.core.source import SessionSource, check_identifier
 from gateway_sessions.core.storable import REPLACEMENT, record_text
-from gateway_sessions.core.untrusted import anonymous, attributed, inline_name, shortened
+from gateway_sessions.core.untrusted import anonymous, attributed, inline_name, shortened, visible
 from gateway_sessions.errors import InvalidInputError
 
 MAX_QUOTED: Final = 500
@@ -61,6 +62,9 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str | None = None
     size: int | None = None
 
+    def __post_init__(self) -> None:
+        check_types("an attachment", self, _OF_ATTACHMENT)
+
 
 class ReplyTo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The earlier message that a person answered to."""
@@ -71,6 +75,9 @@ class ReplyTo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     author_name: str | None = None
     own: bool = False
     """Whether the agent had said it."""
+
+    def __post_init__(self) -> None:
+        check_types("reply_to", self, _OF_REPLY_TO)
 
 
 class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -94,6 +101,10 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """What the adapter wants back with the turn."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.attachments, list):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+            msgspec.structs.force_setattr(self, "attachments", tuple(self.attachments))
+        check_types("a message", self, _OF_MESSAGE)
+        check_each("attachments", self.attachments, Attachment)
         check_identifier("message_id", self.message_id)
         check_identifier("account", self.account)
         if self.kind is not MessageKind.NEW and not self.message_id:
@@ -149,8 +160,10 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing at all."""
-        return not self.text.strip() and not self.attachments
+        """Whether it says nothing at all: characters that nobody sees say nothing."""
+        said = self.text.strip()
+        # Most begin with what is seen; then nobody looks through all of a long one.
+        return not self.attachments and not (said and (visible(said[0]) or visible(said)))
 
 
 def turn_text(messages: Sequence[InboundMessage]) -> str:
@@ -252,3 +265,37 @@ def as_stored(message: InboundMessage, stored: str) -> InboundMessage:
 
 
 _READ: Final = msgspec.json.Decoder(InboundMessage)
+
+_TEXT: Final = (str,)
+_PERHAPS_TEXT: Final = (str, NoneType)
+_OF_ATTACHMENT: Final = MappingProxyType(
+    {
+        "kind": (AttachmentKind,),
+        "url": _TEXT,
+        "media_type": _PERHAPS_TEXT,
+        "name": _PERHAPS_TEXT,
+        "size": (int, NoneType),
+    }
+)
+_OF_REPLY_TO: Final = MappingProxyType(
+    {
+        "message_id": _TEXT,
+        "text": _PERHAPS_TEXT,
+        "author_id": _PERHAPS_TEXT,
+        "author_name": _PERHAPS_TEXT,
+        "own": (bool,),
+    }
+)
+_OF_MESSAGE: Final = MappingProxyType(
+    {
+        "source": (SessionSource,),
+        "text": _TEXT,
+        "kind": (MessageKind,),
+        "revision": (int,),
+        "sent_at": (datetime, NoneType),
+        "attachments": (tuple,),
+        "reply_to": (ReplyTo, NoneType),
+        "internal": (bool,),
+        "metadata": (Mapping,),
+    }
+)

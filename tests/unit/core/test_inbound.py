@@ -67,6 +67,46 @@ class TestWhatCannotBeTaken:
         with pytest.raises(InvalidSourceError, match=name):
             said("x", **{name: value})
 
+    @pytest.mark.parametrize(
+        ("name", "value", "problem"),
+        [
+            ("text", None, "text of a message must be str, not None"),
+            ("text", b"x", "text of a message must be str, not bytes"),
+            ("attachments", "x.jpg", "attachments of a message must be tuple, not str"),
+            ("attachments", None, "attachments of a message must be tuple, not None"),
+            ("attachments", ["x"], "each of attachments must be Attachment, not str"),
+            ("attachments", (PHOTO, {"kind": "photo"}), "each of attachments must be Attachment, not dict"),
+            ("source", "telegram", "source of a message must be SessionSource, not str"),
+            ("kind", "new", "kind of a message must be MessageKind, not str"),
+            ("revision", True, "revision of a message must be int, not bool"),
+            ("sent_at", 17, "sent_at of a message must be datetime or None, not int"),
+            ("reply_to", "m1", "reply_to of a message must be ReplyTo or None, not str"),
+            ("internal", 1, "internal of a message must be bool, not int"),
+            ("metadata", [], "metadata of a message must be Mapping, not list"),
+        ],
+    )
+    def test_values_of_another_type_are_refused_by_name(self, name, value, problem):
+        with pytest.raises(InvalidInputError, match=f"^{problem}$"):
+            InboundMessage(**{"source": PRIVATE, "attachments": (PHOTO,), name: value})
+
+    @pytest.mark.parametrize(
+        ("make", "problem"),
+        [
+            (lambda: Attachment(kind="photo"), "kind of an attachment must be AttachmentKind, not str"),
+            (
+                lambda: Attachment(kind=AttachmentKind.PHOTO, url=None),
+                "url of an attachment must be str, not None",
+            ),
+            (lambda: ReplyTo(message_id=7), "message_id of reply_to must be str, not int"),
+        ],
+    )
+    def test_so_is_what_belongs_to_it(self, make, problem):
+        with pytest.raises(InvalidInputError, match=f"^{problem}$"):
+            make()
+
+    def test_attachments_in_a_list_are_taken_as_well(self):
+        assert InboundMessage(source=PRIVATE, attachments=[PHOTO]).attachments == (PHOTO,)
+
     def test_a_time_without_a_zone_is_refused(self):
         with pytest.raises(InvalidInputError, match="time zone"):
             said("x", sent_at=AT.replace(tzinfo=None))
@@ -224,7 +264,17 @@ class TestWhatATurnSays:
 
     @pytest.mark.parametrize(
         ("message", "empty"),
-        [(said(), True), (said(" \n"), True), (said("x"), False), (said("", PHOTO), False)],
+        [
+            (said(), True),
+            (said(" \n"), True),
+            (said(" \u200b \u200b"), True),
+            (said("\ufeff" * 9), True),
+            (said("x"), False),
+            (said("\u200b x"), False),
+            (said("\u2764\ufe0f"), False),
+            (said("\u200b", PHOTO), False),
+            (said("", PHOTO), False),
+        ],
     )
     def test_a_message_is_empty_if_it_says_and_brings_nothing(self, message, empty):
         assert message.is_empty is empty

@@ -1,0 +1,38 @@
+"""Whether what untyped callers hand over is what it should be: found at once, and told by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import NoneType
+
+from gateway_sessions.errors import InvalidInputError
+
+
+def check_types(what: str, record: object, types: Mapping[str, tuple[type, ...]]) -> None:
+    """Look at the fields of a record; `InvalidInputError` names the first that holds something else."""
+    for name, allowed in types.items():
+        value = getattr(record, name)
+        if not _is_one_of(value, allowed):
+            problem = f"{name} of {what} must be {_named(allowed)}, not {_type_of(value)}"
+            raise InvalidInputError(problem)
+
+
+def check_each(name: str, values: tuple[object, ...], allowed: type) -> None:
+    """Look at what a field holds several of."""
+    for value in values:
+        if not isinstance(value, allowed):
+            problem = f"each of {name} must be {allowed.__name__}, not {_type_of(value)}"
+            raise InvalidInputError(problem)
+
+
+def _is_one_of(value: object, allowed: tuple[type, ...]) -> bool:
+    # True is a number to Python, and to no database.
+    return isinstance(value, allowed) and (not isinstance(value, bool) or bool in allowed)
+
+
+def _named(allowed: tuple[type, ...]) -> str:
+    return " or ".join("None" if one is NoneType else one.__name__ for one in allowed)
+
+
+def _type_of(value: object) -> str:
+    return "None" if value is None else type(value).__name__
