@@ -202,7 +202,7 @@ class SlowDesk(Desk):
     closed: bool = False
 
     @asynccontextmanager
-    async def store(self, *, may_be_new: bool = False) -> AsyncGenerator[SessionStore]:
+    async def store(self, *, may_be_new: bool = False, upkeep: bool = False) -> AsyncGenerator[SessionStore]:
         os.kill(os.getpid(), signal.SIGTERM)
         try:
             await asyncio.Event().wait()
