@@ -5,6 +5,7 @@ import pytest
 from gateway_sessions.storage.drivers import mysql_schema
 from gateway_sessions.storage.queries import load_migrations
 from tests.integration.many_nodes import ManyNodes
+from tests.integration.one_of_many import DutiesOfOne, WarmAgents
 from tests.integration.rolling_updates import RollingUpdates
 from tests.mysql import fresh_address, shared_address
 
@@ -14,6 +15,18 @@ __all__ = ["fresh_address", "shared_address"]
 class TestNodes(ManyNodes):
     calls = False
 
+    @pytest.fixture
+    def address(self, fresh_address: str) -> str:
+        return fresh_address
+
+
+class TestWarmAgents(WarmAgents):
+    @pytest.fixture
+    def address(self, fresh_address: str) -> str:
+        return fresh_address
+
+
+class TestDuties(DutiesOfOne):
     @pytest.fixture
     def address(self, fresh_address: str) -> str:
         return fresh_address

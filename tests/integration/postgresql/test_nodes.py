@@ -5,6 +5,7 @@ import pytest
 from gateway_sessions.storage.drivers import postgresql_schema
 from gateway_sessions.storage.queries import load_migrations
 from tests.integration.many_nodes import ManyNodes
+from tests.integration.one_of_many import DutiesOfOne, WarmAgents
 from tests.integration.rolling_updates import RollingUpdates
 
 
@@ -15,6 +16,14 @@ def address(dsn: str) -> str:
 
 class TestNodes(ManyNodes):
     calls = True
+
+
+class TestWarmAgents(WarmAgents):
+    pass
+
+
+class TestDuties(DutiesOfOne):
+    pass
 
 
 class TestUpdates(RollingUpdates):

@@ -1,0 +1,133 @@
+"""What one node has for itself among many: agents that are warm, and duties that only one may have."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sessions import Config, SessionEntry
+from gateway_sessions.config import ExpiryWatcherConfig
+from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner, Sweep
+from gateway_sessions.runtime.turn_context import TurnContext
+from tests.integration.many_nodes import hold_still
+from tests.integration.nodes import BRISK, config_on, know_each_other, node, until
+
+OFTEN = ExpiryWatcherConfig(
+    first_pass=timedelta(0), interval=timedelta(seconds=0.05), prune_interval=timedelta(seconds=0.05)
+)
+A_FEW = 5
+
+
+class Companion:
+    """An agent that knows what it was made from, and what it was asked since."""
+
+    def __init__(self, _entry: SessionEntry, history: list[Any]) -> None:
+        self.knew = [row["content"] for row in history]
+        self.heard: list[str] = []
+
+    async def run_turn(self, turn: TurnContext) -> str:
+        self.heard.append(turn.text)
+        return f"{len(self.heard)} heard {turn.text}"
+
+
+class WarmAgents:
+    """A test class of an engine inherits this; its `address` is that of an empty database."""
+
+    pytestmark = pytest.mark.timeout(90)
+
+    async def test_a_warm_agent_is_made_anew_when_another_node_has_written(
+        self, address: str, tmp_path: Path
+    ):
+        made: list[Companion] = []
+
+        def make(entry: SessionEntry, history: list[Any]) -> Companion:
+            made.append(Companion(entry, history))
+            return made[-1]
+
+        config = config_on(address, replace(BRISK, sticky=timedelta(seconds=30)))  # nobody helps out
+        async with (
+            node(tmp_path, config, "a", None, agent_factory=make) as a,
+            node(tmp_path, config, "b", None, agent_factory=make) as b,
+        ):
+            await know_each_other(a, b)
+            person = a.person_of_its_own()
+
+            async def asked(text: str) -> None:
+                answers = len(a.platform.sent)
+                await a.hears(person, text)
+                await until(lambda: len(a.platform.sent) > answers)
+                await a.gateway.settled()
+
+            await asked("first")
+            await asked("second")
+            assert [one.heard for one in made] == [["first", "second"]], "it was warm, and nobody had written"
+            session_id = await b.store.peek_session_id(b.key(person))
+            assert session_id is not None
+            await b.store.append_to_transcript(session_id, {"role": "user", "content": "from elsewhere"})
+            await asked("third")
+        assert [one.heard for one in made] == [["first", "second"], ["third"]]
+        assert any("from elsewhere" in str(known) for known in made[1].knew)
+
+
+class DutiesOfOne:
+    """The same."""
+
+    pytestmark = pytest.mark.timeout(90)
+
+    @pytest.fixture
+    def config(self, address: str) -> Config:
+        return config_on(address, expiry_watcher=OFTEN, session_store_max_age=timedelta(days=90))
+
+    @pytest.fixture
+    def passes(self, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+        """Whoever looked for what is due or old, one after another."""
+        passes: list[object] = []
+
+        def noting(sweep: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+            async def noted(duty: object, *arguments: object) -> Sweep | int:
+                passes.append(duty)
+                return await sweep(duty, *arguments)
+
+            return noted
+
+        for duty in (ExpiryWatcher, Pruner):
+            monkeypatch.setattr(duty, "sweep", noting(duty.sweep))
+        return passes
+
+    async def test_one_node_ends_and_prunes_and_the_next_one_goes_on_when_it_is_gone(
+        self, tmp_path: Path, config: Config, passes: list[object], monkeypatch: pytest.MonkeyPatch
+    ):
+        async with (
+            node(tmp_path, config, "a", None, agent_factory=Companion) as a,
+            node(tmp_path, config, "b", None, agent_factory=Companion) as b,
+        ):
+            await know_each_other(a, b)
+            of_a, of_b = (duties_of(one) for one in (a, b))
+
+            def count(duties: list[object]) -> list[int]:
+                return [sum(one is duty for one in passes) for duty in duties]
+
+            await until(lambda: min(count(of_a)) >= A_FEW)
+            assert count(of_b) == [0, 0]
+            beat = a.membership.beat
+            hold_still(a.membership, monkeypatch)  # as somebody who was killed
+            await until(lambda: min(count(of_b)) >= A_FEW)
+            assert b.membership.leads
+            monkeypatch.setattr(a.membership, "beat", beat)
+            await until(lambda: a.membership.trusted)
+            done = count(of_b)
+            await until(lambda: min(count(of_b)) >= max(done) + A_FEW)
+            # Before they end: a leads again as soon as b is gone.
+            first_of_b = min(passes.index(duty) for duty in of_b)
+            assert not any(one is duty for one in passes[first_of_b:] for duty in of_a), (
+                "two at the same time"
+            )
+
+
+def duties_of(one: Any) -> list[object]:
+    return [one.store._parts.watcher, one.store._parts.pruner]  # noqa: SLF001 -- nobody else needs to know
