@@ -687,7 +687,9 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """Remove a session with all its messages and those of its sub-agents; False if there is none.
 
         What came from it otherwise stays, and stands for itself. `SessionOnLaneError` for the current session
-        of a lane, `SessionBusyError` while a turn of it runs.
+        of a lane, `SessionBusyError` while a turn of it runs. After a `StorageError` the session may be gone
+        from sight with messages left in the file: called again, this removes them and says that there is no
+        such session. A store that is opened removes them, too.
         """
         return self._wait(lambda: self._target.delete_session(session_id))
 
