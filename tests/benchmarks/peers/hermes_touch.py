@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.child import Figures, answer, latencies
+from tests.benchmarks.memory import resident_mb
 from tests.benchmarks.stalls import watched_loop
 
 NEVER = {"mode": "none"}
@@ -46,6 +47,46 @@ def touch(folder: str, lanes: int, operations: int) -> Figures:
     return latencies(measured)
 
 
+def seed(folder: str, lanes: int) -> Figures:
+    """Leave a home that the peer itself has written, for another process to open."""
+    filled(folder, lanes).get_or_create_session(source_of(0))
+    return {}
+
+
+def memory(folder: str, operations: int) -> Figures:
+    """Open that home, touch some lanes, and look."""
+    os.environ["HERMES_HOME"] = folder
+    from tests.benchmarks.peers.hermes_store import reopened_store  # noqa: PLC0415
+
+    store = reopened_store(Path(folder, "sessions"), NEVER)
+    for number in range(operations):
+        store.get_or_create_session(source_of(number))
+    return resident_mb()
+
+
+def at_once(folder: str, lanes: int, together: int, operations: int) -> Figures:
+    """Touches of that many lanes at once, through the peer's own threads."""
+    return asyncio.run(touched_at_once(filled(folder, lanes), lanes // together, together, operations))
+
+
+async def touched_at_once(store: Any, apart: int, together: int, operations: int) -> Figures:
+    from gateway.session import AsyncSessionStore  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    facade = AsyncSessionStore(store)
+    await facade.get_or_create_session(source_of(0))
+    coming, measured = iter(range(operations)), list[int]()
+
+    async def lane(source: Any) -> None:
+        for _ in coming:
+            before = time.perf_counter_ns()
+            await facade.get_or_create_session(source)
+            measured.append(time.perf_counter_ns() - before)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(lane(source_of(number * apart)) for number in range(together)))
+    return {"per second": len(measured) / (time.perf_counter() - start)} | latencies(measured)
+
+
 def opening(folder: str, lanes: int) -> Figures:
     """Open a home that the peer itself has written, and serve one message."""
     filled(folder, lanes).get_or_create_session(source_of(0))
@@ -75,4 +116,5 @@ async def stalled(store: Any, lanes: int, seconds: float) -> Figures:
 
 
 if __name__ == "__main__":
-    answer({"touch": touch, "opening": opening, "stall": stall})
+    tasks = (seed, touch, at_once, opening, memory, stall)
+    answer({task.__name__: task for task in tasks})
