@@ -12,6 +12,7 @@ from gateway_sessions.cli.exits import Exit
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.drivers.mysql import MySQLDriver
 from gateway_sessions.storage.drivers.postgresql import PostgresDriver
+from gateway_sessions.storage.drivers.server import ServerDriver
 from gateway_sessions.storage.verbs import consistency
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
@@ -43,8 +44,12 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def forget_counts() -> Verb[None]:
-    yield Statement("delete_totals", ("s",))
+def one_statement(name: str, values: tuple[object, ...]) -> Verb[None]:
+    yield Statement(name, values)
+
+
+def driver_of(address: str) -> ServerDriver:
+    return PostgresDriver(address) if address.startswith("postgresql") else MySQLDriver(address)
 
 
 @pytest.fixture
@@ -52,11 +57,10 @@ def spoilt(address: str) -> Iterator[str]:
     """The same without the counts of its session."""
 
     async def change(verb: Callable[[], Verb[object]]) -> None:
-        kind = PostgresDriver if address.startswith("postgresql") else MySQLDriver
-        async with running(kind(address)) as driver:
+        async with running(driver_of(address)) as driver:
             await driver.write(verb)
 
-    asyncio.run(change(forget_counts))
+    asyncio.run(change(lambda: one_statement("delete_totals", ("s",))))
     yield address
     asyncio.run(change(consistency.mend))
 
@@ -105,6 +109,17 @@ def test_the_doctor_says_who_has_it_open(gsess: Gsess, address: str, tmp_path: P
             return await asyncio.to_thread(health_of, gsess, "--home", address)
 
     assert asyncio.run(look())["Nodes"] == ("good", "1 process has it open", None)
+
+
+def test_the_doctor_names_who_was_not_heard(gsess: Gsess, address: str):
+    async def change(verb: Callable[[], Verb[object]]) -> None:
+        async with running(driver_of(address)) as driver:
+            await driver.write(verb)
+
+    asyncio.run(change(lambda: one_statement("add_node", (99, 7, "desk", "1", 0, -1))))
+    health, told, _ = health_of(gsess, "--home", address)["Nodes"]
+    asyncio.run(change(lambda: one_statement("forget_node", (99,))))
+    assert (health, "not heard: desk" in told) == ("warning", True)
 
 
 @pytest.mark.parametrize("has_directory", [False, True])
