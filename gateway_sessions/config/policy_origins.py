@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from gateway_sessions.config.draft import KeyPath, dotted
 from gateway_sessions.config.origins import Placed
@@ -80,8 +80,8 @@ def _block(written: Sequence[Placed], path: KeyPath) -> _Block:
 
 
 def _origin_of(name: str, resolved: ResolvedPolicy, blocks: Sequence[_Block]) -> FieldOrigin:
-    value = getattr(resolved.policy, name)
-    shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    value: object = getattr(resolved.policy, name)
+    shown = ", ".join(map(str, cast("tuple[str, ...]", value))) if isinstance(value, tuple) else str(value)
     called = _ZONE if name == "zone" else name
     if resolved.level is PolicyLevel.SESSION:
         return FieldOrigin(called, shown, None, THEIR_OWN)
