@@ -80,8 +80,8 @@ def _block(written: Sequence[Placed], path: KeyPath) -> _Block:
 
 
 def _origin_of(name: str, resolved: ResolvedPolicy, blocks: Sequence[_Block]) -> FieldOrigin:
-    value = getattr(resolved.policy, name)
-    shown = ", ".join(map(str, cast("tuple[object, ...]", value))) if isinstance(value, tuple) else str(value)
+    value: object = getattr(resolved.policy, name)
+    shown = ", ".join(map(str, cast("tuple[str, ...]", value))) if isinstance(value, tuple) else str(value)
     called = _ZONE if name == "zone" else name
     if resolved.level is PolicyLevel.SESSION:
         return FieldOrigin(called, shown, None, THEIR_OWN)

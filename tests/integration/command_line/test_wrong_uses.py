@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,7 +212,7 @@ def test_a_database_that_another_program_keeps_locked(gsess: Gsess, home: Path, 
 
 
 @contextmanager
-def without_rights(home: Path) -> Iterator[None]:
+def without_rights(home: Path) -> Generator[None]:
     """Nobody may look into that directory, and root is nobody meanwhile."""
     home.chmod(0)
     if ROOT:
