@@ -17,6 +17,7 @@ from gateway_sessions import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StorageUnavailableError,
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
@@ -34,7 +35,7 @@ ALONE = Config(timezone="UTC", sessions_json=SessionsJsonConfig(mode=SnapshotMod
 """Nothing but the call itself runs statements."""
 
 FAULTS: dict[str, tuple[type[sqlite3.Error], int, type[StorageError]]] = {
-    "busy": (sqlite3.OperationalError, sqlite3.SQLITE_BUSY, StorageUnavailableError),
+    "busy": (sqlite3.OperationalError, sqlite3.SQLITE_BUSY, StorageLockedError),
     "read_error": (sqlite3.OperationalError, sqlite3.SQLITE_IOERR_READ, StorageUnavailableError),
     "full": (sqlite3.OperationalError, sqlite3.SQLITE_FULL, StorageFullError),
     "corrupt": (sqlite3.DatabaseError, sqlite3.SQLITE_CORRUPT, StorageCorruptError),
