@@ -24,7 +24,7 @@ LOADED = """
 import sys
 from gateway_sessions.cli.app import main
 main(["--help"])
-needless = ("gateway_sessions.storage", "gateway_sessions.runtime", "aiosqlite", "msgspec")
+needless = ("gateway_sessions.storage.", "gateway_sessions.runtime", "aiosqlite", "msgspec")
 print([one for one in sys.modules if one.startswith(needless)])
 """
 LOOKING = """
