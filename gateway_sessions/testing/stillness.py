@@ -38,7 +38,7 @@ _NAMED: Final = {function for _, function in _SERVES | _WORKS}
 
 
 # Where waits for threads begin that always answer, however slow the disk is.
-_ANSWERED: Final = ("gateway_sessions.storage.", "aiosqlite.")
+_ANSWERED: Final = ("gateway_sessions.storage.", "aiosqlite.", "asyncio.threads")
 
 
 class Working(NamedTuple):

@@ -16,6 +16,7 @@ from tests import mysql, postgresql
 from tests.integration.nodes import config_on, provider_at
 
 CALLS = 24
+TRIES = 50
 OF_POSTGRESQL = """
     SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
@@ -50,20 +51,28 @@ async def work(db: SessionDB) -> None:
     await asyncio.gather(*(db.get_messages(f"s{number}") for number in range(CALLS)))
 
 
+async def connections_when_busy(address: str, db: SessionDB, at_most: int) -> int:
+    """How many there are when there is always more to do; how much goes on at once is up to the machine."""
+    for _ in range(TRIES):
+        await asyncio.gather(*(db.get_messages(f"s{number}") for number in range(CALLS)))
+        if (found := await connections_to(address)) >= at_most:
+            break
+    return found
+
+
 @pytest.mark.parametrize("size", [1, 3])
 async def test_no_more_connections_are_made_than_that_and_one(address: str, tmp_path: Path, size: int):
     async with SessionDB.open(address, home=tmp_path, pool_size=size) as db:
         await work(db)
-        assert await connections_to(address) == size + 1
+        assert await connections_when_busy(address, db, size + 1) == size + 1
         async with SessionDB.open_reader(address, home=tmp_path, pool_size=size) as reader:
-            await asyncio.gather(*(reader.get_messages(f"s{number}") for number in range(CALLS)))
-            assert await connections_to(address) == size + 1 + size
+            assert await connections_when_busy(address, reader, 2 * size + 1) == 2 * size + 1
 
 
 async def test_unless_said_otherwise_there_are_eight_and_one(address: str, tmp_path: Path):
     async with SessionDB.open(address, home=tmp_path) as db:
         await work(db)
-        assert await connections_to(address) == POOL_SIZE + 1
+        assert await connections_when_busy(address, db, POOL_SIZE + 1) == POOL_SIZE + 1
 
 
 async def test_the_configuration_says_how_many(address: str, tmp_path: Path):
@@ -71,10 +80,9 @@ async def test_the_configuration_says_how_many(address: str, tmp_path: Path):
     config = replace(config_on(address), sessiondb=settings)
     async with SessionStore.open(tmp_path, config) as store:
         await work(store.db)
-        assert await connections_to(address) == 3
+        assert await connections_when_busy(address, store.db, 3) == 3
         async with connect(tmp_path, config) as seat:
-            await asyncio.gather(*(seat.db.get_messages(f"s{number}") for number in range(CALLS)))
-            assert await connections_to(address) == 5
+            assert await connections_when_busy(address, seat.db, 5) == 5
 
 
 @pytest.mark.parametrize("size", [0, -1])
