@@ -191,13 +191,14 @@ class FakeClock:
             if not everybody and not self._awake:
                 return
             if everybody or turn >= _EAGER_ROUNDS:
-                busy, waiting = self._stillness.working(self._awake, {one.task for one in self._asleep})
-                patience.turned(busy=bool(busy))
-                working = [*busy, *waiting]
-                if (calm and not working) or self._waited_enough(patience, working):
+                seen = self._stillness.working(self._awake, {one.task for one in self._asleep})
+                patience.turned(busy=bool(seen.busy) or seen.ended)
+                working = [*seen.busy, *seen.waiting]
+                rests = not working and not seen.ended
+                if (calm and rests) or self._waited_enough(patience, working):
                     self._awake.clear()
                     return
-                calm = not working
+                calm = rests
             for _ in range(_CALM_ROUNDS if calm else 1):  # whoever moves meanwhile is seen to wait elsewhere
                 await self._pause(eager=turn < _EAGER_ROUNDS or calm)
 

@@ -48,6 +48,8 @@ class Working(NamedTuple):
     """They have moved since the last look, or wait for a thread that always answers."""
     waiting: list[AnyTask]
     """They wait for something outside, which may never come."""
+    ended: bool = False
+    """Whether a task has ended since the last look: whoever it has woken may not have moved yet."""
 
 
 class Stillness:
@@ -56,6 +58,8 @@ class Stillness:
     def __init__(self) -> None:
         self._places: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
         self._idle: WeakKeyDictionary[AnyTask, object] = WeakKeyDictionary()
+        self._alive: frozenset[int] = frozenset()
+        """By identity; a new task at an old place has moved anyhow."""
 
     def working(self, woken: Collection[AnyTask], asleep: Collection[AnyTask]) -> Working:
         """List the tasks that have moved since the last call, or wait for something outside the loop.
@@ -63,8 +67,10 @@ class Stillness:
         A real timer counts as such for *woken* tasks only: others may poll whatever they like. *asleep* are
         known to rest, however deep in a generator.
         """
-        found = Working([], [])
-        for task in asyncio.all_tasks() - {asyncio.current_task()} - set(asleep):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        before, self._alive = self._alive, frozenset(map(id, tasks))
+        found = Working([], [], ended=not before <= self._alive)
+        for task in tasks - set(asleep):
             place, frame = _innermost(task.get_coro())
             outside = _is_outside(frame, poller=task not in woken)
             if self._places.get(task) is not place:

@@ -315,10 +315,7 @@ async def test_more_calls_than_there_is_room_for_are_all_made(hooks, db, fake_cl
     for number in range(250):
         db.owe("memory", f"s{number:03}", START)
     async with running(hooks):
-        for _ in range(250):
-            await fake_clock.advance()
-            if len(hook.calls) == 250:
-                break
+        await fake_clock.advance()
     assert sorted(hook.sessions) == [f"s{number:03}" for number in range(250)]
     assert most == LIMITS.concurrency
 
