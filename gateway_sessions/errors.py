@@ -9,6 +9,7 @@
     │   ├── TitleTakenError             another session of that owner has it
     │   ├── AmbiguousSessionError       a text that names several sessions
     │   ├── InvalidPolicyError
+    │   ├── NotGivenUpError             nothing of that number was given up, to be tried again
     │   └── ConfigError                 all problems of a configuration at once
     ├── InvalidTransitionError          a state does not allow an event
     ├── SessionNotFoundError
@@ -34,8 +35,6 @@
     │   ├── SchemaTooNewError           written by a newer version
     │   ├── MigrationError              a store cannot be moved there, or has not arrived as it was
     │   ├── UnsupportedStorageError     this place cannot hold a store safely
-    │   │   ├── UnknownProviderError    no such kind of database is installed
-    │   │   └── BrokenProviderError     a package brings one along that cannot be used
     │   └── ControlError                the owner of the store could not be asked, or did not answer
     ├── EventLoopRunningError           a blocking call was made where an event loop runs
     ├── AdapterError                    a message was certainly not sent
@@ -135,6 +134,10 @@ class InvalidPolicyError(InvalidInputError):
         self.value = value
         self.problem = problem
         super().__init__(f"reset policy: {field} = {value!r} {problem}")
+
+
+class NotGivenUpError(InvalidInputError):
+    """Something is to be tried again that was not given up: it is not there, or is being tried already."""
 
 
 class ConfigError(InvalidInputError):
@@ -327,14 +330,6 @@ class MigrationError(StorageError):
 
 class UnsupportedStorageError(StorageError):
     """The place or the database library cannot hold a store safely."""
-
-
-class UnknownProviderError(UnsupportedStorageError):
-    """Nobody here knows that kind of database; `problem` says which there are, and what may be meant."""
-
-
-class BrokenProviderError(UnsupportedStorageError):
-    """A kind of database that a package brings along cannot be used; `problem` says why."""
 
 
 class ControlError(StorageError):

@@ -76,6 +76,7 @@ from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.core.usage import CostStatus, ModelUsage, SessionUsage, Usage, UsageSum
+from gateway_sessions.core.work_progress import WorkProgress
 from gateway_sessions.error_details import ConfigProblem, SessionCandidate
 from gateway_sessions.errors import (
     AdapterError,
@@ -98,6 +99,7 @@ from gateway_sessions.errors import (
     InvalidTransitionError,
     MigrationError,
     NoStoreError,
+    NotGivenUpError,
     NothingToUndoError,
     NoTurnError,
     RateLimitedError,
@@ -236,6 +238,7 @@ __all__ = [
     "ModelUsage",
     "NoStoreError",
     "NoTurnError",
+    "NotGivenUpError",
     "NothingToUndoError",
     "ObservedTurn",
     "Observer",
@@ -323,6 +326,7 @@ __all__ = [
     "VacuumReport",
     "Warn",
     "WhatsAppAliasFiles",
+    "WorkProgress",
     "build_session_context",
     "build_session_context_prompt",
     "build_session_key",

@@ -5,7 +5,9 @@ StorageError
 │   ├── MissingRightError           the login lacks a right in a database on a server
 │   └── SchemaTooOldError           an older version wrote it, and whoever only reads changes nothing
 └── UnsupportedStorageError
-└── OperatorsTaskError          only whoever runs the server can do that
+    ├── UnknownProviderError        no such kind of database is installed
+    ├── BrokenProviderError         a package brings one along that cannot be used
+    └── OperatorsTaskError          only whoever runs the server can do that
 """
 
 from __future__ import annotations
@@ -34,6 +36,14 @@ class SchemaTooOldError(StorageUnavailableError):
             f"was written by an older version (schema {found}, this program has {ours}); open the store once "
             "to bring it up to date, or run: gateway-sessions sessiondb upgrade",
         )
+
+
+class UnknownProviderError(UnsupportedStorageError):
+    """Nobody here knows that kind of database; `problem` says which there are, and what may be meant."""
+
+
+class BrokenProviderError(UnsupportedStorageError):
+    """A kind of database that a package brings along cannot be used; `problem` says why."""
 
 
 class OperatorsTaskError(UnsupportedStorageError):

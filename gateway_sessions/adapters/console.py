@@ -10,11 +10,13 @@ import os
 import re
 import select
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
+
+import anyio
 
 from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.port import Submit
@@ -165,31 +167,13 @@ async def _read(descriptor: int) -> bytes:
 
 
 async def _readable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    await _called(partial(loop.add_reader, descriptor), partial(loop.remove_reader, descriptor))
+    with contextlib.suppress(PermissionError):  # of a file: there is nothing to wait for
+        await anyio.wait_readable(descriptor)
 
 
 async def _writable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    await _called(partial(loop.add_writer, descriptor), partial(loop.remove_writer, descriptor))
-
-
-async def _called(begin: Callable[..., object], end: Callable[[], object]) -> None:
-    """Wait until the loop calls back about a descriptor; for a file there is nothing to wait for."""
-    ready = asyncio.get_running_loop().create_future()
-    try:
-        begin(_complete, ready)
-    except PermissionError:
-        return
-    try:
-        await ready
-    finally:
-        end()
-
-
-def _complete(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
+    with contextlib.suppress(PermissionError):
+        await anyio.wait_writable(descriptor)
 
 
 def _shown(message: OutboundMessage) -> str:

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.adapters.http import MAX_HEAD, HttpError, Request, Response, receive_request
-from gateway_sessions.streams import closing
+from gateway_sessions.streams import accept, closing
 
 MAX_CONNECTIONS: Final = 64
 BACKLOG: Final = 128
@@ -42,7 +42,7 @@ class HttpServer:
         while True:
             await self._room.acquire()
             try:
-                connection, _ = await asyncio.get_running_loop().sock_accept(self._listener)
+                connection = await accept(self._listener)
             except OSError:
                 self._room.release()
                 await anyio.sleep(PAUSE_SECONDS)

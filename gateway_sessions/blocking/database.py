@@ -35,6 +35,7 @@ from gateway_sessions.core.search_results import SearchResult, SessionSearchResu
 from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.usage import SessionUsage, UsageFacts
+from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.database import ALONE, SessionDB
 from gateway_sessions.storage.engine import VacuumReport
@@ -570,14 +571,16 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """What happened in the last days, as far as *scope* sees it; dates and hours are those of *zone*."""
         return self._wait(lambda: self._target.insights(days, scope=scope, source=source, zone=zone))
 
-    def erase(self, owner: str, *, keep_copies: bool = False) -> ErasureReceipt:
+    def erase(
+        self, owner: str, *, keep_copies: bool = False, progress: OnProgress | None = None
+    ) -> ErasureReceipt:
         """Forget an owner of sessions, in every table and file of the database; a receipt tells of it.
 
         `SessionBusyError` while a turn of theirs runs. Erasing again does no harm. Backups and what is in
         quarantine are removed, unless they shall be kept: then the receipt lists them. One that is cut off
         is finished by the store when it is opened again, or by `finish_erasures`.
         """
-        return self._wait(lambda: self._target.erase(owner, keep_copies=keep_copies))
+        return self._wait(lambda: self._target.erase(owner, keep_copies=keep_copies, progress=progress))
 
     def unfinished_erasures(self) -> int:
         """How many erasures were begun and not finished."""
@@ -717,6 +720,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         include_archived: bool = False,
         dry_run: bool = False,
         now: datetime | float | None = None,
+        progress: OnProgress | None = None,
     ) -> PruneReport:
         """Remove sessions nobody has touched for that long, and the oldest beyond a number or a size.
 
@@ -734,6 +738,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 include_archived=include_archived,
                 dry_run=dry_run,
                 now=now,
+                progress=progress,
             )
         )
 

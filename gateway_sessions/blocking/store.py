@@ -28,6 +28,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Sweep
 from gateway_sessions.runtime.explain import Explanation
@@ -426,14 +427,16 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """
         return self._wait(lambda: self._target.import_hermes(path, dry_run=dry_run, progress=progress))
 
-    def erase(self, subject: SessionSource | str, *, keep_copies: bool = False) -> ErasureReceipt:
+    def erase(
+        self, subject: SessionSource | str, *, keep_copies: bool = False, progress: OnProgress | None = None
+    ) -> ErasureReceipt:
         """Forget a person: nothing of them is left in this home when the receipt is there.
 
         The person is the one who wrote from a source, or an owner as entries and sessions name it.
         `SessionBusyError` while a turn of theirs runs. Once begun, it is finished in the background, even if
         the call fails or is cancelled. See `SessionDB.erase` for what happens to copies.
         """
-        return self._wait(lambda: self._target.erase(subject, keep_copies=keep_copies))
+        return self._wait(lambda: self._target.erase(subject, keep_copies=keep_copies, progress=progress))
 
     def export_person(self, subject: SessionSource | str) -> Iterator[dict[str, Any]]:
         """All that is known of a person: first their lanes with what happened there, then every session."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
@@ -17,15 +15,11 @@ from gateway_sessions.cli.commands import COMMANDS, GROUPS
 from gateway_sessions.cli.desk import (
     CONFIG_VARIABLE,
     HOME_VARIABLE,
-    Declined,
     Settings,
-    head,
     name_of_program,
-    write_json,
+    say,
 )
-from gateway_sessions.cli.exits import Exit, advice_for
-from gateway_sessions.core.untrusted import visible
-from gateway_sessions.errors import GatewaySessionsError
+from gateway_sessions.cli.exits import INTERRUPTED, Exit, Failure
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -37,20 +31,18 @@ ANYWHERE: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     given = in_front(sys.argv[1:] if arguments is None else arguments)
-    as_json, debug = "--json" in given, "--debug" in given
+    if not given or (len(given) == 1 and given[0] in GROUPS):
+        given.append("--help")  # whoever says no more than that wants to know what there is
     try:
         ended = command_line().main(args=given, prog_name=name_of_program(), standalone_mode=False)
-    except (TyperException, GatewaySessionsError, OSError, Declined) as error:
-        if isinstance(error, BrokenPipeError):  # whoever read has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return Exit.DONE
-        if debug and not isinstance(error, TyperException | Declined):
-            raise
-        return _tell(error, given, as_json=as_json)
-    except (KeyboardInterrupt, typer.Abort):
-        stopped = Failure("Interrupted", "interrupted; what was finished is kept", "", Exit.INTERRUPTED)
-        return _say(stopped, _command_in(given), as_json=as_json)
-    return ended if isinstance(ended, int) else Exit.DONE
+    except TyperException as error:
+        about = " ".join([name_of_program(), *_command_in(given).split(), "--help"])
+        failure = Failure("UsageError", error.format_message(), about, Exit.WRONG_USE)
+    except typer.Abort:
+        failure = INTERRUPTED
+    else:
+        return ended if isinstance(ended, int) else Exit.DONE
+    return say(failure, _command_in(given), as_json="--json" in given)
 
 
 def in_front(arguments: Sequence[str]) -> list[str]:
@@ -79,7 +71,6 @@ def command_line() -> TyperGroup:
     app = typer.Typer(
         help="Look after the sessions of a messaging gateway.",
         epilog="The first five options may also stand behind a command.",
-        no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
@@ -109,41 +100,6 @@ def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:
     context.obj = Settings(home=home, config=config, as_json=as_json, yes=yes, debug=debug)
-
-
-def _tell(error: Exception, given: Sequence[str], *, as_json: bool) -> int:
-    command = _command_in(given)
-    if isinstance(error, Declined):
-        failure = Failure("Declined", str(error), "mean it: --yes", Exit.DECLINED)
-    elif isinstance(error, TyperException):
-        about = " ".join([name_of_program(), *command.split(), "--help"])
-        failure = Failure("UsageError", error.format_message(), about, Exit.WRONG_USE)
-    elif isinstance(error, OSError):
-        text = f"{error.filename or 'the system'}: {error.strerror or error}"
-        failure = Failure("OSError", text, "check the path and its rights", Exit.FAILED)
-    else:
-        advice = advice_for(error)
-        failure = Failure(type(error).__name__, str(error), advice.what_next, advice.code)
-    return _say(failure, command, as_json=as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What went wrong, and what people can do."""
-
-    kind: str
-    message: str
-    what_next: str
-    exit_code: int
-
-
-def _say(failure: Failure, command: str, *, as_json: bool) -> int:
-    if as_json:
-        write_json({"ok": False, **head(command), "results": [], "error": failure})
-    else:
-        what_next = f"  → {failure.what_next}\n" if failure.what_next else ""
-        sys.stderr.write(f"{name_of_program()}: {visible(failure.message).rstrip('.')}\n{what_next}")
-    return failure.exit_code
 
 
 def _command_in(given: Sequence[str]) -> str:

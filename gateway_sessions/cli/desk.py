@@ -8,14 +8,18 @@ import select
 import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import typer
 
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exits import Declined, Exit, Failure, failure_of
+from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
+from gateway_sessions.core.untrusted import visible
+from gateway_sessions.errors import GatewaySessionsError, NoStoreError, StorageCorruptError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,18 +27,18 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     import gateway_sessions as gs
+    from gateway_sessions.cli.progress import Tells
+    from gateway_sessions.core.work_progress import OnProgress
 
 NAMES: Final = ("gateway-sessions", "gsess")
 HOME_VARIABLE: Final = "GATEWAY_SESSIONS_HOME"
 CONFIG_VARIABLE: Final = "GATEWAY_SESSIONS_CONFIG"
 CONFIG_FILE: Final = "config.yaml"
 """Looked for in the directory of the store, if nobody names another one."""
+PATIENCE_SECONDS: Final = 600
+"""How long the process that has the store open may take over what can be much work."""
 ENVELOPE: Final = 1
 """The version of what --json writes; it rises when a member goes or means something else."""
-
-
-class Declined(Exception):  # noqa: N818 -- not an error: somebody said no
-    """Somebody did not confirm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +50,6 @@ class Settings:
     as_json: bool = False
     yes: bool = False
     debug: bool = False
-
-
-class Tells(Protocol):
-    """Says how far something is."""
-
-    def __call__(self, done: int, total: int | None, what: str | None = None) -> None:
-        """*done* of *total*, or of nobody knows how many."""
-        ...
 
 
 class Shows(Protocol):
@@ -124,6 +120,30 @@ class Desk:
         async with SessionStore.open(home, config, upkeep=upkeep) as store:
             yield store
 
+    @asynccontextmanager
+    async def rehearsal(self) -> AsyncGenerator[gs.SessionDB]:
+        """The database for reading only, whoever has it open; where none is yet, an empty one for the moment.
+
+        What is rehearsed leaves no trace: it neither makes a store nor opens one as its owner.
+        """
+        from gateway_sessions.storage.database import SessionDB  # noqa: PLC0415 -- as above
+
+        async with AsyncExitStack() as opened:
+            try:
+                db = (await opened.enter_async_context(self.seat())).db
+            except NoStoreError:
+                folder = opened.enter_context(TemporaryDirectory())
+                db = await opened.enter_async_context(SessionDB.open(Path(folder) / "sessions.db"))
+            yield db
+
+    async def has_store(self) -> bool:
+        """Whether somebody has made the store."""
+        try:
+            async with self.seat():
+                return True
+        except NoStoreError:
+            return False
+
     # The answer
 
     @property
@@ -147,6 +167,22 @@ class Desk:
         elif (shown := show()) is not None:
             show_on(self.screen, shown)
 
+    def failure_of(self, error: BaseException) -> Failure:
+        """What went wrong; what to do about a damaged database depends on where it is."""
+        failure = failure_of(error)
+        if isinstance(error, StorageCorruptError):
+            return replace(failure, what_next=self._cure(error.what))
+        return failure
+
+    def _cure(self, damaged: str) -> str:
+        from gateway_sessions.runtime.places import database_of  # noqa: PLC0415 -- --help must not wait for it
+
+        home, config = self.place()
+        _, beside = database_of(home, config.sessiondb.url)
+        if Path(damaged).is_absolute() and not Path(damaged).is_relative_to(beside):
+            return MEND_ELSEWHERE
+        return MEND_SERVER if config.sessiondb.is_server else MEND_FILE
+
     def done(self, text: str, *results: object, **facts: object) -> None:
         """Say one line."""
         self.answer(results, lambda: _plain(text), **facts)
@@ -159,22 +195,28 @@ class Desk:
             console(to_errors=True).print(_plain(text), style="dim", soft_wrap=True)
 
     @contextmanager
-    def progress(self, doing: str) -> Generator[Tells]:
-        """A bar while something takes long, where people look; programs are told nothing."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 -- as above
+    def progress(self, doing: str, *, beside: str | None = None) -> Generator[Tells]:
+        """A bar while something takes long, where people look; programs are told nothing.
 
+        *beside* is where the answer goes meanwhile: a terminal cannot show both.
+        """
         from gateway_sessions.cli.screen import console  # noqa: PLC0415 -- as above
 
         screen = console(to_errors=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        quiet = self.as_json or not screen.is_terminal
-        with Progress(*columns, console=screen, transient=True, disable=quiet) as bar:
-            task = bar.add_task(doing, total=None)
+        taken = beside == "-" and sys.stdout.isatty()
+        if self.as_json or taken or not screen.is_terminal or screen.is_dumb_terminal:
+            yield lambda done, total, what=None: None
+            return
+        from gateway_sessions.cli.progress import bar  # noqa: PLC0415 -- as above
 
-            def tell(done: int, total: int | None, what: str | None = None) -> None:
-                bar.update(task, completed=done, total=total, description=what or doing)
-
+        with bar(screen, doing) as tell:
             yield tell
+
+    @contextmanager
+    def steps(self, doing: str) -> Generator[OnProgress]:
+        """The same for a work that says itself what it is doing."""
+        with self.progress(doing) as tell:
+            yield lambda one: tell(one.done, one.total, one.doing)
 
     def confirm(self, question: str, *, yes: bool = False) -> None:
         """Let a person confirm, unless they have done so before; a program has to say --yes."""
@@ -194,10 +236,34 @@ class Desk:
 
 def run(context: typer.Context, work: Callable[[Desk], Awaitable[None]]) -> None:
     """Do a command's work."""
+    with at_desk(context) as desk:
+        asyncio.run(_awaited(work(desk)))
+
+
+@contextmanager
+def at_desk(context: typer.Context) -> Generator[Desk]:
+    """Within the block, a command is at work; what makes it fail is said, and it ends with its exit code."""
     desk = Desk(settings=context.obj or Settings(), command=_name_of(context))
-    asyncio.run(_awaited(work(desk)))
+    try:
+        yield desk
+    except BrokenPipeError:  # whoever read has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (GatewaySessionsError, OSError, Declined, KeyboardInterrupt) as error:
+        if desk.settings.debug and not isinstance(error, Declined | KeyboardInterrupt):
+            raise
+        desk.code = say(desk.failure_of(error), desk.command, as_json=desk.as_json)
     if desk.code is not Exit.DONE:
         raise typer.Exit(desk.code)
+
+
+def say(failure: Failure, command: str, *, as_json: bool) -> Exit:
+    """Say how a command has failed; returns its exit code."""
+    if as_json:
+        write_json({"ok": False, **head(command), "results": [], "error": failure})
+    else:
+        what_next = f"  → {failure.what_next}\n" if failure.what_next else ""
+        sys.stderr.write(f"{name_of_program()}: {visible(failure.message).rstrip('.')}\n{what_next}")
+    return failure.exit_code
 
 
 def everything() -> gs.Scope:

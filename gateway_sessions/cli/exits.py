@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from gateway_sessions.core.cures import MEND_FILE
 from gateway_sessions.errors import (
     AmbiguousSessionError,
-    BrokenProviderError,
     ConfigError,
     ControlError,
     ForeignDatabaseError,
@@ -16,6 +16,7 @@ from gateway_sessions.errors import (
     InvalidInputError,
     MigrationError,
     NoStoreError,
+    NotGivenUpError,
     NothingToUndoError,
     SchemaTooNewError,
     SessionBusyError,
@@ -27,10 +28,15 @@ from gateway_sessions.errors import (
     StorageLockedError,
     StoreBusyError,
     TitleTakenError,
-    UnknownProviderError,
     UnsupportedStorageError,
 )
-from gateway_sessions.storage_errors import MissingRightError, OperatorsTaskError, SchemaTooOldError
+from gateway_sessions.storage_errors import (
+    BrokenProviderError,
+    MissingRightError,
+    OperatorsTaskError,
+    SchemaTooOldError,
+    UnknownProviderError,
+)
 
 
 class Exit(IntEnum):
@@ -39,12 +45,16 @@ class Exit(IntEnum):
     DONE = 0
     FAILED = 1  # the store could not do its work, or something unforeseen happened
     WRONG_USE = 2  # an option, an argument or the configuration is wrong
-    NOT_FOUND = 3  # there is no such session, lane, message or store
+    NOT_FOUND = 3  # there is no such session, lane, message, reply or store
     AMBIGUOUS = 4  # several sessions could be meant
     BUSY = 5  # somebody else has the store, or a turn of the session runs
     DECLINED = 6  # not confirmed
     UNSOUND = 7  # a check has found something
     INTERRUPTED = 130  # Ctrl-C
+
+
+class Declined(Exception):  # noqa: N818 -- not an error: somebody said no
+    """Somebody did not confirm."""
 
 
 class NotWaitingError(InvalidInputError):
@@ -73,11 +83,18 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
             "correct the configuration, then look at it again: gateway-sessions config validate",
         ),
     ),
+    (NotGivenUpError, Advice(Exit.NOT_FOUND, "see what was given up: gateway-sessions queue list --dead")),
     (NotWaitingError, Advice(Exit.NOT_FOUND, "see what waits: gateway-sessions queue list")),
     (InvalidInputError, Advice(Exit.WRONG_USE, "see --help of the command")),
     (SessionNotFoundError, Advice(Exit.NOT_FOUND, "look it up: gateway-sessions sessions list")),
     (NothingToUndoError, Advice(Exit.NOT_FOUND, "see what happened: gateway-sessions explain KEY")),
-    (NoStoreError, Advice(Exit.NOT_FOUND, "name the store's directory: --home DIR")),
+    (
+        NoStoreError,
+        Advice(
+            Exit.NOT_FOUND,
+            "name the store's directory: --home DIR; or begin one: gateway-sessions chat",
+        ),
+    ),
     (SessionBusyError, Advice(Exit.BUSY, "try again when the turn has ended")),
     (
         SessionOnLaneError,
@@ -89,10 +106,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (MigrationError, Advice(Exit.FAILED, "nothing was changed at the source")),
     (SchemaTooNewError, Advice(Exit.FAILED, "install a newer gateway-sessions")),
     (ForeignDatabaseError, Advice(Exit.WRONG_USE, "name another place")),
-    (
-        StorageCorruptError,
-        Advice(Exit.FAILED, "stop the gateway, then: gateway-sessions sessiondb repair"),
-    ),
+    (StorageCorruptError, Advice(Exit.FAILED, MEND_FILE)),
     (StorageFullError, Advice(Exit.FAILED, "free some room on the disk")),
     (
         UnknownProviderError,
@@ -114,8 +128,33 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
 )
 
 
-def advice_for(error: BaseException) -> Advice:
-    """How to end after that error."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong, and what people can do."""
+
+    kind: str
+    message: str
+    what_next: str
+    exit_code: Exit
+
+
+INTERRUPTED: Final = Failure("Interrupted", "interrupted; what was finished is kept", "", Exit.INTERRUPTED)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """How a command ends after that error."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, Declined):
+        return Failure("Declined", str(error), "mean it: --yes", Exit.DECLINED)
+    if isinstance(error, OSError):
+        text = f"{error.filename or 'the system'}: {error.strerror or error}"
+        return Failure("OSError", text, "check the path and its rights", Exit.FAILED)
+    advice = _advice_for(error)
+    return Failure(type(error).__name__, str(error), advice.what_next, advice.code)
+
+
+def _advice_for(error: BaseException) -> Advice:
     for kind, advice in _ADVICE:
         if isinstance(error, kind):
             return advice

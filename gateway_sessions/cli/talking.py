@@ -67,11 +67,11 @@ class Talk:
     async def _begun(self, wanted: Wanted) -> gs.SessionEntry:
         if not wanted.go_on:
             return await self._store.get_or_create_session(SOURCE, force_new=True)
-        here = await self._store.get_or_create_session(SOURCE, touch=False)
         if wanted.text is None:
-            return here
+            return await self._store.get_or_create_session(SOURCE, touch=False)
         scope = gs.Scope.operator()
         session_id = await self._store.db.resolve_session(wanted.text, scope=scope)
+        here = await self._store.get_or_create_session(SOURCE, touch=False)
         if session_id == here.session_id:
             return here
         if wanted.fork:

@@ -34,6 +34,7 @@ from gateway_sessions.core.budgets import Budgets
 from gateway_sessions.core.busy import BusyMode, BusyRules
 from gateway_sessions.core.busy_book import BusyBook
 from gateway_sessions.core.cluster import ClusterRules
+from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.limits import off_or_time
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.policy_book import PolicyBook
@@ -94,6 +95,14 @@ class Config:
         from gateway_sessions.config.reading import read_mapping  # noqa: PLC0415
 
         return read_mapping(cls, values)
+
+    @property
+    def isolation(self) -> Isolation:
+        """Who shares a conversation with whom."""
+        return Isolation(
+            group_sessions_per_user=self.group_sessions_per_user,
+            thread_sessions_per_user=self.thread_sessions_per_user,
+        )
 
     @property
     def snapshot_mode(self) -> SnapshotMode:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from gateway_sessions import errors
+from gateway_sessions import errors, storage_errors
 from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 
@@ -168,6 +168,6 @@ def _too_large(length: int, limit: int) -> InvalidInputError:
 
 _ERRORS: Final = {
     name: kind
-    for name, kind in vars(errors).items()
+    for name, kind in (vars(errors) | vars(storage_errors)).items()
     if isinstance(kind, type) and issubclass(kind, GatewaySessionsError)
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 RESOLUTION: Final = timedelta(microseconds=1)
@@ -23,8 +23,22 @@ def to_micros(instant: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """The instant that many microseconds after the epoch."""
-    return EPOCH + micros * RESOLUTION
+    """The instant that many microseconds after the epoch; `StorageCorruptError` if no calendar has it."""
+    try:
+        return EPOCH + micros * RESOLUTION
+    except OverflowError:
+        what, problem = "an instant in the database", f"is in no calendar: {micros}"
+        raise StorageCorruptError(what, problem) from None
+
+
+def nearest(micros: int) -> datetime:
+    """The same for what merely has to be done by then: out of the calendar is its beginning or its end."""
+    return from_micros(min(max(micros, _FIRST), _LAST))
+
+
+_FIRST: Final = to_micros(datetime(1, 1, 2, tzinfo=UTC))
+_LAST: Final = to_micros(datetime(9999, 12, 30, tzinfo=UTC))
+"""A day off the ends, so that every zone has them."""
 
 
 def as_utc(moment: datetime, *, naive_zone: tzinfo = UTC) -> datetime:

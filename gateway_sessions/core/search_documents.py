@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, cast
 
 import msgspec
 
-from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.instants import nearest
 from gateway_sessions.core.search_text import LONGEST_WORD, join_fields, long_words, words_among
 
 LONGEST_INDEXED: Final = 1 << 20
@@ -118,7 +118,7 @@ def words_of(documents: Sequence[Document]) -> set[str]:
 
 def labels_of(message: IndexedMessage) -> str:
     """What the message can be filtered by."""
-    moment = from_micros(message.sent_at)
+    moment = nearest(message.sent_at)
     lane = () if message.session_key is None else (label("lane", message.session_key),)
     return " ".join(
         (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.instants import nearest
 from gateway_sessions.core.search_documents import label, month_label, texts_of, year_label
 from gateway_sessions.core.search_text import GAP, join_fields
 
@@ -64,7 +64,7 @@ class Lexemes(NamedTuple):
 
 def lexemes_of(message: Searchable) -> Lexemes:
     """What a message is found by, besides the labels of its session."""
-    moment = from_micros(message.sent_at)
+    moment = nearest(message.sent_at)
     labels = (
         label("role", message.role),
         year_label(moment.year),

@@ -263,12 +263,12 @@ class Delivery:
         return reply.sent_by == self._truth.epoch and (lane is None or not lane.expected)
 
     async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
-        """Note that a reply is about to be sent; one that nobody waits for any more is given up instead.
+        """Note that a reply is about to be sent; one that is damaged, or too old, is given up instead.
 
         False also if it was sent after it had been looked for: then the answer to that came too late.
         """
-        if is_too_old(reply.created_at, now, self._patience.rules):
-            await self._give_up(reply, "nobody waits for it any more", reply.unclear)
+        if reply.problem or is_too_old(reply.created_at, now, self._patience.rules):
+            await self._give_up(reply, reply.problem or "nobody waits for it any more", reply.unclear)
             return False
         return await self._truth.write(partial(outbox.mark_sending, reply, self._truth.epoch))
 

@@ -67,10 +67,12 @@ class ExpiryWatcher:
     async def sweep(self) -> Sweep:
         """Look at every entry whose instant has come."""
         tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
-        position = Position()
-        while page := await self._context.db.read(
-            partial(upkeep.due_page, self._context.clock.now(), position)
-        ):
+        position: Position | None = Position()
+        while position is not None:
+            look = partial(upkeep.due_page, self._context.clock.now(), position)
+            page, position = await self._context.db.read(look)
+            if not page:
+                continue
             plans = [(entry, await self._decide(entry)) for entry in page]
             ending = [(entry, plan.reason) for entry, plan in plans if isinstance(plan, Replace)]
             kept = [entry for entry, plan in plans if not isinstance(plan, Replace)]
@@ -79,7 +81,6 @@ class ExpiryWatcher:
             tally.deferred += sum(
                 isinstance(plan, Keep) and plan.deferred_by is not None for _, plan in plans
             )
-            position = Position.after(page[-1].due_at or page[-1].updated_at, page[-1].session_key)
         return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
 
     async def _decide(self, entry: SessionEntry) -> Access:
@@ -150,12 +151,12 @@ class Pruner:
     async def sweep(self, max_age: timedelta) -> int:
         """Forget entries older than *max_age*, but none that is suspended, running or has work running."""
         before = self._context.clock.now() - max_age
-        pruned, after = 0, 0
-        while page := await self._context.db.read(partial(upkeep.stale_page, before, after)):
+        pruned = 0
+        after: int | None = 0
+        while after is not None:
+            page, after = await self._context.db.read(partial(upkeep.stale_page, before, after))
             idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
-            gone = await self._context.apply(Actor.WATCHER, _pruning(idle))
-            pruned += len(gone)
-            after = page[-1].entry_id
+            pruned += len(await self._context.apply(Actor.WATCHER, _pruning(idle))) if idle else 0
         return pruned
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
-from gateway_sessions.core.lifecycle import AccessRules, Keep, Replace, plan_access
+from gateway_sessions.core.lifecycle import AccessRules, Keep, Replace, plan_access, policy_for
 from gateway_sessions.core.policies import AskActiveWork, next_reset
-from gateway_sessions.core.policy_book import ResolvedPolicy
+from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.ports import Reader
 from gateway_sessions.storage.verbs import entries, reading
 from gateway_sessions.storage.verbs.reading import Lane, Transition
-from gateway_sessions.storage.verbs.succession import Actor
 
 HISTORY = 10
 
@@ -37,31 +36,38 @@ class Explanation:
     history: tuple[Transition, ...]
 
 
-async def explain(context: StoreContext, session_key: str) -> Explanation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What decides about every lane."""
+
+    now: datetime
+    policies: PolicyBook
+    freshness: timedelta | None
+
+
+async def explain(db: Reader, session_key: str, rules: Rules, *, active_work: bool) -> Explanation:
     """Look at a lane without changing anything."""
-    entry = await context.db.read(partial(entries.load, session_key))
-    lane = await context.db.read(partial(reading.lane, session_key))
-    history = await context.db.read(partial(reading.transitions, session_key, HISTORY))
-    active_work = await context.active_work(session_key)
-    change = context.change(Actor.OPERATOR)
-    policy = change.policy_of(entry) if entry is not None else None
+    entry = await db.read(partial(entries.load, session_key))
+    lane = await db.read(partial(reading.lane, session_key))
+    history = await db.read(partial(reading.transitions, session_key, HISTORY))
+    policy = policy_for(entry, rules.policies) if entry is not None else None
     due = next_reset(policy.policy, entry, policy.zone) if entry is not None and policy is not None else None
     return Explanation(
         session_key=session_key,
-        now=change.now,
+        now=rules.now,
         entry=entry,
         lane=lane,
         policy=policy,
         next_reset_at=due.at if due is not None else None,
         next_reset_local=due.at.astimezone(policy.zone) if due is not None and policy is not None else None,
         active_work=active_work,
-        next_message=_next_message(context, entry, policy, lane, active_work=active_work),
+        next_message=_next_message(rules, entry, policy, lane, active_work=active_work),
         history=tuple(history),
     )
 
 
 def _next_message(
-    context: StoreContext,
+    given: Rules,
     entry: SessionEntry | None,
     policy: ResolvedPolicy | None,
     lane: Lane,
@@ -72,9 +78,7 @@ def _next_message(
         if lane.moved_session_id is not None:
             return f"starts a new session, because {lane.moved_session_id} was resumed elsewhere"
         return "starts the first session of this lane"
-    rules = AccessRules(
-        now=context.clock.now(), policy=policy, freshness=context.freshness, active_work=active_work
-    )
+    rules = AccessRules(now=given.now, policy=policy, freshness=given.freshness, active_work=active_work)
     plan = plan_access(entry, rules)
     assert not isinstance(plan, AskActiveWork)  # noqa: S101 -- the answer was given
     match plan:

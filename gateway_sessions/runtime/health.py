@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.config import Config
+from gateway_sessions.config import Config, SessionDBConfig
+from gateway_sessions.core.cures import MEND_FILE, MEND_SERVER
 from gateway_sessions.core.telling import ago, counted, size
+from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.errors import (
     ControlError,
     GatewaySessionsError,
@@ -37,8 +39,6 @@ LITTLE_ROOM: Final = 1_000_000_000
 OLD_COPY: Final = timedelta(days=2)
 MOST: Final = 100
 NAME_IT: Final = "name the store's directory: --home DIR"
-MEND_FILE: Final = "stop the gateway: gateway-sessions sessiondb repair"
-MEND_SERVER: Final = "ask whoever runs the server, who has its backups"
 _NextSteps: TypeAlias = tuple[tuple[type[GatewaySessionsError], str], ...]
 _NEXT: Final[_NextSteps] = (
     (NoStoreError, "start the gateway once: it makes the store"),
@@ -75,7 +75,9 @@ class Symptom:
     what_next: str | None = None
 
 
-async def examine(home: Path, config: Config, *, thorough: bool = True) -> AsyncIterator[Symptom]:
+async def examine(
+    home: Path, config: Config, *, thorough: bool = True, progress: OnProgress | None = None
+) -> AsyncIterator[Symptom]:
     """Look at everything around a store, the ground first. It may be in use meanwhile."""
     now = SystemClock().now()
     yield Symptom("SQLite", Health.GOOD, sqlite3.sqlite_version)
@@ -103,7 +105,7 @@ async def examine(home: Path, config: Config, *, thorough: bool = True) -> Async
     if config.sessiondb.url is None:
         yield await in_thread(partial(_copies, home, now))
     if thorough and (server is not None or config.sessiondb.url is None):
-        yield await _soundness(home, server, prepared=config.sessiondb.prepared_statements)
+        yield await _soundness(home, config.sessiondb, progress)
 
 
 def _what_next(error: GatewaySessionsError, *, on_server: bool) -> str:
@@ -197,9 +199,12 @@ def _copies(home: Path, now: datetime) -> Symptom:
     return Symptom("Copies", Health.GOOD, f"the newest is of {ago(newest, now)}")
 
 
-async def _soundness(home: Path, server: str | None, *, prepared: bool) -> Symptom:
+async def _soundness(home: Path, database: SessionDBConfig, progress: OnProgress | None) -> Symptom:
+    server = database.url if database.is_server else None
     try:
-        report = await check_store(home, server=server, prepared_statements=prepared)
+        report = await check_store(
+            home, server=server, prepared_statements=database.prepared_statements, progress=progress
+        )
     except StorageUnavailableError as error:
         return Symptom("Content", Health.BAD, str(error), "try again: gateway-sessions sessiondb check")
     if report.healthy:

@@ -6,7 +6,7 @@ is simply begun again. A dry run takes the same way and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from gateway_sessions.config import Config
 from gateway_sessions.core.export.reports import FindingKind, ImportReport, Progress
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, StorageUnavailableError
 from gateway_sessions.resource import Resource
-from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.opening import Parts
+from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.importers.hermes_home import HermesHome, Lanes, SessionReader, lanes_of
 from gateway_sessions.storage.importers.hermes_rows import PROVENANCE, safe_id
 from gateway_sessions.storage.importers.hermes_source import HermesDatabase, Row
@@ -41,17 +42,19 @@ MAX_BYTES: Final = 8 << 20
 class HermesImport:
     """Takes in one home."""
 
-    context: StoreContext
+    db: SessionDB
     path: Path
     flags: Isolation
     zone: tzinfo
-    dry_run: bool = False
+    let_go_on: Callable[[Sequence[SessionEntry]], Awaitable[object]] | None
+    """Lets lanes go on with these sessions; None in a dry run, for which the database is only read."""
     progress: Progress | None = None
     _importer: Importer = field(init=False)
     _new: set[str] = field(default_factory=set[str], init=False)
 
     def __post_init__(self) -> None:
-        self._importer = Importer(self.context.db, dry_run=self.dry_run, fill=True, progress=self.progress)
+        dry_run = self.let_go_on is None
+        self._importer = Importer(self.db, dry_run=dry_run, fill=True, progress=self.progress)
 
     async def run(self) -> ImportReport:
         """Everything: sessions first, then the lanes that go on with them."""
@@ -77,7 +80,9 @@ class HermesImport:
     def _opened(self, home: HermesHome, steps: ExitStack) -> HermesDatabase | None:
         if home.database is None:
             return None
-        return steps.enter_context(HermesDatabase(home.database, self.context.db.path.parent))
+        # Whoever only looks leaves nothing in the store's directory, not for a moment.
+        scratch = None if self.let_go_on is None else self.db.path.parent
+        return steps.enter_context(HermesDatabase(home.database, scratch))
 
     async def _sessions(self, database: HermesDatabase, lanes: Lanes) -> None:
         reader = await in_thread(partial(SessionReader.over, database, lanes))
@@ -98,7 +103,7 @@ class HermesImport:
 
     async def _page(self, reader: SessionReader, rows: Sequence[Row]) -> None:
         ids = [safe_id(row["id"]) for row in rows]
-        known = await self.context.db.read(partial(verbs.known, ids, PROVENANCE))
+        known = await self.db.read(partial(verbs.known, ids, PROVENANCE))
         batch: list[Candidate] = []
         for session_id, row in zip(ids, rows, strict=True):
             here = known.get(session_id)
@@ -148,7 +153,7 @@ class HermesImport:
         written = 0
         for start in range(0, len(lanes.entries), PAGE):
             page = lanes.entries[start : start + PAGE]
-            states = await self.context.db.read(partial(verbs.lane_states, page))
+            states = await self.db.read(partial(verbs.lane_states, page))
             for entry, state in zip(page, states, strict=True):
                 written += state.free
                 self._tell(entry, state)
@@ -156,8 +161,8 @@ class HermesImport:
                     detail = f"lane {split.session_key} shared it with {split.kept_by}"
                     detail += f", and goes on as {split.new_session_id}"
                     find(FindingKind.LANE, detail, split.shared_session_id)
-            if not self.dry_run:
-                await self.context.apply(Actor.IMPORT, partial(importing.import_entries, entries=page))
+            if self.let_go_on is not None:
+                await self.let_go_on(page)
         return written
 
     def _tell(self, entry: SessionEntry, state: LaneState) -> None:
@@ -175,9 +180,21 @@ class HermesImport:
             self._importer.find(FindingKind.LEFT_ALONE, name)
 
 
+async def rehearse_hermes_import(
+    db: SessionDB, config: Config, path: str | Path, *, progress: Progress | None = None
+) -> ImportReport:
+    """What `SessionStore.import_hermes` would do in a store with that database, which is only read."""
+    policies = await in_thread(config.policy_book)
+    zone = ZoneInfo(policies.zone_name)
+    flags = config.isolation
+    work = HermesImport(db=db, path=Path(path), flags=flags, zone=zone, let_go_on=None, progress=progress)
+    return await work.run()
+
+
 class HermesMethods(Resource):
     """Methods of `SessionStore` for whoever comes from Hermes."""
 
+    config: Config
     _isolation: Isolation
 
     @property
@@ -194,12 +211,18 @@ class HermesMethods(Resource):
         """
         self._check_running()
         context = self._parts.context
+        if dry_run:
+            return await rehearse_hermes_import(context.db, self.config, path, progress=progress)
+
+        async def let_go_on(entries: Sequence[SessionEntry]) -> None:
+            await context.apply(Actor.IMPORT, partial(importing.import_entries, entries=entries))
+
         work = HermesImport(
-            context=context,
+            db=context.db,
             path=Path(path),
             flags=self._isolation,
             zone=ZoneInfo(context.policies.zone_name),
-            dry_run=dry_run,
+            let_go_on=let_go_on,
             progress=progress,
         )
         return await work.run()

@@ -7,12 +7,12 @@ the client gets, so nothing reaches a method that was not checked against them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -110,10 +110,17 @@ def operation(holder: Any, name: str) -> Operation:
     hints = get_type_hints(method)
     fields: list[Any] = []
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if _is_function(hints[parameter.name]):
+            continue
         field = (parameter.name, hints[parameter.name])
         fields.append(field if parameter.default is parameter.empty else (*field, parameter.default))
     parameters = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
     return Operation(name, parameters, hints["return"])
+
+
+def _is_function(hint: Any) -> bool:
+    """Whether a parameter is one to be called, which no message can carry."""
+    return any(get_origin(one) is Callable for one in (hint, *get_args(hint)))
 
 
 def _arguments(given: Any) -> dict[str, Any]:

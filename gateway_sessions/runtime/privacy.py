@@ -12,6 +12,7 @@ from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.keys import Isolation, room_of
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.entry_cache import EntryCache
@@ -47,7 +48,13 @@ class PrivacyMethods(Resource):
         """What the person who wrote may see."""
         raise NotImplementedError
 
-    async def erase(self, subject: SessionSource | str, *, keep_copies: bool = False) -> ErasureReceipt:
+    async def erase(
+        self,
+        subject: SessionSource | str,
+        *,
+        keep_copies: bool = False,
+        progress: OnProgress | None = None,
+    ) -> ErasureReceipt:
         """Forget a person: nothing of them is left in this home when the receipt is there.
 
         The person is the one who wrote from a source, or an owner as entries and sessions name it.
@@ -56,7 +63,7 @@ class PrivacyMethods(Resource):
         """
         owner, finished = await self._person(subject), False
         try:
-            receipt = await self.db.erase(owner, keep_copies=keep_copies)
+            receipt = await self.db.erase(owner, keep_copies=keep_copies, progress=progress)
             finished = True
         finally:
             if not finished and self._erasures is not None:

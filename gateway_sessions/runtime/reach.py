@@ -18,7 +18,7 @@ import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage, stored_form
 from gateway_sessions.core.receipts import Accepted, Disposition
-from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
 from gateway_sessions.runtime.cluster import Cluster
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.ledger import Ledger
@@ -28,6 +28,7 @@ from gateway_sessions.storage.verbs import nodes as verbs
 from gateway_sessions.storage.verbs.inbox_rows import readable
 from gateway_sessions.storage.verbs.lane_rows import load_lane
 from gateway_sessions.storage.verbs.nodes import Mail
+from gateway_sessions.storage.verbs.stored import from_json
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ _ASKED_BY = {
 class _Said(msgspec.Struct):
     """What a letter brings."""
 
-    payload: str
+    payload: str = ""
     seq: int = 0
 
 
@@ -138,7 +139,11 @@ class Reach:
         running = self._lanes.running.get(mail.session_key)
         if running is None or running.turn.token != mail.token or mail.kind not in set(Letter):
             return
-        said = msgspec.json.decode(mail.body or "", type=_Said) if mail.body else _Said("")
+        try:
+            said = from_json("a letter", mail.body or "{}", _Said)
+        except StorageCorruptError:  # it is thrown away like any other
+            logger.exception("a letter could not be read", extra={"action": "mail_damaged"})
+            return
         message = readable(mail.session_key, said.payload) if said.payload else None
         await self._carry_out(Letter(mail.kind), running, message, said.seq)
 

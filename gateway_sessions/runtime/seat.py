@@ -15,9 +15,11 @@ from gateway_sessions.config import Config
 from gateway_sessions.core.control_frames import encode
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.errors import ControlError, InvalidInputError, StoreBusyError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.control import Control, OwnerStatus
+from gateway_sessions.runtime.explain import Explanation, Rules, explain
 from gateway_sessions.runtime.operations import Operation, operation, part_that_offers
 from gateway_sessions.runtime.places import database_of
 from gateway_sessions.storage.control_client import connected
@@ -68,22 +70,43 @@ class Seat:
             status: OwnerStatus = await owner.ask("status", {}, asked.returns, seconds=SECONDS)
             return status
 
-    async def do(self, name: str, /, *, seconds: float = SECONDS, **parameters: Any) -> Any:
+    async def explain(self, session_key: str) -> Explanation:
+        """Why the lane has the session it has. The owner is asked, who knows what runs; else it is read."""
+        async with connected(self.home) as owner:
+            if owner is not None:
+                told: Explanation = await self.do("explain", session_key=session_key)
+                return told
+        policies = await in_thread(self._config.policy_book)
+        freshness = self._config.agent.gateway_auto_continue_freshness
+        rules = Rules(now=self._clock.now(), policies=policies, freshness=freshness)
+        return await explain(self.db, session_key, rules, active_work=False)
+
+    async def do(
+        self,
+        name: str,
+        /,
+        *,
+        seconds: float = SECONDS,
+        progress: OnProgress | None = None,
+        **parameters: Any,
+    ) -> Any:
         """Carry out an operation by its name: through the owner, or, if there is none, as the owner.
 
-        The result is what the method of that name returns, and so are its errors.
+        The result is what the method of that name returns, and so are its errors. *progress* is for one
+        that takes it, and hears something only if there is no other owner.
         """
         part = part_that_offers(name)
         holder: Any = await in_thread(partial(holder_of, part))
         asked = operation(holder, name)
         arguments = asked.checked(encode(parameters))
+        watched: dict[str, Any] = {} if progress is None else {"progress": progress}
         until = anyio.current_time() + min(seconds, OPENING_SECONDS)
         while True:
             try:
                 async with connected(self.home) as owner:
                     if owner is not None:
                         return await owner.ask(name, parameters, asked.returns, seconds=seconds)
-                return await self._as_owner(part, asked, arguments)
+                return await self._as_owner(part, asked, arguments | watched)
             except (ControlError, StoreBusyError) as error:
                 is_final = isinstance(error, ControlError) and not error.passing
                 if is_final or anyio.current_time() > until:

@@ -34,7 +34,7 @@ from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.erasures import Erasures
 from gateway_sessions.runtime.events import Events
 from gateway_sessions.runtime.expiry import ExpiryWatcher
-from gateway_sessions.runtime.explain import Explanation, explain
+from gateway_sessions.runtime.explain import Explanation, Rules, explain
 from gateway_sessions.runtime.hermes_import import HermesMethods
 from gateway_sessions.runtime.hooks import Hook, Hooks, with_names
 from gateway_sessions.runtime.incidents import Incident
@@ -74,10 +74,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self.on_erased: Callable[[], object] = lambda: None
         self.events = Events(clock)
         """What happens here, and in a gateway on it, for whoever listens."""
-        self._isolation = Isolation(
-            group_sessions_per_user=config.group_sessions_per_user,
-            thread_sessions_per_user=config.thread_sessions_per_user,
-        )
+        self._isolation = config.isolation
 
     @classmethod
     def open(
@@ -304,7 +301,10 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
     async def explain(self, session_key: str) -> Explanation:
         """Why the lane has the session it has, and what its next message will do."""
         self._check_running()
-        return await explain(self._parts.context, session_key)
+        context = self._parts.context
+        rules = Rules(now=context.clock.now(), policies=context.policies, freshness=context.freshness)
+        active_work = await context.active_work(session_key)
+        return await explain(context.db, session_key, rules, active_work=active_work)
 
     def should_notify(self, entry: SessionEntry) -> bool:
         """Whether people should be told that this session replaced one that nobody asked to end."""

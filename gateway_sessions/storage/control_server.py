@@ -38,7 +38,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.storage.control_address import HAS_SOCKETS, forget_address, may_talk, prepare_address
 from gateway_sessions.storage.control_stream import FrameStream
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.streams import closing
+from gateway_sessions.streams import accept, closing
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class ControlServer:
         async with anyio.create_task_group() as conversations:
             while True:
                 try:
-                    connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+                    connection = await accept(listener)
                 except OSError:
                     await anyio.sleep(PAUSE_SECONDS)
                     continue

@@ -15,9 +15,7 @@ from platformdirs import user_state_path
 
 from gateway_sessions.core.cluster import POOL_SIZE, ClusterRules
 from gateway_sessions.errors import (
-    BrokenProviderError,
     InvalidInputError,
-    UnknownProviderError,
     UnsupportedStorageError,
 )
 from gateway_sessions.plugins import PROVIDERS, registered
@@ -34,6 +32,7 @@ from gateway_sessions.storage.providers import (
     loaded,
     package_of,
 )
+from gateway_sessions.storage_errors import BrokenProviderError, UnknownProviderError
 
 OWN_PACKAGE: Final = "gateway-sessions"
 _DIGITS: Final = 16
@@ -180,6 +179,7 @@ def engine_at(
     prepared_statements: bool = True,
     pool_size: int = POOL_SIZE,
     pool: object | None = None,
+    patient: bool = False,
 ) -> Engine:
     """The database that a URL or path names; those that we do not know are refused by name."""
     provider = provider_of(url_or_path)
@@ -195,6 +195,7 @@ def engine_at(
         prepared_statements=prepared_statements,
         pool_size=_counted(pool_size),
         pool=pool,
+        patient=patient,
     )
     return provider.engine(wanted)
 

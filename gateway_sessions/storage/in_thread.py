@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import anyio
 
 T = TypeVar("T")
+
+
+def told_by_thread(tell: Callable[[T], object] | None) -> Callable[[T], object] | None:
+    """What a thread may call in the place of *tell*, which is then called on this loop, in the same order."""
+    if tell is None:
+        return None
+    loop = asyncio.get_running_loop()
+    return lambda what: loop.call_soon_threadsafe(partial(tell, what))
 
 
 async def in_thread(work: Callable[[], T]) -> T:

@@ -132,8 +132,8 @@ async def migrate_store(
 
     Each is a path or a URL, as for `SessionDB.open`. `StoreBusyError` if one of them is in use for longer
     than *wait* seconds; `MigrationError` if something else is in the target, or if not all has arrived as it
-    was. Cut off, the same call goes on; called once more after it is done, it only checks. The last two are
-    for both sides, as for `SessionDB.open`.
+    was. Cut off, the same call goes on; called once more after it is done, it only checks. A dry run only
+    reads, also a source that is in use. The last two are for both sides, as for `SessionDB.open`.
     """
     if str(source) == str(target) or _file(source) == _file(target) is not None:
         problem = f"{_shown(source)} is both source and target: a store cannot be moved to where it is"
@@ -141,17 +141,18 @@ async def migrate_store(
     await in_thread(partial(_refuse_missing, source, target))
     time = clock or SystemClock()
     opening = Opening(prepared_statements=prepared_statements, allow_network=allow_network)
-    async with _Side(opening.reading(source), time, lock=opening.owning(source), wait=wait) as old:
-        here = await old.engine.read(moving.look)
-        if here.moving is not None:
-            raise MigrationError(old.engine.place, "is only a part of a store: finish the move to it first")
-        move = _Move(old.engine, time, progress)
-        if dry_run:
+    old_side = opening.reading(source, patient=True)
+    if dry_run:
+        async with Opened(old_side) as old:
+            identity = await _identity(old.engine)
             there = await _look(target, opening)
-            return await move.rehearse(_shown(target), there.stage(here.identity))
-        engine = opening.owning(target)
+            return await _Move(old.engine, time, progress).rehearse(_shown(target), there.stage(identity))
+    async with _Side(old_side, time, lock=opening.owning(source), wait=wait) as old:
+        identity = await _identity(old.engine)
+        move = _Move(old.engine, time, progress)
+        engine = opening.owning(target, patient=True)
         async with _Side(engine, time, lock=engine, wait=wait):
-            return await move.run(engine, here.identity)
+            return await move.run(engine, identity)
 
 
 class _Side(Opened):
@@ -201,8 +202,9 @@ class _Move:
         self._counts = await self._source.read(moving.counts)
         if stage is not Stage.DONE:
             await target.write(partial(moving.begin, identity))
+            there = await target.read(moving.counts)
             for table in BEGINNINGS:
-                await self._copy(table, target)
+                await self._copy(table, target, there[table])
             facts = await self._source.read(moving.facts)
             await target.write(partial(moving.take_in_facts, facts))
         await self._check(target)
@@ -221,9 +223,9 @@ class _Move:
         if await self._source.read(moving.identity) != identity:
             raise MigrationError(self._source.place, _OPENED)
 
-    async def _copy(self, table: str, target: Engine) -> None:
+    async def _copy(self, table: str, target: Engine, rows: int) -> None:
+        """Copy what is behind the rows that are there already."""
         after = await target.read(partial(moving.reached, table))
-        rows = (await target.read(moving.counts))[table]
         async for one in _pages(self._source, table, after):
             await target.write(partial(moving.take_in, table, one))
             rows += len(one.rows)
@@ -274,6 +276,14 @@ async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[Page]:
         after = one.last
         fitting = PAGE_BYTES * len(one.rows) // max(one.size, 1)
         limit = max(1, min(2 * limit, fitting, MOST_ROWS))
+
+
+async def _identity(source: Engine) -> str:
+    """Which opening of the store it is that would be moved."""
+    here = await source.read(moving.look)
+    if here.moving is not None:
+        raise MigrationError(source.place, "is only a part of a store: finish the move to it first")
+    return here.identity
 
 
 async def _living(engine: Engine) -> str | None:

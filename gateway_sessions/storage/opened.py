@@ -39,7 +39,7 @@ class Opening:
             database, home=self.home, prepared_statements=self.prepared_statements, patient=patient
         )
 
-    def owning(self, database: str | Path) -> Engine:
+    def owning(self, database: str | Path, *, patient: bool = False) -> Engine:
         """Brings it up to date, and may change it."""
         return engine_at(
             database,
@@ -48,4 +48,5 @@ class Opening:
             allow_network=self.allow_network,
             cluster=ClusterRules(),
             prepared_statements=self.prepared_statements,
+            patient=patient,
         )

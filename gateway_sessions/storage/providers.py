@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions.core.cluster import POOL_SIZE
-from gateway_sessions.errors import BrokenProviderError
 from gateway_sessions.storage.engine import Engine
+from gateway_sessions.storage_errors import BrokenProviderError
 
 CONTRACT: Final = 1
 """Rises with every change that a provider has to follow: new queries, tables, or parts of an engine."""

@@ -16,6 +16,7 @@ from typing import Final
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.search_documents import Position
+from gateway_sessions.core.work_progress import OnProgress, Steps, WorkProgress
 from gateway_sessions.errors import ForeignDatabaseError, NoStoreError, StorageError, StorageUnavailableError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.atomic_file import set_aside
@@ -31,7 +32,7 @@ from gateway_sessions.storage.drivers.sqlite_rebuild import RebuiltTable, rebuil
 from gateway_sessions.storage.drivers.sqlite_run import drive
 from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare
 from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
-from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.in_thread import in_thread, told_by_thread
 from gateway_sessions.storage.index import INDEX_FILE, SAMPLES
 from gateway_sessions.storage.opened import Opened, Opening
 from gateway_sessions.storage.queries import load_migrations, load_queries
@@ -47,6 +48,7 @@ UNFINISHED: Final = "sessions.db.rebuilding"
 MOST_PROBLEMS: Final = 20
 LOOKS: Final = 2
 """At an index that may be filled meanwhile."""
+COMPARING: Final = "Comparing the tables"
 _ENGINE: Final = "sqlite"
 
 
@@ -75,32 +77,45 @@ class RepairReport:
 
 
 async def check_store(
-    home: str | Path, *, server: str | None = None, prepared_statements: bool = True
+    home: str | Path,
+    *,
+    server: str | None = None,
+    prepared_statements: bool = True,
+    progress: OnProgress | None = None,
 ) -> CheckReport:
     """Read all of a store's database and say what is wrong; it may be in use meanwhile.
 
     *server* is its address if it is on one: then it is read whether the tables agree, all at one moment.
     """
     if server is not None:
-        return await _check_server(server, home, prepared_statements=prepared_statements)
-    return await in_thread(partial(_check, _directory(home) / DATABASE))
+        opening = Opening(home=home, prepared_statements=prepared_statements)
+        return await _check_server(server, opening, progress)
+    return await in_thread(partial(_check, _directory(home) / DATABASE, told_by_thread(progress)))
 
 
-async def repair_store(home: str | Path, *, clock: Clock | None = None, wait: float = 0.0) -> RepairReport:
+async def repair_store(
+    home: str | Path, *, clock: Clock | None = None, wait: float = 0.0, progress: OnProgress | None = None
+) -> RepairReport:
     """Mend what `check_store` finds. The store must not be in use; `StoreBusyError` if it is."""
     path, time = _directory(home), clock or SystemClock()
     if not await in_thread(path.is_dir):
-        raise StorageUnavailableError(str(path), "there is no such directory")
+        raise NoStoreError(str(path))
     async with owned(path, time, wait=wait):
-        return await in_thread(partial(_repair, path, f"{time.now():%Y%m%dT%H%M%SZ}"))
+        stamp = f"{time.now():%Y%m%dT%H%M%SZ}"
+        return await in_thread(partial(_repair, path, stamp, told_by_thread(progress)))
 
 
-async def _check_server(address: str, home: str | Path, *, prepared_statements: bool) -> CheckReport:
-    opening = Opening(home=home, prepared_statements=prepared_statements)
+async def _check_server(address: str, opening: Opening, progress: OnProgress | None) -> CheckReport:
+    steps, found = Steps(progress, len(consistency.CHECKS)), list[str]()
     engine = await in_thread(partial(opening.reading, address, patient=True))
     async with Opened(engine):
         await engine.read(meta.refuse_unfinished_move)
-        return CheckReport(found=tuple(map(str, await engine.read(consistency.findings))))
+        async with engine.view() as reader:
+            for check in consistency.CHECKS:
+                steps.begin(COMPARING)
+                one = await reader.read(partial(consistency.finding, check))
+                found += [str(one)] if one is not None else []
+    return CheckReport(found=tuple(found))
 
 
 def newest_copy(home: Path) -> datetime | None:
@@ -112,19 +127,31 @@ def _directory(home: str | Path) -> Path:
     return Path(home).expanduser().absolute()
 
 
-def _check(database: Path) -> CheckReport:
+def _check(database: Path, progress: OnProgress | None) -> CheckReport:
     if not database.exists():
         raise NoStoreError(str(database))
+    steps = Steps(progress, len(consistency.CHECKS) + 2)
+    steps.begin("Reading the file")
     problems = _damage(database)
     if problems:
         return CheckReport(found=tuple(problems), damaged=True)
     try:
         with closing(read_only(database)) as connection:
-            found = list(map(str, drive(connection, load_queries(_ENGINE), consistency.findings())))
+            found = _disagreements(connection, steps)
+            steps.begin("Asking the search index")
             problem = _index_problem(database.with_name(INDEX_FILE), connection)
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
     return CheckReport(found=(*found, f"search index: {problem}") if problem is not None else tuple(found))
+
+
+def _disagreements(connection: sqlite3.Connection, steps: Steps) -> list[str]:
+    queries, found = load_queries(_ENGINE), list[str]()
+    for check in consistency.CHECKS:
+        steps.begin(COMPARING)
+        one = drive(connection, queries, consistency.finding(check))
+        found += [str(one)] if one is not None else []
+    return found
 
 
 def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
@@ -146,23 +173,23 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
     return problem
 
 
-def _repair(home: Path, stamp: str) -> RepairReport:
+def _repair(home: Path, stamp: str, progress: OnProgress | None) -> RepairReport:
     database, rebuilt = home / DATABASE, home / REBUILT
     if rebuilt.exists():
         kept = _swap(home, stamp)
-        rest = _mend_content(database)
+        rest = _mend_content(database, progress)
         done = ("a repair that was cut off has been finished", *rest.done, *_without_index(home))
         return RepairReport(found=rest.found, done=done, lost=rest.lost, quarantine=kept)
-    report = _check(database)
+    report = _check(database, progress)
     if not report.damaged:
         if not report.found:
             return RepairReport()
-        mended = _mend_content(database)
+        mended = _mend_content(database, progress)
         return replace(mended, found=report.found, done=(*mended.done, *_without_index(home)))
     backup = next((one for one in backups_in(home / BACKUPS) if problem_of(one) is None), None)
-    tables = _rebuild(home, backup)
+    tables = _rebuild(home, backup, progress)
     kept = _swap(home, stamp)
-    rest = _mend_content(database)
+    rest = _mend_content(database, progress)
     return RepairReport(
         found=(*report.found, *rest.found),
         done=(*_told(tables, backup), *rest.done, *_without_index(home)),
@@ -191,10 +218,10 @@ def _damage(database: Path) -> list[str]:
     return told or ([] if known[0] else ["the file does not know its own version"])
 
 
-def _rebuild(home: Path, backup: Path | None) -> list[RebuiltTable]:
+def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> list[RebuiltTable]:
     unfinished = home / UNFINISHED
     try:
-        tables = rebuild(home / DATABASE, unfinished, backup, load_migrations(_ENGINE))
+        tables = rebuild(home / DATABASE, unfinished, backup, load_migrations(_ENGINE), progress)
     except sqlite3.Error as error:
         raise StorageError(
             str(home / DATABASE), f"could not be rebuilt ({error}); it was left as it is"
@@ -211,8 +238,10 @@ def _swap(home: Path, stamp: str) -> tuple[Path, ...]:
     return kept
 
 
-def _mend_content(database: Path) -> RepairReport:
+def _mend_content(database: Path, progress: OnProgress | None) -> RepairReport:
     """Make the tables agree, in one transaction."""
+    if progress is not None:
+        progress(WorkProgress(doing="Making the tables agree"))
     queries = load_queries(_ENGINE)
     try:
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:

@@ -18,7 +18,7 @@ MAY_OPEN_FILES = {
     "storage/home.py": "the note of who owns the store, and the table of mounts",
     "storage/queries.py": "the package's own .sql files",
     "storage/drivers/sqlite_backup.py": "a finished copy of the database, which nobody else knows of yet",
-    "cli/app.py": "the null device, for an output that nobody reads any more",
+    "cli/desk.py": "the null device, for an output that nobody reads any more",
     "cli/demo/lives.py": "the chat and the taxis of the demo, in its temporary directory",
     "cli/demo/crashes.py": "the same, to read them",
     "storage/transfer/files.py": "files of exported sessions",

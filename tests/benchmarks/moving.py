@@ -1,7 +1,7 @@
-"""`python -m tests.benchmarks.moving [--sessions N] [--messages M]`: a store moves to PostgreSQL and back.
+"""`python -m tests.benchmarks.moving [--sessions N] [--messages M] [--server NAME]`: a store moves, and back.
 
-Prints how many rows a second go there, with everything checked on both sides, and the memory that it takes:
-for a tenth of the sessions first, to show that it does not grow with them.
+Prints how many rows a second go to PostgreSQL and to MariaDB or MySQL, with everything checked on both sides,
+and the memory that it takes: for a tenth of the sessions first, to show that it does not grow with them.
 """
 
 from __future__ import annotations
@@ -13,25 +13,31 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any, Final
 
 from gateway_sessions import SessionDB
-from tests.postgresql import empty_database
+from tests import mysql, postgresql
 
+SERVERS: Final[dict[str, Callable[[], AbstractAsyncContextManager[str]]]] = {
+    "postgresql": postgresql.empty_database,
+    "mysql": mysql.empty_database,
+}
+"""By the name of their kind: an empty database, which is gone afterwards."""
 TEXT: Final = "the quick brown fox jumps over the lazy dog, " * 5
 MOVES: Final = """
-import asyncio, json, resource, sys, time
+import asyncio, json, sys, time
 from gateway_sessions import migrate_store
+from tests.benchmarks.memory import resident_mb
 begun = time.process_time()
-at_rest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+at_rest = resident_mb()["resident MB"]
 report = asyncio.run(migrate_store(sys.argv[1], sys.argv[2]))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"rows": sum(report.rows.values()), "seconds": report.seconds, "said": str(report),
-                  "cpu": time.process_time() - begun, "mb": (peak - at_rest) / 1024}))
+                  "cpu": time.process_time() - begun, "mb": resident_mb()["peak MB"] - at_rest}))
 """
+ROOT: Final = Path(__file__).parents[2]
 
 
 def seed(path: Path, sessions: int, messages: int) -> None:
@@ -67,7 +73,8 @@ def _messages(sessions: int, messages: int) -> Iterator[tuple[Any, ...]]:
 
 def moved(source: str | Path, target: str | Path) -> dict[str, Any]:
     """Move a store in a process of its own."""
-    told = subprocess.run([sys.executable, "-c", MOVES, source, target], check=True, stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", MOVES, source, target]
+    told = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     return dict(json.loads(told.stdout))
 
 
@@ -80,22 +87,26 @@ def show(what: str, figures: dict[str, Any]) -> None:
     )
 
 
-async def measure(folder: Path, sessions: int, messages: int) -> None:
+async def measure(folder: Path, sessions: int, messages: int, servers: Sequence[str]) -> None:
     source = folder / "one" / "sessions.db"
     await asyncio.to_thread(seed, source, sessions, messages)
-    async with empty_database() as dsn:
-        show("SQLite to PostgreSQL", await asyncio.to_thread(moved, source, dsn))
-        show("and back            ", await asyncio.to_thread(moved, dsn, folder / "two" / "sessions.db"))
+    for server in servers:
+        async with SERVERS[server]() as address:
+            show(f"SQLite to {server}", await asyncio.to_thread(moved, source, address))
+            back = folder / server / "sessions.db"
+            show(f"{server} to SQLite", await asyncio.to_thread(moved, address, back))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.moving", description=__doc__)
     parser.add_argument("--sessions", type=int, default=100_000)
     parser.add_argument("--messages", type=int, default=10, help="in each session")
+    parser.add_argument("--server", choices=SERVERS, help="default: one after the other")
     chosen = parser.parse_args()
     for sessions in (chosen.sessions // 10, chosen.sessions):
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(measure(Path(folder), sessions, chosen.messages))
+            servers = [chosen.server] if chosen.server else list(SERVERS)
+            asyncio.run(measure(Path(folder), sessions, chosen.messages, servers))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ class Database:
     provider: Provider
     port: int
     """Where such a server is, unless its address says otherwise."""
+    legible: str
+    """The option of an address without which nobody on the way could tell what is sent."""
     commit: bytes
     """What a client sends; it comes in one piece."""
     fetch: Callable[[str, str], Awaitable[Sequence[Sequence[Any]]]]
@@ -47,9 +49,20 @@ async def _from_mysql(address: str, sql: str) -> Sequence[Sequence[Any]]:
 
 
 DATABASES = (
-    Database(provider=Provider.POSTGRESQL, port=5432, commit=b"COMMIT\x00", fetch=_from_postgresql),
-    # Seven bytes in the first packet of a command, which is a query.
-    Database(provider=Provider.MYSQL, port=3306, commit=b"\x07\x00\x00\x00\x03COMMIT", fetch=_from_mysql),
+    Database(
+        provider=Provider.POSTGRESQL,
+        port=5432,
+        legible="sslmode=disable",
+        commit=b"COMMIT\x00",
+        fetch=_from_postgresql,
+    ),
+    Database(
+        provider=Provider.MYSQL,
+        port=3306,
+        legible="ssl-mode=DISABLED",
+        commit=b"\x00\x00\x00\x03COMMIT",  # a short packet, the first one of a command, which is a query
+        fetch=_from_mysql,
+    ),
 )
 
 
@@ -61,7 +74,8 @@ def database_at(address: str) -> Database:
 
 
 def through(address: str, port: int) -> str:
-    """The same address by way of a port of this machine."""
+    """The same address by way of a port of this machine, where somebody listens."""
     parts = urlsplit(address)
     user, at, _ = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()
+    legible = database_at(address).legible
+    return parts._replace(netloc=f"{user}{at}127.0.0.1:{port}", query=legible).geturl()

@@ -108,10 +108,14 @@ class PostgresServer(Server):
         await _succeeds(command)
 
 
-class MariaDBServer(Server):
+class MySQLServer(Server):
     """It belongs to no event loop: tests that follow each other may share it."""
 
     _process: subprocess.Popen[bytes] | None = None
+
+    def __init__(self, home: Path, program: str) -> None:
+        super().__init__(home)
+        self._program = program
 
     @property
     def address(self) -> str:
@@ -121,14 +125,13 @@ class MariaDBServer(Server):
         return f"mysql://root@127.0.0.1:{self.port}/{database}"
 
     async def make(self) -> None:
-        quick = ("--auth-root-authentication-method=normal", "--skip-test-db")
-        await _succeeds(["mariadb-install-db", *self._usual, *quick])
-        first = self.home / "first.sql"
-        first.write_text("CREATE DATABASE IF NOT EXISTS store;\n")
+        await _succeeds([self._program, *self._usual, "--initialize-insecure"])
 
     async def start(self) -> None:
         where = (f"--port={self.port}", f"--socket={self.home}/socket", "--bind-address=127.0.0.1")
-        command = [str(shutil.which("mariadbd")), *self._usual, *where, f"--init-file={self.home}/first.sql"]
+        first = self.home / "first.sql"
+        first.write_text("CREATE DATABASE IF NOT EXISTS store;\n")
+        command = [self._program, *self._usual, *where, "--loose-mysqlx=OFF", f"--init-file={first}"]
         with (self.home / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         async with asyncio.timeout(START_SECONDS):
@@ -156,6 +159,14 @@ class MariaDBServer(Server):
         return False
 
 
+class MariaDBServer(MySQLServer):
+    """The same of the other kind."""
+
+    async def make(self) -> None:
+        quick = ("--auth-root-authentication-method=normal", "--skip-test-db")
+        await _succeeds(["mariadb-install-db", *self._usual, *quick])
+
+
 async def _succeeds(command: list[str]) -> None:
     process = await asyncio.create_subprocess_exec(
         *command, cwd="/", stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
@@ -169,12 +180,19 @@ async def _succeeds(command: list[str]) -> None:
 def server_in(home: Path, provider: Provider) -> Server | None:
     """A server that will live there; None if this machine has no programs for it."""
     if provider is Provider.MYSQL:
-        has_all = all(map(shutil.which, ("mariadbd", "mariadb-install-db")))
-        return MariaDBServer(home) if has_all else None
+        return _of_mysql(home)
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     here = shutil.which("initdb")
     programs = found[-1].parent if found else Path(here).parent if here else None
     return None if programs is None else PostgresServer(home, programs)
+
+
+def _of_mysql(home: Path) -> MySQLServer | None:
+    program = os.environ.get("GATEWAY_SESSIONS_MYSQLD")
+    if program is None and all(map(shutil.which, ("mariadbd", "mariadb-install-db"))):
+        return MariaDBServer(home, str(shutil.which("mariadbd")))
+    program = program or shutil.which("mysqld")
+    return None if program is None else MySQLServer(home, program)
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.engines import SERVERS, home_of_server
+from gateway_sessions.testing import FakeClock
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 DRIVERS = "gateway_sessions.storage.drivers."
@@ -54,6 +55,18 @@ class StoreOnServer:
         settings = SessionDBConfig(provider=self.provider, url=address)
         assert repr(settings).count("127.0.0.1") == 0
         return Config(timezone="UTC", sessiondb=settings)
+
+    async def test_the_last_rewind_is_brought_back_though_time_was_set_back_since(
+        self, address: str, tmp_path: Path
+    ):
+        async with SessionDB.open(address, clock=FakeClock(), home=tmp_path) as db:
+            await db.create_session("s", "cli")
+            said = [{"role": role, "content": "hello"} for role in ("user", "user", "assistant")]
+            await db.append_messages("s", said)
+            await db.rewind_session("s")
+        async with SessionDB.open(address, clock=FakeClock(), home=tmp_path) as db:
+            await db.rewind_session("s")
+            assert await db.restore_rewound("s") == 1
 
     async def test_what_only_a_file_needs_is_refused_in_words(self, address: str, tmp_path: Path):
         async with SessionDB.open(address, home=tmp_path) as db:

@@ -67,6 +67,13 @@ EXPECTED = {
         "Bot: A day of silence",
         "Tue 16:00  Ada: /undo\n           Bot: Back in the conversation before.",
     ],
+    "prometheus.py": [
+        'gateway_sessions_events_total{kind="message.accepted"} 3',
+        'gateway_sessions_turns_total{outcome="turned"} 3',
+        'gateway_sessions_turn_seconds_bucket{le="5.0"} 2\n',
+        "gateway_sessions_turn_seconds_sum 24.0",
+        "gateway_sessions_lanes 1\n",
+    ],
     "policies.py": [
         "daily at 01:00               365   01:00 EST       01:00 EDT",
         "daily at 02:00               365   03:00 EDT       02:00 EST",

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from gateway_sessions.cli.commands.chat import DEMO, WHO, answering, recap_form
-from gateway_sessions.cli.desk import Declined, Desk, name_of_program, run
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.desk import Desk, name_of_program, run
+from gateway_sessions.cli.exits import Declined, Exit
 from gateway_sessions.cli.options import Source
 from gateway_sessions.errors import InvalidInputError, StoreBusyError
 
@@ -25,7 +25,7 @@ def browse(
     archived: Annotated[bool, typer.Option("--archived", help="Those of the archive.")] = False,
     agent: Annotated[str, typer.Option(help=WHO, metavar="MODULE:NAME")] = DEMO,
 ) -> None:
-    """Choose a conversation at this terminal, and go on with it in `chat`. Typing looks for one."""
+    """Choose a conversation, and go on with it in `chat`. It takes a terminal; typing looks for one."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.browsing import Browser  # noqa: PLC0415 -- --help must not wait for it

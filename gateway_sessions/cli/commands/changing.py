@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gateway_sessions.cli.desk import Desk, everything, run
+from gateway_sessions.cli.desk import PATIENCE_SECONDS, Desk, everything, run
 from gateway_sessions.cli.options import MOST, DryRun, Key, SessionText, Source
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
 from gateway_sessions.errors import SessionNotFoundError
@@ -113,16 +113,24 @@ def prune(
             "only_empty": only_empty,
             "include_archived": include_archived,
         }
-        async with desk.seat() as seat:
-            plan = await seat.db.prune_sessions(dry_run=True, **bounds)
-            if dry_run or not plan.session_ids:
-                desk.done(_removed("Would remove", plan, plan.session_ids), plan)
-                return
-            desk.confirm(f"{_removed('Remove', plan)[:-1]}?")
-            done: gs.PruneReport = await seat.do("prune_sessions", **bounds)
-        desk.done(_removed("Removed", done), done)
+        await _prune(desk, bounds, dry_run=dry_run)
 
     run(context, work)
+
+
+async def _prune(desk: Desk, bounds: dict[str, Any], *, dry_run: bool) -> None:
+    async with desk.seat() as seat:
+        with desk.progress("Looking for what may go"):
+            plan = await seat.db.prune_sessions(dry_run=True, **bounds)
+        if dry_run or not plan.session_ids:
+            desk.done(_removed("Would remove", plan, plan.session_ids), plan)
+            return
+        desk.confirm(f"{_removed('Remove', plan)[:-1]}?")
+        with desk.steps("Removing sessions") as watch:
+            done: gs.PruneReport = await seat.do(
+                "prune_sessions", seconds=PATIENCE_SECONDS, progress=watch, **bounds
+            )
+    desk.done(_removed("Removed", done), done)
 
 
 def _removed(word: str, report: gs.PruneReport, ids: tuple[str, ...] = ()) -> str:
@@ -133,7 +141,7 @@ def _removed(word: str, report: gs.PruneReport, ids: tuple[str, ...] = ()) -> st
 
 @app.command("undo-reset")
 def undo_reset(context: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
-    """Bring back the session that the last reset of a lane took away."""
+    """Bring back the session that a lane's last reset took away."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.storage.verbs import lanes  # noqa: PLC0415 -- --help must not wait for it

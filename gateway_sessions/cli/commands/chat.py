@@ -62,7 +62,9 @@ def chat(
         name = " ".join(title or ()) or None
         _refuse(desk, name if not go_on else None, recap)
         wanted = Wanted(go_on=go_on or resume is not None, text=resume or name, move=move, fork=fork)
-        async with answering(agent, desk) as given, desk.store(may_be_new=True) as store:
+        # Where there is no store, nothing can be resumed in it, and none is made for that.
+        new = wanted.text is None
+        async with answering(agent, desk) as given, desk.store(may_be_new=new) as store:
             form = recap_form(recap, store.config)
             await Talk(desk, store, form).hold(wanted, **given)
 

@@ -10,7 +10,7 @@ import typer
 
 from gateway_sessions.cli.desk import Desk, run
 
-app = typer.Typer(help="Check the configuration, and see where its values come from.", no_args_is_help=True)
+app = typer.Typer(help="Check the configuration, and see where its values come from.")
 
 File = Annotated[Path | None, typer.Argument(help="Another file than that of the store.", metavar="FILE")]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import typer
 
+from gateway_sessions.cli.desk import at_desk
 from gateway_sessions.errors import InvalidInputError
 
 
 def demo(context: typer.Context) -> None:
-    """Show in a few seconds what lanes, resets and crashes are like, with real stores that are gone then."""
+    """Show lanes, resets and crashes in a few seconds. The stores are real, and gone afterwards."""
     from gateway_sessions.cli.demo.story import play  # noqa: PLC0415 -- --help must not wait for it
 
-    if context.obj.as_json:
-        problem = "a story is not JSON; leave --json out"
-        raise InvalidInputError(problem)
-    play()
+    with at_desk(context) as desk:
+        if desk.as_json:
+            problem = "a story is not JSON; leave --json out"
+            raise InvalidInputError(problem)
+        play()

@@ -25,13 +25,14 @@ def doctor(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the whole database.")] = False,
 ) -> None:
-    """Look at everything around the store, and say what to do about what is not well."""
+    """Look at everything around a store. What is not well is told with what to do about it."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.runtime.health import Health, examine  # noqa: PLC0415 -- --help must not wait for it
 
         home, config = desk.place()
-        found = [one async for one in examine(home, config, thorough=not quick)]
+        with desk.steps("Looking") as watch:
+            found = [one async for one in examine(home, config, thorough=not quick, progress=watch)]
         if any(one.health is Health.BAD for one in found):
             desk.code = Exit.UNSOUND
         desk.answer(found, partial(_page, found))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,13 +14,13 @@ from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import DryRun, Force, Source
 from gateway_sessions.core.telling import counted
 from gateway_sessions.core.untrusted import visible
-from gateway_sessions.errors import InvalidInputError, NoStoreError
+from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import gateway_sessions as gs
 
 app = typer.Typer()
-importing = typer.Typer(help="Bring the sessions of other programs along.", no_args_is_help=True)
+importing = typer.Typer(help="Bring the sessions of other programs along.")
 
 
 @app.command("export")
@@ -49,7 +48,7 @@ def export_sessions(
         async with desk.seat() as seat:
             scope = everything()
             session_id = await seat.db.resolve_session(session, scope=scope) if session else None
-            with desk.progress("Exporting") as tell:
+            with desk.progress("Exporting", beside=target) as tell:
                 report = await seat.db.write_export(
                     sys.stdout.buffer if to_pipe else target,
                     scope=scope,
@@ -91,36 +90,26 @@ def import_sessions(
         if not source.expanduser().is_file():
             problem = f"{source}: there is no such file"
             raise InvalidInputError(problem)
-        if not await _is_there(desk):
-            report = replace(await _rehearsed(source, owner), dry_run=dry_run)
-            if dry_run or not report.imported:
-                answer_import(desk, source, report)
-                return
-        async with desk.store(may_be_new=True) as store:
-            with desk.progress("Importing") as tell:
-                report = await store.db.import_sessions(
-                    source, owner=owner, dry_run=dry_run, progress=lambda one: tell(one.sessions, None)
-                )
+        with desk.progress("Importing") as tell:
+
+            def show(one: gs.TransferProgress) -> None:
+                tell(one.sessions, None)
+
+            report = await _taken_in(desk, source, dry_run=dry_run, owner=owner, progress=show)
         answer_import(desk, source, report)
 
     run(context, work)
 
 
-async def _is_there(desk: Desk) -> bool:
-    try:
-        async with desk.seat():
-            return True
-    except NoStoreError:
-        return False
-
-
-async def _rehearsed(source: Path, owner: str | None) -> gs.ImportReport:
-    """What would come of it in a store that is new: none is made for a file that is no export."""
-    from gateway_sessions.storage.database import SessionDB  # noqa: PLC0415 -- --help must not wait for it
-
-    with TemporaryDirectory() as folder:
-        async with SessionDB.open(Path(folder) / "sessions.db") as db:
-            return await db.import_sessions(source, owner=owner, dry_run=True)
+async def _taken_in(desk: Desk, source: Path, *, dry_run: bool, **options: Any) -> gs.ImportReport:
+    # No store is made for a file that is no export.
+    if dry_run or not await desk.has_store():
+        async with desk.rehearsal() as db:
+            report = await db.import_sessions(source, dry_run=True, **options)
+        if dry_run or not report.imported:
+            return replace(report, dry_run=dry_run)
+    async with desk.store(may_be_new=True) as store:
+        return await store.db.import_sessions(source, **options)
 
 
 @importing.command("hermes")
@@ -133,14 +122,24 @@ def import_hermes(
     """Bring a Hermes home along: sessions, messages, use, and the lanes that go on with them."""
 
     async def work(desk: Desk) -> None:
+        from gateway_sessions.runtime.hermes_import import rehearse_hermes_import  # noqa: PLC0415 -- --help must not wait
+        from gateway_sessions.storage.importers.hermes_home import HermesHome  # noqa: PLC0415 -- as above
+
         if not path.expanduser().is_dir():
             problem = f"{path}: there is no such directory; name the home of Hermes"
             raise InvalidInputError(problem)
-        async with desk.store(may_be_new=True) as store:
-            with desk.progress("Importing") as tell:
-                report = await store.import_hermes(
-                    path, dry_run=dry_run, progress=lambda one: tell(one.sessions, one.total_sessions)
-                )
+        with desk.progress("Importing") as tell:
+
+            def show(one: gs.TransferProgress) -> None:
+                tell(one.sessions, one.total_sessions)
+
+            if dry_run:
+                async with desk.rehearsal() as db:
+                    report = await rehearse_hermes_import(db, desk.place()[1], path, progress=show)
+            else:
+                HermesHome.at(path.expanduser().absolute())  # no store is made for what is none
+                async with desk.store(may_be_new=True) as store:
+                    report = await store.import_hermes(path, progress=show)
         answer_import(desk, path, report)
 
     run(context, work)

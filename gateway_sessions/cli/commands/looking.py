@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import gateway_sessions as gs
+    from gateway_sessions.cli.progress import Tells
     from gateway_sessions.config.policy_origins import FieldOrigin
     from gateway_sessions.core.keys import Sharing
     from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
@@ -36,7 +37,7 @@ def insights(
         str | None, typer.Option(help="The zone of dates and hours; else the configured one.")
     ] = None,
 ) -> None:
-    """Report what happened in the last days: platforms, models, tools, times of day."""
+    """Report what happened in the last days. Platforms, models, tools, costs, times of day."""
 
     async def work(desk: Desk) -> None:
         _, config = desk.place()
@@ -55,15 +56,16 @@ def explain(
     context: typer.Context,
     key: Annotated[str, typer.Argument(help="A session key, or a session on that lane.", metavar="KEY")],
 ) -> None:
-    """Say why a lane has the session it has, when it resets, and what its next message will do."""
+    """Say why a lane is as it is. Its session, when that resets, and what the next message will do."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.reports import explanation_page  # noqa: PLC0415 -- as above
+        from gateway_sessions.storage.verbs import queue  # noqa: PLC0415 -- as above
 
         async with desk.seat() as seat:
             lane = await lane_named(seat, key)
-            answer: gs.Explanation = await seat.do("explain", session_key=lane)
-            waiting = await seat.do("list_queued", session_key=lane)
+            answer = await seat.explain(lane)
+            waiting = await seat.db.read(partial(queue.listed, lane))
         origins, sharing = _origins(desk, answer), _sharing(answer.entry)
         page = partial(explanation_page, answer, origins, sharing, len(waiting))
         desk.answer([answer], page, queue=waiting, policy_fields=origins, sharing=sharing)
@@ -107,7 +109,7 @@ def simulate(
     policy: Annotated[Path, typer.Option(help="A configuration with the policies to try.", metavar="FILE")],
     since: Annotated[str, typer.Option("--from", help="So far back: 30d.", metavar="TIME")] = "30d",
 ) -> None:
-    """Try reset policies on what was recorded: how many sessions would reset, when, for whom."""
+    """Try reset policies on what was recorded. How many sessions would reset, when, for whom."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.reports import simulation_page  # noqa: PLC0415 -- as above
@@ -115,7 +117,8 @@ def simulate(
 
         book, length = load_config(policy).policy_book(), length_of("--from", since)
         async with desk.seat() as seat:
-            lanes, found = await _simulated(seat, book, this_moment() - length)
+            with desk.progress("Trying the policies on lanes") as tell:
+                lanes, found = await _simulated(seat, book, this_moment() - length, tell)
         by_lane = Counter(one.session_key for one in found)
         page = partial(simulation_page, found, by_lane, lanes, length / DAY)
         desk.answer(found, page, lanes=lanes, lanes_resetting=len(by_lane))
@@ -123,7 +126,9 @@ def simulate(
     run(context, work)
 
 
-async def _simulated(seat: gs.Seat, book: PolicyBook, begin: datetime) -> tuple[int, list[WouldReset]]:
+async def _simulated(
+    seat: gs.Seat, book: PolicyBook, begin: datetime, tell: Tells
+) -> tuple[int, list[WouldReset]]:
     """How many lanes were in use since then, and what would have been reset on them."""
     from gateway_sessions.core.simulation import Activity  # noqa: PLC0415 -- as above
     from gateway_sessions.core.simulation import simulate as would  # noqa: PLC0415 -- as above
@@ -137,6 +142,7 @@ async def _simulated(seat: gs.Seat, book: PolicyBook, begin: datetime) -> tuple[
             moments = await seat.db.read(partial(activity.moments_on, key, begin))
             found += would(Activity(key, tried, moments))
         after, lanes = keys[-1], lanes + len(keys)
+        tell(lanes, None)
     return lanes, found
 
 

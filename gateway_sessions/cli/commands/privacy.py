@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway_sessions.cli.desk import Desk, everything, run
+from gateway_sessions.cli.desk import PATIENCE_SECONDS, Desk, everything, run
 from gateway_sessions.cli.options import DryRun, Force
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import SessionNotFoundError
@@ -16,7 +15,7 @@ from gateway_sessions.errors import SessionNotFoundError
 if TYPE_CHECKING:
     import gateway_sessions as gs
 
-app = typer.Typer(help="Tell what is known of a person, and forget them.", no_args_is_help=True)
+app = typer.Typer(help="Tell what is known of a person, and forget them.")
 
 Subject = Annotated[
     str, typer.Argument(help="An owner as sessions name it, a session key, or a session.", metavar="WHO")
@@ -55,11 +54,11 @@ def export_person(
         lines = 0
         async with desk.seat() as seat:
             owner = await owner_named(seat, who)
-            with ExitStack() as steps:
-                write = steps.enter_context(open_lines(target))
+            with desk.progress("Writing", beside=target) as tell, open_lines(target) as write:
                 async for one in seat.db.export_owner(owner):
                     write(one)
                     lines += 1
+                    tell(lines, None)
         text = f"{counted(lines, 'thing')} known of {owner}"
         if target == "-":
             desk.note(f"{text}.")
@@ -95,9 +94,14 @@ def erase(
                 )
                 return
             desk.confirm(f"Forget {owner} for ever, with {counted(sessions, 'session')}?")
-            receipt: gs.ErasureReceipt = await seat.do(
-                "erase", subject=owner, keep_copies=keep_copies, seconds=600
-            )
+            with desk.steps("Forgetting") as watch:
+                receipt: gs.ErasureReceipt = await seat.do(
+                    "erase",
+                    subject=owner,
+                    keep_copies=keep_copies,
+                    seconds=PATIENCE_SECONDS,
+                    progress=watch,
+                )
         desk.answer([receipt], partial(receipt_page, receipt))
 
     run(context, work)

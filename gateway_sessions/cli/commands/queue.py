@@ -17,7 +17,7 @@ from gateway_sessions.errors import InvalidInputError
 if TYPE_CHECKING:
     from gateway_sessions.core.queue import QueuedMessage
 
-app = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.", no_args_is_help=True)
+app = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
 
 
 @app.command("list")

@@ -16,7 +16,7 @@ def serve(
     *,
     agent: Annotated[str, typer.Option(help=WHO, metavar="MODULE:NAME")] = DEMO,
 ) -> None:
-    """Run a gateway as `serve` in the configuration says, until SIGTERM or Ctrl-C. Running turns may end."""
+    """Run a gateway as `serve` in the configuration says. SIGTERM or Ctrl-C ends it, after what runs."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.serving import Service, logging_to_errors  # noqa: PLC0415 -- --help must not wait

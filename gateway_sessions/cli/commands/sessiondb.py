@@ -11,7 +11,9 @@ import typer
 from gateway_sessions.cli.desk import Desk, run
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.options import DryRun
+from gateway_sessions.core.cures import MEND_FILE, MEND_SERVER
 from gateway_sessions.core.telling import counted
+from gateway_sessions.errors import InvalidInputError, NoStoreError
 from gateway_sessions.storage_errors import OperatorsTaskError
 
 if TYPE_CHECKING:
@@ -20,10 +22,8 @@ if TYPE_CHECKING:
 NEXT_STEPS = (
     "Name the new place in the configuration (sessiondb), and keep the old one until you are content."
 )
-IN_A_FILE = "Stop the gateway, then: gateway-sessions sessiondb repair"
-ON_A_SERVER = "It is mended on the server, from backups of its operator."
 
-app = typer.Typer(help="Look after the database: check, repair, move, upgrade it.", no_args_is_help=True)
+app = typer.Typer(help="Look after the database: check, repair, move, upgrade it.")
 
 
 @app.command()
@@ -84,7 +84,8 @@ def upgrade(context: typer.Context, *, dry_run: DryRun = False) -> None:
             prepared_statements=config.sessiondb.prepared_statements,
             allow_network=config.sessiondb.allow_network_filesystem,
         )
-        report = await upgrade_schema(database, opening, dry_run=dry_run)
+        with desk.progress("Bringing the tables up to date"):
+            report = await upgrade_schema(database, opening, dry_run=dry_run)
         desk.done(f"{report}.", report)
 
     run(context, work)
@@ -94,6 +95,17 @@ def database_at(place: str) -> str | Path:
     """The database that people mean by a path, a directory or an address."""
     path = Path(place).expanduser()
     return path / "sessions.db" if "://" not in place and (path.is_dir() or not path.suffix) else place
+
+
+def folder_of_file(home: Path, url: str | None) -> Path:
+    """Where the database file is, which the configuration may have put elsewhere."""
+    from gateway_sessions.runtime.places import DATABASE_FILE, database_of  # noqa: PLC0415 -- as above
+
+    database, beside = database_of(home, url)
+    if Path(database).name != DATABASE_FILE:
+        problem = f"{database}: only a file that is called {DATABASE_FILE} can be checked and repaired"
+        raise InvalidInputError(problem)
+    return beside
 
 
 @app.command()
@@ -106,14 +118,18 @@ def check(context: typer.Context) -> None:
         home, config = desk.place()
         database = config.sessiondb
         server = database.url if database.is_server else None
-        report = await check_store(home, server=server, prepared_statements=database.prepared_statements)
+        home = home if server else folder_of_file(home, database.url)
+        with desk.steps("Checking") as watch:
+            report = await check_store(
+                home, server=server, prepared_statements=database.prepared_statements, progress=watch
+            )
         if report.healthy:
             desk.done("Nothing is wrong.", report)
             return
         desk.code = Exit.UNSOUND
         kind = "The file is damaged" if report.damaged else "The tables do not agree"
         lines = [f"{kind}:", *(f"  {one}" for one in report.found)]
-        desk.done("\n".join([*lines, ON_A_SERVER if server else IN_A_FILE]), report)
+        desk.done("\n".join([*lines, f"  → {MEND_SERVER if server else MEND_FILE}"]), report)
 
     run(context, work)
 
@@ -129,16 +145,21 @@ def repair(context: typer.Context, *, dry_run: DryRun = False) -> None:
         if config.sessiondb.is_server:
             problem = "is mended on the server, from backups of its operator; nothing was changed"
             raise OperatorsTaskError(str(config.sessiondb.shown_url), problem)
-        found = await check_store(home) if dry_run else None
-        if found is not None:
+        home = folder_of_file(home, config.sessiondb.url)
+        if dry_run:
+            with desk.steps("Checking") as watch:
+                found = await check_store(home, progress=watch)
             lines = [
                 f"Would mend {counted(len(found.found), 'thing')}:",
                 *(f"  {one}" for one in found.found),
             ]
             desk.done("\n".join(lines) if found.found else "Nothing would be done.", found, dry_run=True)
             return
+        if not home.is_dir():
+            raise NoStoreError(str(home))
         desk.confirm(f"Repair the database in {home}?")
-        report = await repair_store(home)
+        with desk.steps("Repairing") as watch:
+            report = await repair_store(home, progress=watch)
         lines = [f"  {one}" for one in report.done] + [f"  lost: {one}" for one in report.lost]
         lines += [f"  kept: {one}" for one in report.quarantine]
         desk.code = Exit.UNSOUND if report.lost else Exit.DONE

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BEHIND_ALL: Final = 1 << 62
 """No message has such a number."""
 
-app = typer.Typer(help="Look at sessions, and change them.", no_args_is_help=True)
+app = typer.Typer(help="Look at sessions, and change them.")
 
 
 @app.command("list")

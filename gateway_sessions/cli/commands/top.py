@@ -24,7 +24,7 @@ def top(
     every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 2,
     limit: Limit = 10,
 ) -> None:
-    """Watch turns that run and wait, their leases and ages, and the next resets. Ctrl-C ends it."""
+    """Watch turns that run and wait. Their leases and ages, and the next resets; Ctrl-C ends it."""
 
     async def work(desk: Desk) -> None:
         from gateway_sessions.cli.frames import frame  # noqa: PLC0415 -- --help must not wait for it

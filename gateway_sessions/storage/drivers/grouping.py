@@ -16,7 +16,7 @@ from gateway_sessions.ports import VerbFactory
 from gateway_sessions.storage.drivers.abreast import ManyExecutor, Walker, walk_abreast
 from gateway_sessions.storage.drivers.groups import Group, Groups, Member, Outcome
 from gateway_sessions.storage.drivers.run import Begun
-from gateway_sessions.storage.drivers.server import Link, ServerDriver
+from gateway_sessions.storage.drivers.server import IN_DOUBT, Link, ServerDriver
 from gateway_sessions.storage.verbs.locks import is_of_lane
 
 T = TypeVar("T")
@@ -59,22 +59,22 @@ class GroupingDriver(ServerDriver):
     async def _write_together(self, group: Group) -> None:
         """Run all of them in one transaction. Whatever happens, each learns what came of it."""
         try:
-            walkers, cancelled = await self._transact(group)
+            cancelled = await self._transact(group)
         except asyncio.CancelledError:
-            group.disband()
+            if not group.settled:
+                group.settle([self._cut_off(group) for _ in group.members])
             raise
-        except Exception as error:  # noqa: BLE001 -- handed on to everybody, who would meet it again alone
+        except Exception as error:
+            if group.settled:
+                raise
+            # Handed on to everybody, who would meet it again alone.
             group.settle([self._failed(group, error) for _ in group.members])
             return
-        try:
-            failpoint("after_commit")
-            self._tell([one.run for one in walkers])
-        finally:
-            group.settle([Outcome(one.result, one.error) for one in walkers])
         if cancelled is not None:
             raise cancelled
 
-    async def _transact(self, group: Group) -> tuple[Sequence[Walker], asyncio.CancelledError | None]:
+    async def _transact(self, group: Group) -> asyncio.CancelledError | None:
+        """Do it. What stands is settled before the connection is given back, which may go wrong by itself."""
         locks = [one.begun.lock for one in group.members if one.begun.lock is not None]
         epoch = group.members[0].epoch
 
@@ -89,7 +89,19 @@ class GroupingDriver(ServerDriver):
             if group.is_torn:
                 raise TornError
             group.begin_commit()
-            return walkers, await self._commit(link)
+            cancelled = await self._commit(link)
+            try:
+                failpoint("after_commit")
+                self._tell([one.run for one in walkers])
+            finally:
+                group.settle([Outcome(one.result, one.error) for one in walkers])
+        return cancelled
+
+    def _cut_off(self, group: Group) -> Outcome[Any] | None:
+        """What everybody is told when the one that leads was cancelled; None: each goes alone."""
+        if group.ended is None:
+            return None
+        return Outcome(None, StorageUnavailableError(self.troubles.what, IN_DOUBT))
 
     def _failed(self, group: Group, error: Exception) -> Outcome[Any] | None:
         """What everybody is told; None: each should try alone."""

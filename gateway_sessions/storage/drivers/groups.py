@@ -64,6 +64,8 @@ class Group:
         self.members = members
         self.ended: asyncio.Future[None] | None = None
         """From the beginning of the commit on: done when it is known whether it stands."""
+        self.settled = False
+        """Whether everybody knows what came of it."""
         for one in members:
             one.group = self
 
@@ -78,14 +80,11 @@ class Group:
 
     def settle(self, outcomes: Sequence[Outcome[Any] | None]) -> None:
         """Tell everybody what came of it."""
+        self.settled = True
         if self.ended is not None:
             self.ended.set_result(None)
         for one, outcome in zip(self.members, outcomes, strict=True):
             one.settle(outcome)
-
-    def disband(self) -> None:
-        """Nothing was done: everybody goes alone."""
-        self.settle([None] * len(self.members))
 
 
 class Groups:

@@ -7,16 +7,18 @@ own outlives it. So everything holds behind a proxy that shares connections, if 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.mysql_address import parse
-from gateway_sessions.storage.drivers.mysql_asyncmy import OwnPool, Pool, make_pool
+from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError, OwnPool, Pool, make_pool
 from gateway_sessions.storage.drivers.mysql_errors import TROUBLES
-from gateway_sessions.storage.drivers.mysql_link import Links
+from gateway_sessions.storage.drivers.mysql_link import Links, borrowed
 from gateway_sessions.storage.drivers.mysql_schema import prepare
 from gateway_sessions.storage.drivers.server import ANY, Lend, ServerDriver
 from gateway_sessions.storage.in_thread import in_thread
@@ -28,6 +30,8 @@ CACHED_STATEMENTS: Final = 96
 _SAME_AGAIN: Final = "UPDATE meta SET value = value WHERE name = 'schema_version'"
 _MIGRATION_SECONDS: Final = 24 * 3600.0
 _CLOSE_SECONDS: Final = 10.0
+_NO_TLS: Final = (ssl.SSLError, ConnectionResetError)
+"""What comes of asking a server for a protected connection that knows none."""
 
 
 class MySQLDriver(ServerDriver):
@@ -81,8 +85,24 @@ class MySQLDriver(ServerDriver):
 async def connect(text: str, limits: Limits, connections: int) -> OwnPool:
     """A pool of so many connections to an address."""
     address = parse(text)
-    context = await in_thread(address.tls) if address.tls is not None else None
-    return await make_pool(connections, limits.acquire_seconds, address.arguments() | {"ssl": context})
+    make = partial(make_pool, connections, limits.acquire_seconds)
+    if address.tls is None:
+        return await make(address.arguments())
+    pool = await make(address.arguments() | {"ssl": await in_thread(address.tls)})
+    if address.merely_prefers_tls and not await _is_protected(pool, limits):
+        return await make(address.arguments())
+    return pool
+
+
+async def _is_protected(pool: Pool, limits: Limits) -> bool:
+    """Whether the server knows what a pool asks for; the connection that was made for that stays in it."""
+    try:
+        pool.release(await borrowed(pool, limits))
+    except MySQLError as error:
+        if not isinstance(error.__cause__, _NO_TLS):
+            raise
+        return False
+    return True
 
 
 async def hang_up(pool: OwnPool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -14,7 +15,21 @@ SCHEMES: Final = frozenset({"mysql", "mariadb"})
 PORT: Final = 3306
 _NO_ADDRESS: Final = "this is no address of a MySQL database: mysql://user@host:3306/name"
 _OPTIONS: Final = frozenset({"unix-socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"})
-_MODES: Final = ("DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
+_MODES: Final = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
+_PREFERRED: Final = _MODES[1]
+_UNVERIFIED: Final = frozenset(_MODES[:3])
+
+
+class HangsUp(ssl.SSLObject):
+    """Ends a protected connection as others end: nobody waits for the other side to say the same.
+
+    That may take half a minute, or longer than the event loop lives.
+    """
+
+    def unwrap(self) -> None:
+        """Say that this is the end."""
+        with suppress(ssl.SSLWantReadError):
+            super().unwrap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +46,19 @@ class Address:
     @property
     def tls(self) -> Callable[[], ssl.SSLContext] | None:
         """Makes what a protected connection needs, which reads files; None if it need not be protected."""
-        mode = self.options.get("ssl-mode", _MODES[-1] if "ssl-ca" in self.options else _MODES[0])
-        return None if mode == "DISABLED" else lambda: _context(mode, self.options)
+        mode = self._mode
+        if mode == "DISABLED" or (mode == _PREFERRED and "unix-socket" in self.options):
+            return None
+        return lambda: _context(mode, self.options)
+
+    @property
+    def merely_prefers_tls(self) -> bool:
+        """Whether a server will do as well that knows no protected connections."""
+        return self._mode == _PREFERRED
+
+    @property
+    def _mode(self) -> str:
+        return self.options.get("ssl-mode", _MODES[-1] if "ssl-ca" in self.options else _PREFERRED)
 
     def arguments(self) -> dict[str, Any]:
         """All but the protection, as the driver wants to have it."""
@@ -67,7 +93,7 @@ def parse(address: str) -> Address:
     if not options.keys() <= _OPTIONS:  # which one is not said: it may be half of a password
         problem = f"an address has no options but {', '.join(sorted(_OPTIONS))}"
         raise InvalidInputError(problem)
-    if options.get("ssl-mode", _MODES[0]) not in _MODES:
+    if options.get("ssl-mode", _PREFERRED) not in _MODES:
         problem = f"ssl-mode must be one of {', '.join(_MODES)}"
         raise InvalidInputError(problem)
     return found
@@ -76,8 +102,9 @@ def parse(address: str) -> Address:
 def _context(mode: str, options: Mapping[str, str]) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=options.get("ssl-ca"))
+        context.sslobject_class = HangsUp
         context.check_hostname = mode == "VERIFY_IDENTITY"
-        context.verify_mode = ssl.CERT_NONE if mode == "REQUIRED" else ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_NONE if mode in _UNVERIFIED else ssl.CERT_REQUIRED
         if "ssl-cert" in options:
             context.load_cert_chain(options["ssl-cert"], options.get("ssl-key"))
     except OSError as error:

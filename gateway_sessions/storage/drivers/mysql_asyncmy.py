@@ -71,14 +71,6 @@ class Connection(Protocol):
         """Runs texts."""
         ...
 
-    async def commit(self) -> object:
-        """End the transaction: what it has done stands."""
-        ...
-
-    async def rollback(self) -> object:
-        """End the transaction: what it has done is undone."""
-        ...
-
     def close(self) -> None:
         """Hang up."""
         ...

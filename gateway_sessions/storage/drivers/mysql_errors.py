@@ -65,7 +65,22 @@ _OF_STORAGE: Final = frozenset({1005, 1026, 1030})
 _NO_ROOM: Final = re.compile(r"\b28\b|No space left")
 _CORRUPT: Final = frozenset({1034, 1035, 1194, 1195, 1712, 1877})
 _UNUSABLE_VALUE: Final = frozenset({1264, 1265, 1292, 1300, 1366, 1406, 3140, 3141, 4038})
-_REFUSED: Final = frozenset({1044, 1045, 1130, 1698, 3118})
+_REFUSED: Final = frozenset(
+    {
+        1044,
+        1045,
+        1130,
+        1524,  # the account logs in by a plugin that the server has not loaded
+        1698,
+        1820,  # the password must be changed first
+        1862,
+        2059,  # the driver knows no such way to log in
+        3118,  # the account is locked
+        3159,  # the connection must be protected
+        3955,
+        4151,
+    }
+)
 _LACKS_A_RIGHT: Final = frozenset({1142, 1143, 1227})
 _NO_DATABASE: Final = frozenset({1046, 1049})
 _UNAVAILABLE: Final = (

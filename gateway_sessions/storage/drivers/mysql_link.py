@@ -7,7 +7,6 @@ it does not matter what the server takes for a quote.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, cast
@@ -34,49 +33,41 @@ from gateway_sessions.storage.drivers.mysql_asyncmy import (
 )
 from gateway_sessions.storage.drivers.mysql_errors import FOREIGN, ONE_AT_A_TIME, WHAT, is_end
 from gateway_sessions.storage.drivers.mysql_rows import filled, portions
+from gateway_sessions.storage.drivers.mysql_settings import Phrases, phrases, settings
 from gateway_sessions.storage.drivers.troubles import DECLARED_DEAD
 
-SQL_MODE: Final = "STRICT_ALL_TABLES,ONLY_FULL_GROUP_BY,NO_ENGINE_SUBSTITUTION"
-"""A value that does not fit is refused, never cut: half a key would be somebody else's."""
-WRITE: Final = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION READ WRITE"
-READ: Final = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-)
-"""How transactions see the work of others: writers all that is committed, readers one moment."""
 _ROLL_BACK_SECONDS: Final = 2.0
 _UPSERT: Final = "ON DUPLICATE KEY"
+_UNPROTECTED: Final = "a login with a password needs ssl-mode=REQUIRED, a socket, or the package cryptography"
 
 
 class Link:
     """A connection with the statements that the server knows there."""
 
-    def __init__(self, connection: Connection, seconds: float, most_statements: int) -> None:
+    def __init__(
+        self, connection: Connection, seconds: float, most_statements: int, phrases: Phrases
+    ) -> None:
         self._connection = connection
         self._seconds = seconds
         self._most_statements = most_statements
+        self._phrases = phrases
         self._known: dict[str, Prepared] = {}
         self._takes_many = True
         """Whether the server has not said yet that it takes one row at a time."""
 
     def patient(self, seconds: float) -> Link:
         """The same connection for what may take long."""
-        return Link(self._connection, seconds, self._most_statements)
+        return Link(self._connection, seconds, self._most_statements, self._phrases)
 
     async def say(self, text: str) -> list[Sequence[Row]]:
         """Run statements without values, all at once; the rows that each of them finds."""
-        async with asyncio.timeout(self._seconds):
-            cursor = self._connection.cursor()
-            await cursor.execute(text)
-            answers = [await cursor.fetchall()]
-            while await cursor.nextset():
-                answers.append(await cursor.fetchall())
-        return answers
+        return await _said(self._connection, text, self._seconds)
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
         """Begin a transaction that has this lock; `NodeSilentError` if the node was declared dead."""
         entrance = locks.entrance(lock)
         asked = () if epoch is None else (locks.living(epoch),)
-        answers = await self.say("; ".join((WRITE, *entrance, *asked)))
+        answers = await self.say("; ".join((self._phrases.write, *entrance, *asked)))
         found = answers[-len(entrance) - len(asked) :]
         for locked in found[: len(entrance)]:
             _must_exist(locked)
@@ -85,12 +76,12 @@ class Link:
 
     async def begin_aside(self) -> None:
         """Begin a transaction that waits for no lock by name."""
-        await self.say(WRITE)
+        await self.say(self._phrases.write)
 
     async def begin_reading(self, *, view: bool) -> None:
         """Begin a transaction that sees this moment until it ends. How long that may be is set already."""
         del view
-        await self.say(READ)
+        await self.say(self._phrases.read)
 
     async def take(self, lock: str) -> None:
         """Wait until nobody else has the lock. By then all that was done under it can be seen."""
@@ -111,8 +102,7 @@ class Link:
 
     async def commit(self) -> None:
         """End the transaction: what it has done stands."""
-        async with asyncio.timeout(self._seconds):
-            await self._connection.commit()
+        await self.say(self._phrases.commit)
 
     async def undo(self, error: BaseException) -> None:
         """Roll back; a connection that cannot do that, or of which nobody knows where it is, is closed."""
@@ -121,8 +111,7 @@ class Link:
             return
         try:
             with anyio.CancelScope(shield=True):
-                async with asyncio.timeout(_ROLL_BACK_SECONDS):
-                    await self._connection.rollback()
+                await _said(self._connection, self._phrases.roll_back, _ROLL_BACK_SECONDS)
         except FOREIGN:
             self.close()
 
@@ -195,7 +184,7 @@ class Links:
     @asynccontextmanager
     async def lent(self) -> AsyncGenerator[Link]:
         """A connection that is ours alone until the end of the block."""
-        connection = await self._borrow()
+        connection = await borrowed(self._pool, self._limits)
         try:
             key = (connection, connection.thread_id())
             if key not in self._links:
@@ -205,13 +194,6 @@ class Links:
         finally:
             self._pool.release(connection)  # one that was closed is replaced
 
-    async def _borrow(self) -> Connection:
-        try:
-            async with asyncio.timeout(self._limits.acquire_seconds):
-                return cast("Connection", await self._pool.acquire())
-        except RuntimeError as error:  # the pool is closed, or a way to log in needs a package
-            raise StorageUnavailableError(WHAT, str(error)) from error
-
     def _forget_the_closed(self) -> None:
         self._links = {key: link for key, link in self._links.items() if key[0].connected}
 
@@ -219,30 +201,34 @@ class Links:
         if connection.character_set_name() != CHARSET:
             problem = f"the connections of the pool must be made with charset={CHARSET!r}"
             raise InvalidInputError(problem)
-        link = Link(connection, self._limits.answer_seconds, self._most_statements)
+        seconds = self._limits.answer_seconds
         try:
-            await link.say(settings(self._limits))
+            *_, found = await _said(connection, settings(self._limits), seconds)
         except BaseException:
-            link.close()
+            connection.close()
             raise
-        return link
+        return Link(connection, seconds, self._most_statements, phrases(self._limits, str(found[0][0])))
 
 
-def settings(limits: Limits) -> str:
-    """What is set on every connection. What only one of the servers knows stands in a comment of its kind.
+async def borrowed(pool: Pool, limits: Limits) -> Connection:
+    """A connection of a pool, in time."""
+    try:
+        # Cancelled again at every pause: while it connects, asyncmy may fail to notice that it was once.
+        with anyio.fail_after(limits.acquire_seconds):
+            return cast("Connection", await pool.acquire())
+    except RuntimeError as error:  # the pool is closed, or a way to log in needs a package
+        problem = _UNPROTECTED if "cryptography" in str(error) else str(error)
+        raise StorageUnavailableError(WHAT, problem) from error
 
-    MySQL breaks off no transaction that does nothing, only a connection: it gets the time that a view has.
-    """
-    locks = max(1, math.ceil(limits.lock_seconds))
-    idle, idle_view = (max(1, math.ceil(one)) for one in (limits.idle_seconds, limits.view_idle_seconds))
-    return (
-        f"SET SESSION sql_mode = '{SQL_MODE}', collation_connection = utf8mb4_bin, autocommit = 1, "
-        f"innodb_lock_wait_timeout = {locks}, lock_wait_timeout = {locks} "
-        f"/*M! , max_statement_time = {limits.statement_seconds}, idle_write_transaction_timeout = {idle}, "
-        f"idle_readonly_transaction_timeout = {idle_view} */ "
-        f"/*!50708 , max_execution_time = {round(limits.statement_seconds * 1000)}, "
-        f"wait_timeout = {max(idle, idle_view)} */"
-    )
+
+async def _said(connection: Connection, text: str, seconds: float) -> list[Sequence[Row]]:
+    async with asyncio.timeout(seconds):
+        cursor = connection.cursor()
+        await cursor.execute(text)
+        answers = [await cursor.fetchall()]
+        while await cursor.nextset():
+            answers.append(await cursor.fetchall())
+    return answers
 
 
 def _ends(error: BaseException) -> bool:

@@ -20,12 +20,13 @@ from gateway_sessions.failpoints import failpoint
 from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
 from gateway_sessions.storage.drivers.mysql_errors import WHAT, translate
 from gateway_sessions.storage.drivers.mysql_link import Link
+from gateway_sessions.storage.drivers.mysql_settings import MARIADB, MYSQL, kind_of
 from gateway_sessions.storage.drivers.sqlite_schema import statements
 from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.queries import Migration
 from gateway_sessions.storage_errors import MissingRightError
 
-OLDEST_SERVERS: Final = {"MySQL": (8, 0), "MariaDB": (10, 6)}
+OLDEST_SERVERS: Final = {MYSQL: (8, 0), MARIADB: (10, 6)}
 """The first that skip locked rows and read JSON as a table."""
 READABLE_FROM: Final = 5
 """The oldest schema a program must know to work with what this one writes: earlier ones know no nodes."""
@@ -100,7 +101,7 @@ async def _take(link: Link, step: Migration, done: int) -> None:
         # A definition ends the transaction, rows become part of it.
         await link.say("START TRANSACTION")
         try:
-            await link.say(statement)
+            await link.fetch(statement)  # of what is merely said, the driver logs what the server warns of
         except MySQLError as error:
             if number != done or error.args[0] not in _THERE_ALREADY:
                 raise
@@ -118,7 +119,7 @@ async def _take(link: Link, step: Migration, done: int) -> None:
 
 async def _check_server(link: Link) -> None:
     said = str((await link.fetch("SELECT version()"))[0][0])
-    name = "MariaDB" if "mariadb" in said.lower() else "MySQL"
+    name = kind_of(said)
     numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
     oldest = OLDEST_SERVERS[name]
     if numbers < oldest:

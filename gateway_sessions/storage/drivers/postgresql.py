@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.drivers.grouping import GroupingDriver
 from gateway_sessions.storage.drivers.limits import USUAL, Limits
-from gateway_sessions.storage.drivers.postgresql_errors import TROUBLES
+from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, TROUBLES
 from gateway_sessions.storage.drivers.postgresql_line import NO_ADDRESS
 from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
 from gateway_sessions.storage.drivers.postgresql_schema import prepare
@@ -82,6 +82,7 @@ class PostgresDriver(GroupingDriver):
                 timeout=self._limits.acquire_seconds,
                 command_timeout=self._limits.answer_seconds,
                 reset=_nothing_to_reset,
+                connect=OneAfterTheOther().connect,
             )
         except (ValueError, asyncpg.ClientConfigurationError):
             # The cause would quote the address, with the password in it.
@@ -94,13 +95,31 @@ class PostgresDriver(GroupingDriver):
         await prepare(connection, migrations)
 
 
+class OneAfterTheOther:
+    """Connects as asyncpg does, but begins one connection at a time: between them the loop does all else.
+
+    As one begins, asyncpg reads the certificates that the address names, on the loop. A list of all
+    authorities takes so long that a pool which grows to its full size at once would keep the loop too long.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def connect(self, *arguments: Any, **options: Any) -> asyncpg.Connection:
+        """A connection, made from what asyncpg is given."""
+        async with self._turn:
+            await asyncio.sleep(0)
+        return await asyncpg.connect(*arguments, **options)
+
+
 @asynccontextmanager
 async def _lent(pool: asyncpg.Pool, limits: Limits) -> AsyncGenerator[PostgresLink]:
     connection = await pool.acquire(timeout=limits.acquire_seconds)
     try:
         yield PostgresLink(connection, limits)
     finally:
-        await pool.release(connection)
+        with suppress(*FOREIGN):  # whatever was done on it is over by now
+            await pool.release(connection)
 
 
 async def _nothing_to_reset(_: asyncpg.Connection) -> None:

@@ -33,6 +33,7 @@ from gateway_sessions.storage.search_column.languages import Language
 
 ANY: Final[Callable[[], float]] = SystemRandom().random
 UNHEARD: Final = "this node could not say in time that it lives; it writes nothing until it can"
+IN_DOUBT: Final = "the connection was lost while a change was committed; it may stand or not"
 _FIRST_PAUSE: Final = 0.01
 
 T = TypeVar("T")
@@ -194,8 +195,9 @@ class ServerDriver(ABC):
             result = await run.drive(begun)
             failpoint("before_commit")
             cancelled = await self._commit(link)
-        failpoint("after_commit")
-        self._tell([run])
+            failpoint("after_commit")
+            # Before the connection is given back: whoever is cancelled meanwhile has still changed something.
+            self._tell([run])
         if cancelled is not None:
             raise cancelled
         return result
@@ -223,8 +225,7 @@ class ServerDriver(ABC):
             if not self.troubles.is_end(error):
                 raise
             link.close()
-            problem = "the connection was lost while a change was committed; it may stand or not"
-            raise StorageUnavailableError(self.troubles.what, problem) from error
+            raise StorageUnavailableError(self.troubles.what, IN_DOUBT) from error
 
     @asynccontextmanager
     async def _transaction(self, begin: Begin) -> AsyncGenerator[Link]:

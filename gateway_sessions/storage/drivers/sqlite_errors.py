@@ -26,6 +26,8 @@ _UNAVAILABLE: Final = frozenset(
         sqlite3.SQLITE_NOMEM,
     }
 )
+_NO_TEXT: Final = "Could not decode to UTF-8"
+"""So begins what the module says, without a code, of a text that is none."""
 
 
 def translate(error: Exception, path: str) -> Exception:
@@ -59,7 +61,7 @@ def _storage_error(error: sqlite3.Error, path: str) -> StorageError:
     primary = code & _PRIMARY if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL:
         return StorageFullError(path, "no room on the disk; nothing acknowledged was lost")
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).startswith(_NO_TEXT):
         return StorageCorruptError(path, f"{error}; the file was left as it is")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StorageLockedError(path, f"another program keeps it locked: {error}")

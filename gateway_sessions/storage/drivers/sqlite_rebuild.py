@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gateway_sessions.core.work_progress import OnProgress, Steps
 from gateway_sessions.storage.drivers.sqlite_backup import make_durable, read_only
 from gateway_sessions.storage.drivers.sqlite_salvage import (
     READ_ERRORS,
@@ -39,7 +40,11 @@ class RebuiltTable:
 
 
 def rebuild(
-    damaged: Path, target: Path, backup: Path | None, known: Sequence[Migration]
+    damaged: Path,
+    target: Path,
+    backup: Path | None,
+    known: Sequence[Migration],
+    progress: OnProgress | None = None,
 ) -> list[RebuiltTable]:
     """Write a new database to *target*; the other files stay as they are.
 
@@ -55,8 +60,11 @@ def rebuild(
             if not str(name).startswith("sqlite_")
         ]
         new.execute("BEGIN IMMEDIATE")
+        steps, tables = Steps(progress, len(names)), list[RebuiltTable]()
         with closing(read_only(damaged)) as old:
-            tables = [_refill(new, old, name, backup) for name in names]
+            for name in names:
+                steps.begin(f"Saving table {name}")
+                tables.append(_refill(new, old, name, backup))
         if not all(table.complete for table in tables if table.name in ("entries", "clocks")):
             # The next start takes the lanes that are missing from sessions.json.
             new.execute("DELETE FROM meta WHERE name = ?", (IMPORTED,))

@@ -19,20 +19,21 @@ async def to_the_end(
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     cancelled: asyncio.CancelledError | None = None
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(_outcome(work))
-        with anyio.CancelScope(shield=True):
+    # The shield is around the end of the group as well, which waits for work that was broken off.
+    with anyio.CancelScope(shield=True):
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(_outcome(work))
             while not task.done() and loop.time() < until:
                 try:
                     await asyncio.wait({task}, timeout=until - loop.time())
                 except asyncio.CancelledError as error:
                     cancelled = error
-        task.cancel()
-    if task.cancelled():
-        raise TimeoutError
-    failure = task.result()
-    if failure is not None:
-        raise failure
+            task.cancel()
+        if task.cancelled():
+            raise TimeoutError
+        failure = task.result()
+        if failure is not None:
+            raise failure
     return cancelled
 
 

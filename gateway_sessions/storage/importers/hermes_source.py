@@ -49,8 +49,8 @@ class HermesDatabase:
     """One look at the database. Use it with `with`, from one thread at a time."""
 
     path: Path
-    scratch: Path
-    """Where a copy may lie for as long as it is needed."""
+    scratch: Path | None
+    """Where a copy may lie for as long as it is needed; None: wherever the system keeps such files."""
     _steps: ExitStack = field(default_factory=ExitStack, init=False)
     _connection: sqlite3.Connection = field(init=False)
     _columns: dict[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"], init=False)

@@ -17,6 +17,7 @@ import anyio
 from gateway_sessions.core.entry_codec import entry_to_dict
 from gateway_sessions.core.erasure import ErasureReceipt, Kept, Subject, kept_in_rooms
 from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.work_progress import OnProgress, WorkProgress
 from gateway_sessions.storage.atomic_file import remove
 from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS
 from gateway_sessions.storage.engine import VacuumReport
@@ -63,7 +64,9 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
     rewrite_beside: Callable[[], Awaitable[Beside]] | None = None
     """What the store around the database does about its own files, once the rows are gone."""
 
-    async def erase(self, owner: str, *, keep_copies: bool = False) -> ErasureReceipt:
+    async def erase(
+        self, owner: str, *, keep_copies: bool = False, progress: OnProgress | None = None
+    ) -> ErasureReceipt:
         """Forget an owner of sessions, in every table and file of the database; a receipt tells of it.
 
         `SessionBusyError` while a turn of theirs runs. Erasing again does no harm. Backups and what is in
@@ -74,7 +77,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         async with self._erasing, self._overwriting():
             moment = self._clock.now()
             begun = await self.write(partial(verbs.begin, subject, moment, keep_copies=keep_copies))
-            return await self._carry_out(begun.plan, begun.rows)
+            return await self._carry_out(begun.plan, begun.rows, progress)
 
     async def unfinished_erasures(self) -> int:
         """How many erasures were begun and not finished."""
@@ -153,11 +156,15 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         finally:
             await self.overwrite_deleted(overwrite=False)
 
-    async def _carry_out(self, plan: Plan, begun: Counter[str]) -> ErasureReceipt:
+    async def _carry_out(
+        self, plan: Plan, begun: Counter[str], progress: OnProgress | None = None
+    ) -> ErasureReceipt:
         """All steps after the first; each may be done again."""
+        tell = progress or _nobody
         rows = begun
         if plan.owner is not None:
-            rows = begun + await self._erase_rows(Subject.named(plan.owner), plan)
+            rows = begun + await self._erase_rows(Subject.named(plan.owner), plan, tell)
+        tell(WorkProgress(doing="Removing copies"))
         async with self._copying:
             beside = await self.rewrite_beside() if self.rewrite_beside is not None else Beside()
             copies = [*await in_thread(partial(copies_of, self.path)), *beside.copies]
@@ -170,6 +177,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             kept += ON_A_SERVER
         else:
             rewritten.append(self.path.name)
+            tell(WorkProgress(doing="Writing the file anew"))
             if not await self._rewritten():
                 name = f"{self.path.name}-wal"
                 kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
@@ -178,6 +186,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
             copies = []
         elif self.has_upkeep and any(one.parent.name == BACKUPS for one in copies):
+            tell(WorkProgress(doing="Taking a new copy"))
             rewritten.append(str((await self.back_up()).relative_to(self.path.parent)))
         return ErasureReceipt(
             owner=plan.owner or "",
@@ -188,11 +197,13 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             kept=tuple(kept),
         )
 
-    async def _erase_rows(self, subject: Subject, plan: Plan) -> Counter[str]:
+    async def _erase_rows(self, subject: Subject, plan: Plan, tell: OnProgress) -> Counter[str]:
         rows: Counter[str] = Counter()
         moment = plan.until
+        tell(WorkProgress(doing="Removing sessions"))
         while removed := await self.write(partial(verbs.erase_sessions, subject, moment, self.change_ids)):
             rows += removed
+            tell(WorkProgress(doing="Removing sessions", done=rows["sessions"]))
         rows[MESSAGES] += await self.finish_removals()
         settled = partial(queue_erasure.erase_settled, subject, plan.lanes, plan.erased_at)
         while removed := await self.write(settled):
@@ -202,6 +213,10 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         rows += await self.write(partial(verbs.scrub, subject))
         await self._index.forget_removed()  # even if no message was left
         return rows
+
+
+def _nobody(_: WorkProgress) -> None:
+    """Nobody watches."""
 
 
 def copies_of(database: Path) -> list[Path]:

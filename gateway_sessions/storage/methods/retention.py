@@ -10,6 +10,7 @@ from typing import Final
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.retention import Bounds, Group, PruneReport
 from gateway_sessions.core.session_record import Relation
+from gateway_sessions.core.work_progress import OnProgress, WorkProgress
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import retention as verbs
 from gateway_sessions.storage.verbs.retention import Kind
@@ -50,6 +51,7 @@ class RetentionMethods(VerbRunner):
         include_archived: bool = False,
         dry_run: bool = False,
         now: datetime | float | None = None,
+        progress: OnProgress | None = None,
     ) -> PruneReport:
         """Remove sessions nobody has touched for that long, and the oldest beyond a number or a size.
 
@@ -69,7 +71,7 @@ class RetentionMethods(VerbRunner):
         removed = [one.session_id for one in plan.members]
         in_use: list[str] = []
         if not dry_run:
-            removed, in_use = await self._remove(plan.groups)
+            removed, in_use = await self._remove(plan.groups, progress)
         known = {one.session_id: one for one in plan.members}
         return PruneReport(
             dry_run=dry_run,
@@ -89,10 +91,15 @@ class RetentionMethods(VerbRunner):
                 messages += removed
         return messages
 
-    async def _remove(self, groups: Sequence[Group]) -> tuple[list[str], list[str]]:
+    async def _remove(
+        self, groups: Sequence[Group], progress: OnProgress | None
+    ) -> tuple[list[str], list[str]]:
         removed: list[str] = []
         in_use: list[str] = []
+        total = sum(len(one.members) for one in groups)
         for batch in _batches(groups):
+            if progress is not None:
+                progress(WorkProgress(doing="Removing sessions", done=len(removed), total=total))
             step = await self.write(partial(verbs.remove_groups, batch, self.change_ids))
             removed += step.session_ids
             in_use += step.in_use

@@ -19,6 +19,9 @@ from gateway_sessions.storage.in_thread import in_thread
 MAX_LINE_BYTES: Final = 256 << 20
 """No longer line is read: what it decodes to would have to fit into memory."""
 _SKIPPED: Final = 1 << 20
+MOST_LINES: Final = 32
+MOST_BYTES: Final = 1 << 20
+"""Read in one go: many short lines, or a long one."""
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 Target: TypeAlias = str | Path | BinaryIO
@@ -55,9 +58,10 @@ async def reading(source: Lines) -> AsyncGenerator[tuple[int, object]]:
             # Entered within the thread: whoever is cancelled meanwhile still closes it.
             file = await in_thread(lambda: steps.enter_context(_opened(path)))
             numbered = enumerate(_lines(file), 1)
-            while (one := await in_thread(partial(next, numbered, None))) is not None:
-                if one[1]:
-                    yield one
+            while some := await in_thread(partial(_next_lines, numbered)):
+                for one in some:
+                    if one[1]:
+                        yield one
     elif isinstance(source, AsyncIterable):
         number = 0
         async for line in source:
@@ -89,6 +93,18 @@ def _lines(file: BinaryIO) -> Iterator[object]:
         else:
             yield line.removeprefix(_BYTE_ORDER_MARK if first else b"").strip()
         first = False
+
+
+def _next_lines(numbered: Iterator[tuple[int, object]]) -> list[tuple[int, object]]:
+    """The next line, and those behind it for as long as they are short."""
+    some: list[tuple[int, object]] = []
+    size = 0
+    for number, line in numbered:
+        some.append((number, line))
+        size += len(line) if isinstance(line, bytes) else 0
+        if len(some) == MOST_LINES or size >= MOST_BYTES:
+            break
+    return some
 
 
 def _refuse(path: Path, forbidden: tuple[Path, ...]) -> None:

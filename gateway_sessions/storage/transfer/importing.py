@@ -45,6 +45,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Unusable:
+    """A line that no session can be made of."""
+
+    problem: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """A session whose parent may still come."""
 
@@ -78,18 +86,26 @@ class Importer:
 
     async def take_lines(self, lines: AsyncIterable[tuple[int, object]], owner: str | None) -> ImportReport:
         """All sessions of a file; a line that cannot be used is reported, and the rest goes on."""
-        batch: list[Candidate] = []
+        some: list[tuple[int, object]] = []
+        size = 0
         async for number, line in lines:
-            try:
-                batch.append(await in_thread(partial(_candidate, number, line, owner)))
-            except InvalidInputError as error:
-                self.find(FindingKind.ERROR, str(error), line=number)
-            if len(batch) >= MAX_BATCH or sum(one.size for one in batch) >= MAX_BATCH_BYTES:
-                await self.take(batch)
-                batch = []
-        await self.take(batch)
+            some.append((number, line))
+            size += _length(line)
+            if len(some) >= MAX_BATCH or size >= MAX_BATCH_BYTES:
+                await self._take_lines(some, owner)
+                some, size = [], 0
+        await self._take_lines(some, owner)
         await self.finish()
         return self.report()
+
+    async def _take_lines(self, lines: Sequence[tuple[int, object]], owner: str | None) -> None:
+        batch: list[Candidate] = []
+        for one in await in_thread(partial(_candidates, lines, owner)):
+            if isinstance(one, Candidate):
+                batch.append(one)
+            else:
+                self.find(FindingKind.ERROR, one.problem, line=one.line)
+        await self.take(batch)
 
     async def take(self, batch: Sequence[Candidate]) -> list[Outcome]:
         """Take in some sessions at once; each is a transaction of its own, and they keep their order."""
@@ -183,7 +199,7 @@ class Importer:
 
     async def _all(self, verbs: Sequence[Callable[[], Verb[T]]]) -> list[T]:
         if self.dry_run:
-            return [await self.db.read(verb) for verb in verbs]
+            return await self.db.read(partial(taking_in.one_after_another, verbs))
         try:
             async with asyncio.TaskGroup() as tasks:
                 asked = [tasks.create_task(self.db.write(verb)) for verb in verbs]
@@ -192,15 +208,28 @@ class Importer:
         return [one.result() for one in asked]
 
 
+def _candidates(lines: Sequence[tuple[int, object]], owner: str | None) -> list[Candidate | Unusable]:
+    found: list[Candidate | Unusable] = []
+    for number, line in lines:
+        try:
+            found.append(_candidate(number, line, owner))
+        except InvalidInputError as error:
+            found.append(Unusable(str(error), number))
+    return found
+
+
+def _length(line: object) -> int:
+    return len(line) if isinstance(line, str | bytes) else 0
+
+
 def _candidate(number: int, line: object, owner: str | None) -> Candidate:
     """The rows that a line comes to, or `InvalidInputError`."""
     if line is TOO_LONG:
         problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
         raise InvalidInputError(problem)
-    size = len(line) if isinstance(line, str | bytes) else 0
     given = _decoded(line) if isinstance(line, str | bytes) else line
     rows = encoded(bundle_of(given, owner=owner), EPOCH)
-    return Candidate(rows, number, size or rows.totals[5])
+    return Candidate(rows, number, _length(line) or rows.totals[5])
 
 
 def _decoded(line: str | bytes) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -12,7 +12,7 @@ from gateway_sessions.core.export.reports import ExportReport, Progress, Transfe
 from gateway_sessions.ports import Reader
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs import exporting
-from gateway_sessions.storage.verbs.exporting import BEGINNING, Wanted
+from gateway_sessions.storage.verbs.exporting import BEGINNING, Beginning, Wanted
 
 PAGE: Final = 200
 
@@ -30,20 +30,27 @@ class SessionWriter:
     _messages: int = field(default=0, init=False)
     _bytes: int = field(default=0, init=False)
     _total: int | None = field(default=None, init=False)
+    _pieces: list[Callable[[], bytes]] = field(default_factory=list[Callable[[], bytes]], init=False)
+    """What is to be written next: of bounded size, as one read has brought it."""
 
     async def write_all(self, session_id: str | None, *, logical: bool) -> ExportReport:
         """One session or all, each alone or with the line that it stands in."""
-        await self._put(self.renderer.begin_file)
+        self._pieces.append(self.renderer.begin_file)
         if session_id is not None:
             # Whoever may not see it is told so, also when the line around it could be seen.
             await self.reader.read(partial(exporting.head, session_id, self.wanted.scope))
-            for one in await self._line(session_id) if logical else [session_id]:
-                await self._session(one)
+            await self._sessions_of(await self._line(session_id) if logical else [session_id])
         else:
             self._total = await self.reader.read(partial(exporting.count, self.wanted))
+            some: list[str] = []
             async for one in self._all(logical=logical):
-                await self._session(one)
-        await self._put(self.renderer.end_file)
+                some.append(one)
+                if len(some) == PAGE:
+                    await self._sessions_of(some)
+                    some = []
+            await self._sessions_of(some)
+        self._pieces.append(self.renderer.end_file)
+        await self._write_down()
         return ExportReport(sessions=self._sessions, messages=self._messages, bytes=self._bytes)
 
     async def _all(self, *, logical: bool) -> AsyncIterator[str]:
@@ -63,34 +70,44 @@ class SessionWriter:
     async def _line(self, session_id: str) -> list[str]:
         return await self.reader.read(partial(exporting.logical_line, session_id, self.wanted.scope))
 
-    async def _session(self, session_id: str) -> None:
-        head = await self.reader.read(partial(exporting.head, session_id, self.wanted.scope))
-        await self._put(partial(self.renderer.begin_session, head.members))
-        after = 0
-        while page := await self.reader.read(
-            partial(exporting.messages, session_id, head, after, self.wanted)
-        ):
-            await self._put(partial(self.renderer.messages, page))
-            after = page[-1]["seq"]
+    async def _sessions_of(self, session_ids: Sequence[str]) -> None:
+        """Short sessions are read and written many at a time: each has little to say, and there are many."""
+        left = session_ids
+        while left:
+            found = await self.reader.read(partial(exporting.beginnings, left, self.wanted))
+            for one in found:
+                await self._session(one)
+            await self._write_down()
+            left = left[len(found) :]
+
+    async def _session(self, first: Beginning) -> None:
+        self._pieces.append(partial(self.renderer.begin_session, first.head.members))
+        page, is_last = first.messages, first.whole
+        while page:
+            self._pieces.append(partial(self.renderer.messages, page))
             self._messages += len(page)
-            self._tell()
-        await self._put(self.renderer.end_session)
+            if is_last:
+                break
+            await self._write_down()
+            more = partial(exporting.messages, first.session_id, first.head, page[-1]["seq"], self.wanted)
+            page = await self.reader.read(more)
+        self._pieces.append(self.renderer.end_session)
         self._sessions += 1
-        self._tell()
 
-    async def _put(self, render: Callable[[], bytes]) -> None:
-        """Render and write a piece, both off the loop."""
-        self._bytes += await in_thread(partial(_written, self.write, render))
-
-    def _tell(self) -> None:
+    async def _write_down(self) -> None:
+        """Render and write what has come together, both off the loop."""
+        pieces, self._pieces = self._pieces, []
+        self._bytes += await in_thread(partial(_written, self.write, pieces))
         if self.progress is not None:
             self.progress(
                 TransferProgress(sessions=self._sessions, messages=self._messages, total_sessions=self._total)
             )
 
 
-def _written(write: Callable[[bytes], object], render: Callable[[], bytes]) -> int:
-    piece = render()
-    if piece:
-        write(piece)
-    return len(piece)
+def _written(write: Callable[[bytes], object], renders: Sequence[Callable[[], bytes]]) -> int:
+    written = 0
+    for render in renders:
+        if piece := render():
+            write(piece)
+            written += len(piece)
+    return written

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.messages import STEERED, Message, Rewind
@@ -27,6 +25,7 @@ from gateway_sessions.storage.verbs.lane_rows import LaneRow, is_running, load_l
 from gateway_sessions.storage.verbs.ledger import Noted, carried_out
 from gateway_sessions.storage.verbs.messages import EVERYTHING, Page, page
 from gateway_sessions.storage.verbs.outbox import Owed, owe
+from gateway_sessions.storage.verbs.stored import from_json
 from gateway_sessions.storage.verbs.succession import Change
 
 MOST_OWED: Final = 64
@@ -166,7 +165,7 @@ def _is_of(row: Message, message: InboundMessage) -> bool:
 
 
 def _extra(text: str | None) -> dict[str, Any]:
-    return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+    return from_json("a message", text or "{}", dict[str, Any])
 
 
 # Compression

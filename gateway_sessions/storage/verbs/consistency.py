@@ -6,7 +6,9 @@ has been read. Nothing is thrown away for being alone: a message without its ses
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.ports import Rows, Statement, Verb
@@ -14,22 +16,27 @@ from gateway_sessions.storage.verbs.inbox_rows import recount
 from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
-_TOLD: Final = {
-    "entries_without_session": "lanes whose session has no row",
-    "messages_without_session": "sessions without a row, of which there are messages",
-    "usage_without_session": "sessions without a row, of which there are bills",
-    "sessions_without_totals": "sessions without counts",
-    "totals_without_session": "counts of sessions that are gone",
-    "wrong_totals": "sessions whose counts are not those of their messages",
-    "gaps_in_sessions": "sessions in which messages are missing",
-    "entries_without_clock": "lanes of which nobody knows when they were used",
-    "clocks_without_entry": "clocks of lanes that are gone",
-    "queues_without_lane": "lanes without a row, of which there are messages",
-    "turns_without_lease": "lanes with messages of a turn that does not run",
-    "messages_without_turn": "messages that joined a turn that is gone",
-    "wrong_queues": "lanes that do not say truly what waits on them",
-    "wrong_places": "lanes that would give a place a second time",
-}
+_CIRCLES: Final = "circles"
+CHECKS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "entries_without_session": "lanes whose session has no row",
+        "messages_without_session": "sessions without a row, of which there are messages",
+        "usage_without_session": "sessions without a row, of which there are bills",
+        "sessions_without_totals": "sessions without counts",
+        "totals_without_session": "counts of sessions that are gone",
+        "wrong_totals": "sessions whose counts are not those of their messages",
+        "gaps_in_sessions": "sessions in which messages are missing",
+        "entries_without_clock": "lanes of which nobody knows when they were used",
+        "clocks_without_entry": "clocks of lanes that are gone",
+        "queues_without_lane": "lanes without a row, of which there are messages",
+        "turns_without_lease": "lanes with messages of a turn that does not run",
+        "messages_without_turn": "messages that joined a turn that is gone",
+        "wrong_queues": "lanes that do not say truly what waits on them",
+        "wrong_places": "lanes that would give a place a second time",
+        _CIRCLES: "conversations that come from themselves",
+    }
+)
+"""All that is compared, and what is wrong if anything is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +54,19 @@ class Finding:
 def findings() -> Verb[list[Finding]]:
     """All that the tables disagree about."""
     found: list[Finding] = []
-    for name, what in _TOLD.items():
-        rows = yield Statement(name)
-        if rows:
-            found.append(Finding(what, len(rows), str(rows[0][0])))
-    circles = yield from _oldest_of_circles()
-    if circles:
-        found.append(Finding("conversations that come from themselves", len(circles), circles[0]))
+    for check in CHECKS:
+        one = yield from finding(check)
+        found += [one] if one is not None else []
     return found
+
+
+def finding(check: str) -> Verb[Finding | None]:
+    """What the tables disagree about in one respect."""
+    if check == _CIRCLES:
+        wrong = yield from _oldest_of_circles()
+    else:
+        wrong = [str(row[0]) for row in (yield Statement(check))]
+    return Finding(CHECKS[check], len(wrong), wrong[0]) if wrong else None
 
 
 def mend() -> Verb[list[Finding]]:

@@ -6,6 +6,7 @@ which msgspec reads and checks in C.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 from types import MappingProxyType
@@ -22,6 +23,9 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.locks import of_lane
+from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
+
+logger = logging.getLogger(__name__)
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -90,6 +94,12 @@ def load(
     return decode(rows[0]) if rows else None
 
 
+def load_readable(session_key: str) -> Verb[SessionEntry | None]:
+    """The entry of a lane; None if it has none, or one that is damaged."""
+    found = readable((yield Statement("entry_by_key", (session_key,))))
+    return found[0] if found else None
+
+
 def load_by_session(session_id: str) -> Verb[SessionEntry | None]:
     """The entry that holds the session now."""
     rows = yield Statement("entry_by_session", (session_id,))
@@ -131,10 +141,20 @@ def decode(row: Row) -> SessionEntry:
     """The entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
     try:
         return _entry(*row)
-    except (KeyError, TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
-        lane = f"lane {row[1]!r}"
-        problem = f"its entry is damaged ({type(error).__name__}: {error}); it was left as it is"
-        raise StorageCorruptError(lane, problem) from error
+    except DAMAGE as error:
+        tell_damage(f"lane {row[1]!r}", error, "its entry")
+
+
+def readable(rows: Iterable[Row]) -> list[SessionEntry]:
+    """The entries in rows, but of damaged ones: for duties, which must not fail all others because of one."""
+    found: list[SessionEntry] = []
+    for row in rows:
+        try:
+            found.append(decode(row))
+        except StorageCorruptError:
+            facts = {"action": "entry_left_aside", "session_key": row[1]}
+            logger.exception("a damaged entry is left aside", extra=facts)
+    return found
 
 
 def _entry(*row: Any) -> SessionEntry:
@@ -167,10 +187,8 @@ def unarchive(text: str) -> SessionEntry:
     """The entry as it was when its session ended; its lane may have another place in the tables by now."""
     try:
         return SessionEntry(**msgspec.structs.asdict(_READ_ARCHIVE.decode(text)))
-    except msgspec.MsgspecError as error:
-        raise StorageCorruptError(
-            "sessions", f"the record of an ended session is damaged: {error}"
-        ) from error
+    except DAMAGE as error:
+        tell_damage("sessions", error, "the record of an ended session")
 
 
 def _clocks(entry: SessionEntry) -> tuple[int, int, int, int | None]:

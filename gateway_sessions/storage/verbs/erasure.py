@@ -24,6 +24,7 @@ from gateway_sessions.storage.verbs import meta, queue_erasure
 from gateway_sessions.storage.verbs.entries import load, put, remove
 from gateway_sessions.storage.verbs.retention import group_of
 from gateway_sessions.storage.verbs.retention import remove as remove_session
+from gateway_sessions.storage.verbs.stored import from_json
 from gateway_sessions.storage.verbs.succession import end_of
 from gateway_sessions.storage.verbs.tombstones import ERASING
 
@@ -146,7 +147,7 @@ def scrub(subject: Subject) -> Verb[Counter[str]]:
         yield from put(entry.altered(origin=nobody, version=entry.version + 1))
         changed += 1
     for session_id, archived in (yield Statement("archives_that_name", (*whose, named))):
-        record: dict[str, Any] = msgspec.json.decode(archived)
+        record: dict[str, Any] = from_json(f"session {session_id!r}", archived, dict[str, Any])
         origin: dict[str, Any] = record.get("origin") or {}
         if subject.user_id in (origin.get("user_id"), origin.get("user_id_alt")):
             record["origin"] = {name: value for name, value in origin.items() if name not in _OF_THE_PERSON}
@@ -188,7 +189,7 @@ def _note(plan: Plan) -> Verb[None]:
 
 
 def _read_plan(text: str) -> Plan:
-    return msgspec.json.decode(text, type=Plan)
+    return from_json("the plan of an erasure", text, Plan)
 
 
 def _is_of(origin: Any, subject: Subject) -> bool:

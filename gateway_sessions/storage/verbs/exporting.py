@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-
-import msgspec
 
 from gateway_sessions.core.export.members import Version, message_members, session_members, usage_members
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.usage import CostStatus, Usage
-from gateway_sessions.errors import SessionNotFoundError, StorageCorruptError
+from gateway_sessions.errors import SessionNotFoundError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import lineage
 from gateway_sessions.storage.verbs.message_codec import decode_all
 from gateway_sessions.storage.verbs.messages import EVERYTHING
 from gateway_sessions.storage.verbs.session_rows import decode_record
+from gateway_sessions.storage.verbs.stored import content_of, from_json, member
 from gateway_sessions.storage.verbs.titles import in_scope
 
 PAGE: Final = 200
@@ -53,6 +53,22 @@ class Head:
     """How many of its messages are read at a time, so that a page has a bounded size."""
     acts: dict[int, int]
     """The number of each act that hid messages."""
+    weight: int
+    """Bytes of text in a message, as they are on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A session with the first of its messages."""
+
+    session_id: str
+    head: Head
+    messages: list[Members]
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are no more messages."""
+        return len(self.messages) < self.head.page
 
 
 def ids(wanted: Wanted, after: Position, limit: int) -> Verb[list[tuple[Position, bool]]]:
@@ -80,13 +96,28 @@ def head(session_id: str, scope: Scope) -> Verb[Head]:
     if not rows or not more or not scope.sees(owner=more[0][1], session_key=more[0][0]):
         raise SessionNotFoundError(session_id)
     record = decode_record(rows[0])
-    members = session_members(record, ends=more[0][4], entry=_json(session_id, more[0][5]))
+    entry: Any = from_json(f"session {session_id!r}", more[0][5], object)
+    members = session_members(record, ends=more[0][4], entry=entry)
     usage = yield Statement("usage_to_export", (session_id,))
     members["usage_events"] = [usage_members(_usage(row)) for row in usage]
     acts = yield Statement("acts_of_hiding", (session_id,))
     average = record.text_bytes // max(record.last_seq, 1)
     page = max(1, min(PAGE, PAGE_BYTES // max(average, 1)))
-    return Head(members, page, {row[0]: number for number, row in enumerate(acts, 1)})
+    return Head(members, page, {row[0]: number for number, row in enumerate(acts, 1)}, average)
+
+
+def beginnings(session_ids: Sequence[str], wanted: Wanted) -> Verb[list[Beginning]]:
+    """The first of these sessions: at least one, and as many as make a page of bounded size together."""
+    found: list[Beginning] = []
+    rows = size = 0
+    for session_id in session_ids:
+        first = yield from head(session_id, wanted.scope)
+        page = yield from messages(session_id, first, 0, wanted)
+        found.append(Beginning(session_id, first, page))
+        rows, size = rows + len(page), size + first.weight * len(page)
+        if rows >= PAGE or size >= PAGE_BYTES:
+            break
+    return found
 
 
 def messages(session_id: str, of: Head, after_seq: int, wanted: Wanted) -> Verb[list[Members]]:
@@ -100,7 +131,7 @@ def messages(session_id: str, of: Head, after_seq: int, wanted: Wanted) -> Verb[
     hidden_by: dict[int, int] = {row[0]: row[1] for row in hidden}
     versions: defaultdict[int, list[Version]] = defaultdict(list)
     for seq, text, parts, replaced_at in (yield Statement("versions_of_messages", between)):
-        content = text if parts is None else _json(session_id, parts)
+        content = text if parts is None else content_of(f"session {session_id!r}", parts)
         versions[seq].append((content, from_micros(replaced_at)))
     return [
         message_members(one, of.acts.get(hidden_by.get(one.seq, 0)), versions.get(one.seq, ()))
@@ -146,16 +177,8 @@ def _usage(row: Row) -> Usage:
         billing_mode=mode,
         estimated_cost_usd=estimated,
         actual_cost_usd=actual,
-        cost_status=CostStatus(status),
+        cost_status=member(f"use {event_id!r}", CostStatus, status),
         cost_source=source,
         pricing_version=pricing,
         **dict(zip(names, counts, strict=True)),
     )
-
-
-def _json(session_id: str, text: str | None) -> Any:
-    try:
-        return None if text is None else msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        what, problem = f"session {session_id!r}", f"holds damaged JSON: {error}"
-        raise StorageCorruptError(what, problem) from error

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.session_rows_in import columns_of, note_in
+from gateway_sessions.storage.verbs.stored import from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def known(session_ids: Sequence[str], member: str) -> Verb[dict[str, Known]]:
         if not rows:
             continue
         columns = columns_of(rows[0])
-        extra: dict[str, Any] = msgspec.json.decode(columns["extra"]) if columns["extra"] else {}
+        extra = from_json(f"session {session_id!r}", columns["extra"] or "{}", dict[str, Any])
         counts = yield Statement("stored_messages_of_session", (session_id,))
         note = note_in(columns)
         empty = not counts or counts[0][1] == 0

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
-from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.instants import from_micros, nearest, to_micros
+from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.stored import from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def next_tries(hooks: Sequence[Capacity]) -> Verb[dict[str, datetime]]:
     for one in hooks:
         rows = yield Statement("next_hook_try", (one.hook, one.excluded))
         if rows[0][0] is not None:
-            found[one.hook] = from_micros(rows[0][0])
+            found[one.hook] = nearest(rows[0][0])
     return found
 
 
@@ -69,7 +71,12 @@ def claim(capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts
     rows = yield Statement(
         "owed_hook_calls", (capacity.hook, to_micros(now), capacity.excluded, capacity.room)
     )
-    owed = [_call(row) for row in rows]
+    owed: list[HookCall] = []
+    for row in rows:
+        try:
+            owed.append(_call(row))
+        except StorageCorruptError as error:  # the others do not wait for it
+            yield Statement("fail_hook_call", ("dead", 0, str(error), row[0]))
     calls = [call for call in owed if call.attempts < max_attempts]
     given_up = [call for call in owed if call.attempts >= max_attempts]
     begun = [(to_micros(retry_at), call.idempotency_key) for call in calls]
@@ -98,12 +105,20 @@ def failed(call: HookCall, error: str, retry_at: datetime | None) -> Verb[None]:
 def dead(limit: int) -> Verb[list[HookCall]]:
     """Calls that were given up, the newest first."""
     rows = yield Statement("dead_hook_calls", (limit,))
-    return [_call(row) for row in rows]
+    return [_given_up(row) for row in rows]
 
 
 def requeue(idempotency_key: str, now: datetime) -> Verb[None]:
     """Owe a given-up call again, with all its attempts."""
     yield Statement("requeue_hook_call", (to_micros(now), idempotency_key))
+
+
+def _given_up(row: Row) -> HookCall:
+    """A call for people to see: of one that is damaged, what can be read."""
+    try:
+        return _call(row)
+    except StorageCorruptError:
+        return _call((*row[:5], "{}", row[6], 0, *row[8:]))
 
 
 def _call(row: Row) -> HookCall:
@@ -114,7 +129,7 @@ def _call(row: Row) -> HookCall:
         session_key=session_key,
         session_id=session_id,
         event=event,
-        payload=msgspec.json.decode(payload),
+        payload=from_json(f"hook call {key!r}", payload, dict[str, Any]),
         attempts=attempts,
         created_at=from_micros(created_at),
         last_error=rest[0] if rest else None,

@@ -12,6 +12,7 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
+from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 PLACES: Final = 1 << 20
 """Room behind each message for those that come to wait behind it later: dead letters that are tried again."""
@@ -42,10 +43,8 @@ def decode_message(session_key: str, payload: str | None) -> InboundMessage:
     """The message again; `StorageCorruptError` if it is none."""
     try:
         return _READ.decode(payload or "")
-    except (msgspec.MsgspecError, ValueError) as error:
-        lane = f"lane {session_key!r}"
-        problem = f"a waiting message is damaged ({error}); it was left as it is"
-        raise StorageCorruptError(lane, problem) from error
+    except DAMAGE as error:
+        tell_damage(f"lane {session_key!r}", error, "a waiting message")
 
 
 def readable(session_key: str, payload: str | None) -> InboundMessage | None:

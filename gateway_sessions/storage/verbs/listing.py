@@ -16,6 +16,7 @@ from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import lineage
+from gateway_sessions.storage.verbs.stored import member
 from gateway_sessions.storage.verbs.titles import in_scope
 
 BEFORE_ALL: Final = (1 << 62, "")
@@ -204,7 +205,7 @@ def _summary(row: Row, root: lineage.Link | None = None) -> SessionSummary:
         key,
         user,
         parent,
-        None if relation is None else Relation(relation),
+        None if relation is None else member(f"session {session_id!r}", Relation, relation),
         None if ended_at is None else from_micros(ended_at),
         end_reason,
         model,

@@ -23,14 +23,14 @@ from gateway_sessions.core.messages import (
 from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.core.session import check_tokens
 from gateway_sessions.core.storable import Intake, check_choice, check_word
-from gateway_sessions.errors import InvalidInputError, StorageCorruptError
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Row
+from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 T = TypeVar("T")
 
 MAX_ROLE: Final = 64
 _HIDDEN: Final = {str(reason): reason for reason in Hidden}
-_DAMAGE: Final = (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _read_json = msgspec.json.Decoder().decode
 _Text: TypeAlias = str | None
 _read_brief = msgspec.json.Decoder(
@@ -43,6 +43,7 @@ _read_spoken_brief = msgspec.json.Decoder(
 """The same of what matters to a model."""
 RARE: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items", "api_content", "extra")
 """Members that few messages have; all of them are JSON."""
+_READ_RARE: Final = dict.fromkeys(RARE, _read_json) | {"extra": msgspec.json.Decoder(dict[str, Any]).decode}
 
 
 _ROLES: Final = frozenset(map(str, Role))
@@ -203,8 +204,8 @@ def _decoded(rows: Iterable[Row], made_of: Callable[[Row], T]) -> list[T]:
     for row in rows:
         try:
             found.append(made_of(row))
-        except _DAMAGE as error:
-            raise _damaged(row, error) from error
+        except DAMAGE as error:
+            tell_damage(f"message {row[0]}", error)
     return found
 
 
@@ -265,10 +266,9 @@ def _spoken(row: Row) -> Spoken:
 def _rare_members(rare: Sequence[Any], content: str) -> dict[str, Any]:
     """What few messages have, by its names."""
     observed, is_json, *texts = rare
-    members = {name: _read_json(text) for name, text in zip(RARE, texts, strict=True) if text is not None}
+    members = {
+        name: read(text)
+        for (name, read), text in zip(_READ_RARE.items(), texts, strict=True)
+        if text is not None
+    }
     return {**members, "observed": observed != 0, "content": _read_json(content) if is_json else content}
-
-
-def _damaged(row: Row, error: Exception) -> StorageCorruptError:
-    problem = f"it is damaged ({type(error).__name__}: {error}); it was left as it is"
-    return StorageCorruptError(f"message {row[0]}", problem)

@@ -59,7 +59,8 @@ def to_text(value: str | int | bytes) -> str:
 
 
 def _from_text(stored: str | bytes) -> bytes:
-    return bytes.fromhex(stored) if isinstance(stored, str) else bytes(stored)
+    # Not `bytes(stored)` of anything: of a number it is so many zeros.
+    return bytes.fromhex(stored) if isinstance(stored, str) else bytes(memoryview(stored))
 
 
 def _understood(name: str, read: Callable[[Any], T], stored: object) -> T:

@@ -24,6 +24,7 @@ from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.ports import Row, Rows, Statement, Verb
 from gateway_sessions.storage.verbs import meta
 from gateway_sessions.storage.verbs.message_codec import searchable
+from gateway_sessions.storage.verbs.stored import from_json
 
 Key: TypeAlias = tuple[int | str, ...]
 
@@ -124,7 +125,9 @@ def _said(rows: Rows) -> list[Searchable]:
 def reached(table: str) -> Verb[Key]:
     """The last key that was taken in."""
     noted = yield from meta.get(f"{NOTE}{table}")
-    return BEGINNINGS[table] if noted is None else tuple(msgspec.json.decode(noted, type=list[int | str]))
+    if noted is None:
+        return BEGINNINGS[table]
+    return tuple(from_json(f"fact {NOTE + table!r}", noted, list[int | str]))
 
 
 def counts() -> Verb[dict[str, int]]:

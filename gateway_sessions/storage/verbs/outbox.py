@@ -8,13 +8,14 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.instants import nearest, to_micros
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.storable import brief_text, record_text
-from gateway_sessions.errors import InvalidInputError, StorageCorruptError
+from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.locks import of_reply
+from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 from gateway_sessions.storage.verbs.succession import Change
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     due_at: datetime
     problem: str | None = None
+    """Why it was given up, or cannot be sent: one that is damaged says nothing, to nobody."""
     sent_by: int | None = None
     """The opening of the store that said it would send it."""
 
@@ -120,7 +122,7 @@ def next_due(
         rows = yield Statement("next_reply_due", (platform, account, to_micros(now)))
     else:
         rows = yield Statement("next_reply_due_among", (platform, account, to_micros(now), _listed(lanes)))
-    return None if rows[0][0] is None else from_micros(rows[0][0])
+    return None if rows[0][0] is None else nearest(rows[0][0])
 
 
 def lane_is_owed(session_key: str) -> Verb[bool]:
@@ -193,7 +195,7 @@ def revive(reply_id: int, now: datetime) -> Verb[None]:
     rows = yield Statement("revive_reply", (to_micros(now), reply_id))
     if not rows[0][0]:
         problem = f"reply {reply_id} was not given up"
-        raise InvalidInputError(problem)
+        raise NotGivenUpError(problem)
 
 
 def _listed(lanes: Collection[str]) -> str:
@@ -201,19 +203,25 @@ def _listed(lanes: Collection[str]) -> str:
 
 
 def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> OwedReply:
-    reply_id, key, session_id, seq, owner, _, _, target, content, _, attempts, unclear, created, due_at = row
+    reply_id, key, session_id, seq, owner, platform, account, *rest = row
+    target, content, _, attempts, unclear, created, due_at = rest
+    try:
+        where, what = _read(_TARGET, reply_id, target), _read(_MESSAGE, reply_id, content)
+    except StorageCorruptError as error:
+        where, what = ReplyTarget(platform=platform, account=account), OutboundMessage()
+        problem = str(error)
     return OwedReply(
         reply_id=reply_id,
         session_key=key,
         session_id=session_id,
         seq=seq,
         owner=owner,
-        target=_read(_TARGET, reply_id, target),
-        message=_read(_MESSAGE, reply_id, content),
+        target=where,
+        message=what,
         attempts=attempts,
         unclear=unclear,
-        created_at=from_micros(created),
-        due_at=from_micros(due_at),
+        created_at=nearest(created),
+        due_at=nearest(due_at),
         problem=problem,
         sent_by=sent_by,
     )
@@ -222,6 +230,5 @@ def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> 
 def _read(decoder: msgspec.json.Decoder[T], reply_id: int, text: str | None) -> T:
     try:
         return decoder.decode(text or "")
-    except msgspec.MsgspecError as error:
-        reply, problem = f"reply {reply_id}", f"is damaged ({error}); it was left as it is"
-        raise StorageCorruptError(reply, problem) from error
+    except DAMAGE as error:
+        tell_damage(f"reply {reply_id}", error)

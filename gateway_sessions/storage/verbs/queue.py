@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage, stored_form
-from gateway_sessions.core.instants import first_change_id, from_micros, to_micros
+from gateway_sessions.core.instants import first_change_id, from_micros, nearest, to_micros
 from gateway_sessions.core.queue import DeadLetter, Outcome, QueuedMessage
-from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.errors import InvalidInputError, NotGivenUpError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows, turns
 from gateway_sessions.storage.verbs.inbox_rows import (
@@ -151,7 +151,7 @@ def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
     rows = yield Statement("dead_item", (item_id,))
     if not rows:
         problem = f"there is no dead letter {item_id}"
-        raise InvalidInputError(problem)
+        raise NotGivenUpError(problem)
     session_key, seq, merged_into = rows[0]
     head = seq if merged_into is None else merged_into
     lane = yield from load_lane(session_key)
@@ -225,19 +225,19 @@ def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[R
     """Lanes whose next turn may begin and their owners, but of some, those that have waited longest first."""
     owners = msgspec.json.encode(list(but_not)).decode()
     rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
-    return [ReadyLane(row[0], row[1], from_micros(row[2])) for row in rows]
+    return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
 
 
 def waiting_among(lanes: Iterable[str]) -> Verb[list[ReadyLane]]:
     """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
     rows = yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))
-    return [ReadyLane(row[0], row[1], from_micros(row[2])) for row in rows]
+    return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
 
 
 def next_ready(now: datetime) -> Verb[datetime | None]:
     """When a lane becomes ready that is not yet; None if none will by itself."""
     rows = yield Statement("next_ready", (to_micros(now),))
-    return None if rows[0][0] is None else from_micros(rows[0][0])
+    return None if rows[0][0] is None else nearest(rows[0][0])
 
 
 def outcomes(session_key: str) -> Verb[dict[str, int]]:

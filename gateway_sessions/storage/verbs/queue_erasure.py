@@ -21,6 +21,7 @@ from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import readable, recount
 from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
 from gateway_sessions.storage.verbs.rewinding import adjust
+from gateway_sessions.storage.verbs.stored import from_json
 
 PAGE: Final = 500
 """Rows removed in one go."""
@@ -62,7 +63,11 @@ def waiting_of(subject: Subject, lanes: Sequence[str]) -> Verb[dict[str, dict[st
     for session_key, state, created_at, content in (
         yield Statement("kept_replies_of_person", _whose(subject, lanes))
     ):
-        owed = {"state": state, "created_at": _shown(created_at), "message": msgspec.json.decode(content)}
+        owed = {
+            "state": state,
+            "created_at": _shown(created_at),
+            "message": from_json(f"a reply on lane {session_key!r}", content, object),
+        }
         found[session_key]["replies"].append(owed)
     return dict(found)
 
@@ -87,8 +92,8 @@ def _forget_name(item: Row) -> Verb[int]:
         rows.update((row[0], row) for row in (yield Statement("named_rows", (session_key, message_id))))
     changed = 0
     for row_id, session_id, told, extra in rows.values():
-        named: dict[str, Any] = _read(extra)
-        becomes, left = without_name(_read(told), named)
+        named: dict[str, Any] = _read(session_id, extra)
+        becomes, left = without_name(_read(session_id, told), named)
         if left == named:
             continue
         changed += 1
@@ -98,8 +103,8 @@ def _forget_name(item: Row) -> Verb[int]:
     return changed
 
 
-def _read(stored: str | None) -> Any:
-    return None if stored is None else msgspec.json.decode(stored)
+def _read(session_id: str, stored: str | None) -> Any:
+    return from_json(f"a message of session {session_id!r}", stored, object)
 
 
 def _written(value: object) -> str | None:

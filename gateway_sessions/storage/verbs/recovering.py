@@ -15,7 +15,7 @@ from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs.entries import load
+from gateway_sessions.storage.verbs.entries import load_readable
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, line_up, readable, recount
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
@@ -118,7 +118,7 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
         yield from owe(_last_words(buried, items[0]), None, key, change)
     elif items:
         yield from let_wait_again(held, ready_at, change)
-    entry = yield from load(key)
+    entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
     interrupted = entry is not None and allows(entry.state, Event.INTERRUPTED)
     if entry is not None and interrupted:
         entry = yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)

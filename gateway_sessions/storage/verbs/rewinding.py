@@ -56,7 +56,10 @@ def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) ->
     """Hide all that is part of the conversation from a place on; the rows that were."""
     rows = yield Statement("active_messages_from", (session_id, seq))
     if rows:
-        yield Statement("hide_messages_from", (str(because), next(ids), session_id, seq))
+        # Ids rise with time, which may have been set back since somebody else opened the store.
+        last = yield Statement("last_rewind", (session_id,))
+        change_id = max(next(ids), last[0][0] + 1 if last else 0)
+        yield Statement("hide_messages_from", (str(because), change_id, session_id, seq))
     return list(rows)
 
 

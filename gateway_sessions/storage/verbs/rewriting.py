@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-import msgspec
-
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.messages import Content, Hidden, Message, MessageVersion
 from gateway_sessions.core.storable import Intake
@@ -15,6 +13,7 @@ from gateway_sessions.storage.verbs.index_notes import note_changes
 from gateway_sessions.storage.verbs.message_codec import content_columns
 from gateway_sessions.storage.verbs.messages import Appended, append, must_exist
 from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
+from gateway_sessions.storage.verbs.stored import content_of
 
 
 def replace(
@@ -86,7 +85,11 @@ def versions(session_id: str, message_id: int) -> Verb[list[MessageVersion]]:
     """What a message said before it was edited, the first version first."""
     rows = yield Statement("message_versions", (session_id, message_id))
     return [
-        MessageVersion(number, text if parts is None else msgspec.json.decode(parts), from_micros(at))
+        MessageVersion(
+            number,
+            text if parts is None else content_of(f"message {message_id}", parts),
+            from_micros(at),
+        )
         for number, text, parts, at in rows
     ]
 

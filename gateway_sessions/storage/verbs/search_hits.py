@@ -19,10 +19,10 @@ from gateway_sessions.core.search_results import ContextLine, FoundMessage, Sear
 from gateway_sessions.core.search_wanted import Wanted
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.snippets import beginning, snippet
-from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import lineage
 from gateway_sessions.storage.verbs.searching import Candidate
+from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 CONTEXT_CHARACTERS: Final = 200
 
@@ -123,10 +123,8 @@ def _hit(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHi
     message_id, session_id = row[:2]
     try:
         return _made_of(row, score, wanted, around)
-    except (TypeError, ValueError, OverflowError) as error:
-        problem = f"it is damaged ({type(error).__name__}: {error}); it was left as it is"
-        what = f"message {message_id} of session {session_id!r}"
-        raise StorageCorruptError(what, problem) from error
+    except DAMAGE as error:
+        tell_damage(f"message {message_id} of session {session_id!r}", error)
 
 
 def _made_of(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHit:

@@ -21,12 +21,12 @@ from gateway_sessions.errors import (
     InvalidInputError,
     SessionNotFoundError,
     SessionOnLaneError,
-    StorageCorruptError,
 )
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.index_notes import note_lane
 from gateway_sessions.storage.verbs.retention import make_way
+from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 UNKNOWN_SOURCE: Final = "unknown"
 TOOL_SOURCE: Final = "tool"
@@ -169,10 +169,8 @@ def decode_record(row: Row) -> SessionRecord:
     """The record in a row of the columns that `session_record` asks for."""
     try:
         return _record(*row)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-        what = f"session {row[0]!r}"
-        problem = f"its row is damaged ({type(error).__name__}: {error}); it was left as it is"
-        raise StorageCorruptError(what, problem) from error
+    except DAMAGE as error:
+        tell_damage(f"session {row[0]!r}", error, "its row")
 
 
 def _record(*row: Any) -> SessionRecord:

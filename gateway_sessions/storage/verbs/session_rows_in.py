@@ -18,6 +18,7 @@ from gateway_sessions.errors import InvalidInputError, StorageCorruptError
 from gateway_sessions.ports import Row
 from gateway_sessions.storage.verbs.entries import archive, unarchive
 from gateway_sessions.storage.verbs.message_codec import content_columns, encode
+from gateway_sessions.storage.verbs.stored import from_json
 
 Columns = Mapping[str, Any]
 """The row of a session."""
@@ -121,7 +122,7 @@ def without_note(extra: str | None) -> str | None:
 
 
 def _members(extra: str | None) -> dict[str, Any]:
-    return msgspec.json.decode(extra, type=dict[str, Any]) if extra else {}
+    return from_json("a session", extra or "{}", dict[str, Any])
 
 
 def _columns(bundle: Bundle, intake: Intake) -> dict[str, Any]:

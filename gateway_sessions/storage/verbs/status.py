@@ -111,7 +111,7 @@ def work() -> Verb[Work]:
 def first_due(limit: int) -> Verb[list[SessionEntry]]:
     """Entries whose policy may be due first; the instant itself, only their policies know."""
     rows = yield Statement("first_entries_due", (limit,))
-    return [entries.decode(row) for row in rows]
+    return entries.readable(rows)
 
 
 def _instant(micros: int | None) -> datetime | None:

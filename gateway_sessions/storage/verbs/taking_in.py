@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,6 +27,8 @@ from gateway_sessions.storage.verbs.session_rows_in import (
     with_note,
     without_note,
 )
+
+T = TypeVar("T")
 
 LONGEST_DESCENT: Final = 10_000
 _ROLE: Final = 4
@@ -69,14 +72,16 @@ class Run:
     pretend: bool = False
     parents: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     digests: dict[str, int] = field(default_factory=dict[str, int])
-    titles: set[tuple[str, str | None]] = field(default_factory=set[tuple[str, "str | None"]])
+    titles: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict[str, set[str]](set))
+    """By owner."""
     continued: set[str] = field(default_factory=set[str])
     events: set[str] = field(default_factory=set[str])
 
     def note(self, one: Encoded, placed: Columns) -> None:
         """A session that would be here now."""
         self.digests[one.session_id] = one.digest
-        self.titles.add((placed["owner"], placed["title"]))
+        if placed["title"]:
+            self.titles[placed["owner"]].add(placed["title"])
         self.events |= {row[0] for row in one.usage}
         self.place(one.session_id, placed["parent_session_id"], placed["relation"])
 
@@ -107,6 +112,14 @@ def take_in(one: Encoded, run: Run, ids: Iterator[int], *, fill: bool = False) -
         yield Statement("forget_empty_totals", (one.session_id,))
     yield from _write(replace(one, columns=placed), ids)
     return outcome
+
+
+def one_after_another(verbs: Sequence[Callable[[], Verb[T]]]) -> Verb[list[T]]:
+    """What each of them finds; nothing is written in between."""
+    found: list[T] = []
+    for verb in verbs:
+        found += [(yield from verb())]
+    return found
 
 
 def attach(child: str, parent: str, relation: str | None, run: Run) -> Verb[bool | None]:
@@ -209,10 +222,12 @@ def _free_title(owner: str, title: str | None, run: Run) -> Verb[str | None]:
     """The title, or the next one of its lineage if somebody has it."""
     if title is None:
         return None
+    besides = run.titles[owner]
+    if title not in besides and not (yield Statement("holder_of_title", (owner, title))):
+        return title  # the rule; for an owner of very many sessions, the others take long to look up
     base, _ = base_title(title)
     rows = yield Statement("titles_of_owner", (owner, base, *lineage_range(base)))
-    taken = {row[0] for row in rows} | {one for whose, one in run.titles if whose == owner and one}
-    return next_title(title, taken) if title in taken else title
+    return next_title(title, {row[0] for row in rows} | besides)
 
 
 def _comes_from(parent: str, session_id: str, run: Run) -> Verb[bool | None]:

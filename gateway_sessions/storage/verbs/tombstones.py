@@ -17,7 +17,7 @@ from gateway_sessions.storage.verbs import meta
 
 ERASING: Final = "erasing:"
 """With a tombstone behind it, in `meta`: what an erasure that is under way has still to do."""
-ANY_TIME: Final = 1 << 62
+ANY_TIME: Final = (1 << 63) - 1
 """Later than any erasure."""
 
 

@@ -12,7 +12,7 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs.entries import decode, load, remove
+from gateway_sessions.storage.verbs.entries import decode, load, readable, remove
 from gateway_sessions.storage.verbs.lane_rows import is_busy
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.succession import Change, LaneEvent, end, move_to, transition
@@ -25,19 +25,14 @@ PAGE = 100
 class Position:
     """Where a walk through entries has come to."""
 
-    instant: int = -(1 << 62)
+    instant: int = -(1 << 63)
     session_key: str = ""
 
-    @classmethod
-    def after(cls, instant: datetime, session_key: str) -> Position:
-        """Just behind one entry."""
-        return cls(to_micros(instant), session_key)
 
-
-def due_page(now: datetime, after: Position) -> Verb[list[SessionEntry]]:
-    """Entries whose policy has to be looked at now."""
+def due_page(now: datetime, after: Position) -> Verb[tuple[list[SessionEntry], Position | None]]:
+    """Entries whose policy has to be looked at now; also where to go on, or None at the end."""
     rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
-    return [decode(row) for row in rows]
+    return readable(rows), Position(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
 
 
 def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[SessionEntry | None]:
@@ -78,21 +73,21 @@ def reschedule_page(change: Change, after: str) -> Verb[tuple[int, str | None]]:
 
     Read in the same transaction: what knows no policies, such as the counting of use, may write any entry.
     """
-    page = yield from key_page(after)
-    rescheduled = yield from reschedule(change, page)
-    return rescheduled, page[-1].session_key if len(page) == PAGE else None
+    rows = yield Statement("entries_in_key_order", (after, PAGE))
+    rescheduled = yield from reschedule(change, readable(rows))
+    return rescheduled, rows[-1][1] if len(rows) == PAGE else None
 
 
 def key_page(after: str, limit: int = PAGE) -> Verb[list[SessionEntry]]:
-    """A page of all entries in key order."""
+    """A page of all entries in key order, for who needs every one of them."""
     rows = yield Statement("entries_in_key_order", (after, limit))
     return [decode(row) for row in rows]
 
 
-def stale_page(before: datetime, after: int) -> Verb[list[SessionEntry]]:
-    """Entries that nobody has written since *before*, behind the one with the id *after*."""
+def stale_page(before: datetime, after: int) -> Verb[tuple[list[SessionEntry], int | None]]:
+    """Entries that nobody has written since *before*; also the id to go on after, or None at the end."""
     rows = yield Statement("entries_not_written_since", (after, to_micros(before), PAGE))
-    return [decode(row) for row in rows]
+    return readable(rows), rows[-1][0] if len(rows) == PAGE else None
 
 
 def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionEntry]]:
@@ -116,11 +111,11 @@ def mark_recent(
     """Treat sessions used lately as cut off; also the id of the entry to go on after, or None at the end."""
     rows = yield Statement("entries_active_since", (after, to_micros(since), PAGE))
     marked: list[SessionEntry] = []
-    for entry in map(decode, rows):
+    for entry in readable(rows):
         lanes = yield Statement("get_lane", (entry.session_key,))
         attempts = (lanes[0][1] if lanes else 0) + 1
         marked.append((yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)))
-    return marked, (marked[-1].entry_id if len(rows) == PAGE else None)
+    return marked, (rows[-1][0] if len(rows) == PAGE else None)
 
 
 def tried_lanes() -> Verb[dict[str, int]]:

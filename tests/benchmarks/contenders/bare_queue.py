@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
@@ -79,29 +79,62 @@ class Recorder:
         return whole
 
 
-async def record(lanes: int, each: int) -> tuple[list[Said], dict[str, list[list[Work]]]]:
-    """What makes the database what it is before, and the work of each message of each lane."""
+Parts = dict[str, list[list[Work]]]
+"""By kind of work: for each lane the work of each of its messages."""
+
+
+@asynccontextmanager
+async def recorded() -> AsyncGenerator[tuple[SessionStore, Recorder]]:
+    """A store that our queue works in, and who hears what it says."""
     recorder = Recorder()
-    parts: dict[str, list[list[Work]]] = {"enqueue": [], "turns": []}
     with ExitStack() as patched:
         patched.enter_context(patch.object(asyncpg, "create_pool", recorder.make_pool))
         async with (
             own_database(f"gateway_sessions_bench_{os.getpid()}") as address,
             SessionStore.open(address, our_queue.config()) as store,
         ):
-            before: list[Said] = []
-            for step in (our_queue.enqueue, our_queue.turns):
-                for one in await recorder.listening(step(store, range(lanes), 1)):
-                    before += one
-            for lane in range(lanes):
-                here = range(lane, lane + 1)
-                one_by_one = [partial(our_queue.enqueue, store, here, 1, first=n + 1) for n in range(each)]
-                parts["enqueue"].append([await recorder.listening(one()) for one in one_by_one])
-                turns: list[Callable[[], Awaitable[object]]] = [
-                    partial(our_queue.turns, store, here, 1)
-                ] * each
-                parts["turns"].append([await recorder.listening(one()) for one in turns])
+            yield store, recorder
+
+
+async def record(lanes: int, each: int) -> tuple[Work, Parts]:
+    """What makes the database what it is before, and the work of each message of each lane."""
+    parts: Parts = {"enqueue": [], "turns": []}
+    async with recorded() as (store, recorder):
+        before: Work = []
+        for step in (our_queue.enqueue, our_queue.turns):
+            before += await recorder.listening(step(store, range(lanes), 1))
+        for lane in range(lanes):
+            for kind, work in (await one_by_one(store, recorder, lane, each, first=1)).items():
+                parts[kind].append(work)
     return before, parts
+
+
+async def record_backlog(waiting: int, each: int) -> tuple[Work, Parts, Work, Parts]:
+    """One lane: its first message, more of them and their turns, then all that wait, and more again."""
+    async with recorded() as (store, recorder):
+        first = await recorder.listening(our_queue.enqueue(store, range(1), 1))
+        before = await one_by_one(store, recorder, 0, each, first=1)
+        filling = await recorder.listening(our_queue.enqueue(store, range(1), waiting, first=1 + each))
+        after = await one_by_one(store, recorder, 0, each, first=1 + each + waiting)
+    return (
+        first,
+        {kind: [work] for kind, work in before.items()},
+        filling,
+        {kind: [work] for kind, work in after.items()},
+    )
+
+
+async def one_by_one(
+    store: SessionStore, recorder: Recorder, lane: int, each: int, first: int
+) -> dict[str, list[Work]]:
+    """So many messages come in on a lane and have their turns, each heard by itself."""
+    here = range(lane, lane + 1)
+    coming = [partial(our_queue.enqueue, store, here, 1, first=first + n) for n in range(each)]
+    turns: list[Callable[[], Awaitable[object]]] = [partial(our_queue.turns, store, here, 1)] * each
+    return {
+        "enqueue": [await recorder.listening(one()) for one in coming],
+        "turns": [await recorder.listening(one()) for one in turns],
+    }
 
 
 async def say(connection: asyncpg.pool.PoolConnectionProxy | asyncpg.Connection, said: Said) -> None:
@@ -135,16 +168,16 @@ async def nothing_to_reset(_: asyncpg.Connection) -> None:
     """As our own pool does."""
 
 
-async def queue(folder: str, lanes: int, each: int) -> Figures:
-    """The work of our queue, by hand."""
-    os.environ["XDG_STATE_HOME"] = folder
-    before, parts = await record(lanes, each)
+@asynccontextmanager
+async def new_again(before: Work) -> AsyncGenerator[tuple[str, asyncpg.Pool]]:
+    """A database in which that was said, and a pool like our own."""
     async with own_database(f"gateway_sessions_bench_{os.getpid()}") as address:
         connection = await asyncpg.connect(address)
         for step in load_migrations("postgresql"):
             await connection.execute(step.script)
-        for said in before:
-            await say(connection, said)
+        for transaction in before:
+            for said in transaction:
+                await say(connection, said)
         await connection.close()
         async with asyncpg.create_pool(
             address,
@@ -153,9 +186,36 @@ async def queue(folder: str, lanes: int, each: int) -> Figures:
             statement_cache_size=512,
             reset=nothing_to_reset,
         ) as pool:
-            figures = {kind: await again(pool, parts[kind]) for kind in parts}
+            yield address, pool
+
+
+async def queue(folder: str, lanes: int, each: int, idle: int = 0) -> Figures:
+    """The work of our queue, by hand."""
+    os.environ["XDG_STATE_HOME"] = folder
+    before, parts = await record(lanes, each)
+    async with new_again(before) as (address, pool):
+        if idle:
+            await our_queue.add_idle_lanes(address, idle)
+        figures = {kind: await again(pool, parts[kind]) for kind in parts}
     return {f"{kind}: {name}": value for kind, some in figures.items() for name, value in some.items()}
 
 
+async def backlog(folder: str, waiting: int, each: int) -> Figures:
+    """The same, on one lane on which so many messages wait."""
+    os.environ["XDG_STATE_HOME"] = folder
+    first, usual, filling, later = await record_backlog(waiting, each)
+    async with new_again(first) as (address, pool):
+        before = {kind: await again(pool, usual[kind]) for kind in usual}
+        await again(pool, [[filling]])
+        await our_queue.tidied(address)
+        after = {kind: await again(pool, later[kind]) for kind in later}
+    return our_queue.grown(before, after)
+
+
 if __name__ == "__main__":
-    answer({"queue": lambda **task: asyncio.run(queue(**task))})
+    answer(
+        {
+            "queue": lambda **task: asyncio.run(queue(**task)),
+            "backlog": lambda **task: asyncio.run(backlog(**task)),
+        }
+    )

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -74,25 +74,35 @@ def key(lane: int) -> str:
 
 
 @asynccontextmanager
-async def store_with(folder: str, idle: int) -> AsyncGenerator[SessionStore]:
-    """A store on a server, with so many lanes that nobody uses."""
+async def store_with(folder: str, idle: int) -> AsyncGenerator[tuple[SessionStore, str]]:
+    """A store on a server, with so many lanes that nobody uses, and where it is."""
     os.environ["XDG_STATE_HOME"] = folder
     async with own_database(f"gateway_sessions_bench_{os.getpid()}") as address:
         async with SessionStore.open(address, config()) as store:
             await store.get_or_create_session(message(0, 0, "").source)
         if idle:
-            await _add_idle_lanes(address, idle)
+            await add_idle_lanes(address, idle)
         async with SessionStore.open(address, config()) as store:
-            yield store
+            yield store, address
 
 
-async def _add_idle_lanes(address: str, idle: int) -> None:
+async def add_idle_lanes(address: str, idle: int) -> None:
+    """So many lanes that somebody has used once."""
     connection = await asyncpg.connect(address)
     try:
         record = await connection.fetchval("SELECT record FROM entries LIMIT 1")
         await connection.execute(IDLE_LANES, idle)
         await connection.execute(IDLE_ENTRIES, idle, record)
         await connection.execute(IDLE_CLOCKS, idle)
+    finally:
+        await connection.close()
+    await tidied(address)
+
+
+async def tidied(address: str) -> None:
+    """Let the server look at what it has, as it would by itself a minute later."""
+    connection = await asyncpg.connect(address)
+    try:
         await connection.execute("VACUUM ANALYZE")
     finally:
         await connection.close()
@@ -134,7 +144,7 @@ async def turns(store: SessionStore, lanes: Iterable[int], each: int) -> Figures
 
 async def queue(folder: str, lanes: int, each: int, idle: int = 0) -> Figures:
     """Messages come in on all lanes at once; then all lanes have their turns."""
-    async with store_with(folder, idle) as store:
+    async with store_with(folder, idle) as (store, _):
         every = range(lanes)
         await enqueue(store, every, 1)
         await turns(store, every, 1)
@@ -149,18 +159,24 @@ async def queue(folder: str, lanes: int, each: int, idle: int = 0) -> Figures:
 async def backlog(folder: str, waiting: int, each: int) -> Figures:
     """One lane on which so many messages wait: more come in, and then as many have their turn."""
     lane = range(1)
-    async with store_with(folder, 0) as store:
+    async with store_with(folder, 0) as (store, address):
         await enqueue(store, lane, 1)
         before = {
             "enqueue": await enqueue(store, lane, each, first=1),
             "turns": await turns(store, lane, each),
         }
         await enqueue(store, lane, waiting, first=1 + each)
+        await tidied(address)
         gc.freeze()
         after = {
             "enqueue": await enqueue(store, lane, each, first=1 + each + waiting),
             "turns": await turns(store, lane, each),
         }
+    return grown(before, after)
+
+
+def grown(before: Mapping[str, Figures], after: Mapping[str, Figures]) -> Figures:
+    """What was measured after, and how many times as long it took."""
     figures: Figures = {}
     for kind, some in after.items():
         figures |= {f"{kind}: {name}": value for name, value in some.items()}

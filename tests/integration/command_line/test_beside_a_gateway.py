@@ -57,6 +57,7 @@ def test_what_only_an_owner_can_do_says_who_is_in_the_way(
     gsess: Gsess, owned: Path, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "sessions.json").write_text("{}")  # as the first versions of Hermes left it
     ended = gsess("--home", owned, *command)
     assert ended.code == Exit.BUSY
     assert "in use by process" in ended.err

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -134,6 +136,31 @@ async def test_a_reply_nobody_waits_for_any_more_is_given_up(tmp_path: Path):
             (dead,) = await house.store.db.read(partial(outbox.dead, 10))
             assert "too_old" in (dead.problem or "")
         assert await owed(house) == 0
+
+
+@pytest.mark.parametrize("column", ["target", "content"])
+async def test_a_reply_that_is_damaged_is_given_up_and_nobody_waits_for_it(tmp_path: Path, column: str):
+    """It stood before all others of its account, and each look for what was owed failed at it."""
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            await house.platform.says("ann", "one")
+            await house.platform.says("ann", "two")
+            await house.platform.says("bob", "three")
+            await house.settles()
+            with closing(sqlite3.connect(tmp_path / "sessions.db")) as connection, connection:
+                connection.execute(
+                    f"UPDATE outbox SET {column} = '{{' WHERE reply_id = (SELECT min(reply_id) FROM outbox)"  # noqa: S608
+                )
+        await house.clock.advance(minutes=6)
+        await house.settles()
+        assert house.platform.shown("ann") == ["two"]
+        assert house.platform.shown("bob") == ["three"]
+        (dead,) = await house.store.dead_replies()
+        assert "damaged" in str(dead.problem)
+        await house.store.retry_reply(dead.reply_id)
+        house.gateway.look_again()
+        await house.settles()
+        assert [one.reply_id for one in await house.store.dead_replies()] == [dead.reply_id], "as before"
 
 
 async def test_a_long_reply_is_sent_in_parts_in_order(tmp_path: Path):

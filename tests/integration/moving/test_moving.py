@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from gateway_sessions import (
     migrate_store,
 )
 from gateway_sessions.config import Provider, SessionDBConfig
-from gateway_sessions.storage import moving
+from gateway_sessions.storage import engines, moving
+from gateway_sessions.storage.drivers.limits import USUAL
 from gateway_sessions.storage.drivers.sqlite_engine import FileUpkeep
 from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.storage.verbs.moving import BEGINNINGS
@@ -46,6 +48,12 @@ from tests.integration.moving.furniture import (
 )
 from tests.pooler import REAL, pooled
 from tests.programs import WarmPython
+
+SLOWLY = """
+    ALTER TABLE tombstones RENAME TO many_tombstones;
+    CREATE VIEW tombstones AS SELECT many_tombstones.* FROM many_tombstones, pg_sleep(0.5);
+"""
+"""A table that takes its time, as a large one does."""
 
 
 async def test_everything_arrives_on_a_server_and_comes_back_as_it_was(
@@ -84,6 +92,18 @@ async def test_it_goes_through_a_pooler_that_knows_no_prepared_statements(
         assert await on_server(dsn) == before
         await migrate_store(address, tmp_path / "back" / "sessions.db", prepared_statements=False)
     assert in_file(tmp_path / "back" / "sessions.db") == before
+
+
+async def test_a_server_may_take_as_long_as_it_likes_to_count_what_it_has(
+    source: Path, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    await migrate_store(source, dsn)
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(SLOWLY)
+    await connection.close()
+    monkeypatch.setattr(engines, "USUAL", replace(USUAL, statement_seconds=0.2))
+    await migrate_store(dsn, tmp_path / "back" / "sessions.db")
+    assert in_file(tmp_path / "back" / "sessions.db") == in_file(source)
 
 
 async def test_a_file_can_move_to_another_file(source: Path, tmp_path: Path):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,12 +12,13 @@ import pytest
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
 from gateway_sessions.failpoints import arm
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.drivers.limits import Limits
-from gateway_sessions.storage.drivers.mysql import MySQLDriver
+from gateway_sessions.storage.drivers.limits import USUAL, Limits
+from gateway_sessions.storage.drivers.mysql import MySQLDriver, connect, hang_up
 from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
+from gateway_sessions.storage.drivers.mysql_errors import FOREIGN
 from gateway_sessions.storage.drivers.mysql_link import Link, Links
 from tests.integration.server_contract import ServerContract, exists, make_session, wait_until_blocked
-from tests.mysql import BLOCKED, MIGRATIONS, a_pool, connected
+from tests.mysql import BLOCKED, MIGRATIONS, SERVER, a_pool, connected
 
 INSERT = "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?, 'o', 'cli', 1)"
 
@@ -75,9 +77,11 @@ class TestMySQL(ServerContract):
             assert await driver.change(Statement("set_attempts", ("k" * 2560, 1))) == 1
 
     async def test_a_value_that_is_larger_than_the_server_takes_is_refused(self, address: str):
+        async with connected(address) as link:
+            most = int((await link.fetch("SELECT @@max_allowed_packet"))[0][0])
         async with self.running(address, Limits(connections=1)) as driver:
             with pytest.raises(InvalidInputError, match="max_allowed_packet"):
-                await driver.change(Statement("set_meta", ("large", "x" * (1 << 24))))
+                await driver.change(Statement("set_meta", ("large", "x" * most)))
             assert await driver.change(Statement("set_meta", ("small", "x" * (1 << 20)))) == 1
             assert len(await driver.read(lambda: value_of("small"))) == 1 << 20
 
@@ -93,7 +97,7 @@ class TestMySQL(ServerContract):
     async def test_many_rows_are_one_message_where_the_server_takes_that(self, address: str):
         async with connected(address) as link:
             await link.say(
-                "CREATE TABLE many (id BIGINT PRIMARY KEY, text LONGTEXT, empty LONGTEXT, kind LONGTEXT)"
+                "CREATE TABLE many (id BIGINT PRIMARY KEY, text LONGTEXT, nothing LONGTEXT, kind LONGTEXT)"
             )
             version = str((await link.fetch("SELECT version()"))[0][0])
             before = await asked_of(link)
@@ -103,7 +107,7 @@ class TestMySQL(ServerContract):
             assert await link.change(PUT, [(number, "new", None, None) for number in range(3)]) == 3
             assert await link.change(MOVE, [(1, 101), (2, 102)]) == 2
             assert (await asked_of(link) - before < 12) == ("MariaDB" in version)
-            found = await link.fetch("SELECT id, text, empty, kind FROM many ORDER BY id")
+            found = await link.fetch("SELECT id, text, nothing, kind FROM many ORDER BY id")
         assert found == [
             (0, "new", None, None),
             *rows[3:],
@@ -166,6 +170,22 @@ class TestMySQL(ServerContract):
                     await view.read(exists)
             assert not await driver.read(exists)
 
+    async def test_a_transaction_that_does_nothing_is_ended_by_the_server_and_no_connection_at_rest(
+        self, address: str
+    ):
+        brief = Limits(idle_seconds=1, view_idle_seconds=1)
+        async with a_pool(address) as pool, Links(pool, brief, 10).lent() as link:
+            for ended in (link.commit, partial(link.undo, RuntimeError())):
+                await link.begin_aside()
+                await ended()
+                await asyncio.sleep(2)
+                assert await link.fetch("SELECT 1") == [(1,)]
+            await link.begin_aside()
+            await asyncio.sleep(2)
+            with pytest.raises(FOREIGN):
+                await link.fetch("SELECT 1")
+            link.close()
+
     async def test_a_connection_that_was_made_anew_is_set_up_anew(self, address: str):
         async with a_pool(address) as pool, self.running(pool) as driver:
             for _ in range(2):
@@ -223,11 +243,12 @@ async def cutting_proxy(
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        yield parts._replace(netloc=f"root@127.0.0.1:{port}").geturl(), cut
+        legible = parts._replace(netloc=f"root@127.0.0.1:{port}", query="ssl-mode=DISABLED")
+        yield legible.geturl(), cut
 
 
 PUT = """
-    INSERT INTO many (id, text, empty, kind) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE text = VALUES(text)
+    INSERT INTO many (id, text, nothing, kind) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE text = VALUES(text)
 """
 MOVE = "UPDATE many JOIN (SELECT ? AS was, ? AS will_be) AS chosen ON id = was SET id = will_be"
 """Some kinds of statements are refused for more than one row."""
@@ -266,6 +287,81 @@ async def test_limits_and_rules_are_set_on_every_connection(address: str):
         mode, *others = (await link.fetch(asked))[0]
         assert {"STRICT_ALL_TABLES", "ONLY_FULL_GROUP_BY"} <= set(mode.split(","))
         assert others == ["utf8mb4_bin", 2, 2]
+
+
+async def test_a_connection_is_protected_if_the_server_can(address: str):
+    protected = {mode: await is_protected(address, mode) for mode in ("", "REQUIRED", "DISABLED")}
+    assert protected[""] is (protected["REQUIRED"] is True)
+    assert protected["DISABLED"] is False
+
+
+async def test_whoever_hangs_up_waits_for_no_answer():
+    server, silent, ended = urlsplit(SERVER), asyncio.Event(), asyncio.Event()
+
+    async def pass_back(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(1 << 16):
+            if not silent.is_set():
+                sink.write(data)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, before = await asyncio.open_connection(server.hostname, server.port)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(pass_back(behind, writer))
+            while data := await reader.read(1 << 16):
+                before.write(data)
+            ended.set()
+            before.close()
+            writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as way:
+        port = way.sockets[0].getsockname()[1]
+        pool = await connect(server._replace(netloc=f"root@127.0.0.1:{port}").geturl(), USUAL, 1)
+        async with Links(pool, USUAL, 10).lent() as link:
+            await link.begin_aside()
+            ended.clear()
+            silent.set()
+            link.close()
+        async with asyncio.timeout(5):
+            await ended.wait()
+
+
+async def is_protected(address: str, mode: str) -> bool | None:
+    """None: the server refuses."""
+    pool = None
+    try:
+        pool = await connect(f"{address}?ssl-mode={mode}" if mode else address, USUAL, 1)
+        async with Links(pool, USUAL, 10).lent() as link:
+            return bool((await link.fetch("SHOW SESSION STATUS LIKE 'Ssl_cipher'"))[0][1])
+    except MySQLError:
+        return None
+    finally:
+        if pool is not None:
+            await hang_up(pool)
+
+
+async def test_a_login_that_needs_protection_or_a_package_says_so():
+    with pytest.raises(StorageUnavailableError, match="ssl-mode"):
+        await TestMySQL().start(MySQLDriver(LoginNeedsPackage()))
+
+
+class LoginNeedsPackage:
+    """A pool that fails as that of asyncmy does."""
+
+    async def acquire(self) -> object:
+        problem = "'cryptography' package is required for sha256_password or caching_sha2_password"
+        raise RuntimeError(problem)
+
+    def release(self, conn: object) -> None:
+        raise AssertionError(conn)
+
+
+async def test_nothing_is_said_to_whoever_opens_a_new_database(
+    address: str, caplog: pytest.LogCaptureFixture
+):
+    driver = MySQLDriver(address)
+    async with TestMySQL().running(driver):
+        assert await driver.read(exists) is False
+    assert [record.message for record in caplog.records] == []
 
 
 async def test_nobody_waits_for_a_server_that_says_nothing():

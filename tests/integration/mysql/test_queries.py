@@ -31,6 +31,8 @@ KINDS = {
 TEXTS = {6, 249, 250, 251, 252, 253}
 NUMBERS = {3, 5, 8}
 """What asyncmy calls the kinds of columns that Python reads as str, int and float."""
+FITS_EVERYWHERE = "0"
+"""A text, a number, and JSON."""
 NOT_FOR_THESE_VALUES = {1048, 1062}
 """A row lacks something, or is there already."""
 COLUMNS = """
@@ -103,7 +105,7 @@ async def _try(connection: Any, query: Query) -> Answer:
     try:
         statement = await connection.prepare(query.sql)
         parameters = statement.parameter_count
-        result = await statement.execute((0,) * parameters)
+        result = await statement.execute((FITS_EVERYWHERE,) * parameters)
         await statement.close()
     except MySQLError as error:
         if error.args[0] in NOT_FOR_THESE_VALUES:

@@ -8,16 +8,20 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
 
+import anyio
 import asyncpg
 import pytest
+from asyncpg import connect_utils
 
+from gateway_sessions.core.instants import EPOCH
+from gateway_sessions.core.news import SessionEnd
 from gateway_sessions.errors import ForeignDatabaseError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement
 from gateway_sessions.storage.drivers.postgresql import Limits, PostgresDriver
 from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
 from gateway_sessions.storage.queries import load_migrations
 from gateway_sessions.storage.verbs import meta
-from tests.integration.server_contract import ServerContract, make_session
+from tests.integration.server_contract import ServerContract, exists, make_session
 from tests.integration.server_drivers import running
 
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
@@ -102,12 +106,54 @@ async def test_a_commit_is_not_cut_off(driver: PostgresDriver, monkeypatch: pyte
     assert await driver.read(lambda: meta.number("fact")) == 7
 
 
+async def test_what_stands_is_told_though_its_caller_is_cancelled_as_it_gives_the_connection_back(
+    driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
+):
+    commit, told = PostgresLink.commit, list[object]()
+    driver.on_news = told.extend
+    news = SessionEnd(at=EPOCH, session_key="lane", session_id="s", reason="r")
+    with anyio.CancelScope() as scope:
+
+        async def commit_and_cancel(link: PostgresLink) -> None:
+            scope.cancel()
+            await commit(link)
+
+        monkeypatch.setattr(PostgresLink, "commit", commit_and_cancel)
+        await driver.change(Statement("mark_moved", ("lane", "elsewhere"), news=news))
+    assert scope.cancelled_caught
+    assert told == [news]
+
+
 async def test_a_pool_of_the_program_is_used_and_left_open(dsn: str):
     async with asyncpg.create_pool(dsn, min_size=0, max_size=2, statement_cache_size=0) as pool:
         async with running(PostgresDriver(pool)) as driver:
             assert await driver.write(make_session)
             assert await driver.change(Statement("add_totals", many=[("s", 1)])) == 1
         assert await pool.fetchval("SELECT count(*) FROM sessions") == 1
+
+
+async def test_connections_begin_one_after_the_other(dsn: str, monkeypatch: pytest.MonkeyPatch):
+    """As one begins, its certificates are read on the loop: see `OneAfterTheOther`."""
+    parse, passes = connect_utils._parse_connect_arguments, 0  # noqa: SLF001 -- what reads them
+    begun: list[int] = []
+
+    def noted(**arguments: object) -> object:
+        begun.append(passes)
+        return parse(**arguments)
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            await asyncio.sleep(0)
+            passes += 1
+
+    async with running(PostgresDriver(dsn)) as driver, asyncio.TaskGroup() as tasks:
+        monkeypatch.setattr(connect_utils, "_parse_connect_arguments", noted)
+        counting = tasks.create_task(count())
+        await asyncio.gather(*(driver.read(lambda: exists("s")) for _ in range(8)))
+        counting.cancel()
+    assert len(begun) > 1
+    assert len(set(begun)) == len(begun)
 
 
 async def test_no_time_limit_stays_on_a_connection(dsn: str):

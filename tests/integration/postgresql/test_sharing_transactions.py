@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 
+import anyio
 import asyncpg
 import pytest
 
@@ -257,6 +258,56 @@ async def test_who_is_cancelled_during_the_commit_is_told_when_it_stands(
     go_on.set()
     outcomes = await asyncio.gather(*writing, return_exceptions=True)
     assert those_with(asyncio.CancelledError, outcomes) == [LANES[1], LANES[4]]
+    assert await driver.read(lanes_that_are) == LANES
+
+
+async def test_nothing_is_done_twice_if_the_one_that_leads_is_cancelled_as_a_commit_is_broken_off(
+    driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
+):
+    commit, cut_off = PostgresDriver._commit, 0  # noqa: SLF001 -- where nobody could tell how it ends
+
+    async def commit_and_break_off(
+        driver: PostgresDriver, link: PostgresLink
+    ) -> asyncio.CancelledError | None:
+        nonlocal cut_off
+        cancelled = await commit(driver, link)
+        cut_off += 1
+        if cut_off == 2:
+            raise asyncio.CancelledError
+        return cancelled
+
+    monkeypatch.setattr(PostgresDriver, "_commit", commit_and_break_off)
+    outcomes = await all_at_once(driver, [partial(make, lane) for lane in LANES])
+    assert outcomes[0] is True
+    assert those_with(asyncio.CancelledError, outcomes) == [LANES[1]]
+    assert all("may stand or not" in str(one) for one in outcomes[2:])
+    assert await driver.read(lanes_that_are) == LANES
+    assert cut_off == 2
+
+
+async def test_nothing_is_done_twice_if_the_one_that_leads_is_cancelled_as_it_gives_the_connection_back(
+    driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
+):
+    commit, leading = PostgresLink.commit, anyio.CancelScope()
+    commits = 0
+
+    async def commit_and_cancel(link: PostgresLink) -> None:
+        nonlocal commits
+        commits += 1
+        if commits == 2:
+            leading.cancel()
+        await commit(link)
+
+    async def led() -> str:
+        with leading:
+            await driver.write(partial(make, LANES[1]))
+        return "cancelled"
+
+    monkeypatch.setattr(PostgresLink, "commit", commit_and_cancel)
+    first, *others = (driver.write(partial(make, lane)) for lane in LANES if lane != LANES[1])
+    outcomes = await asyncio.gather(first, led(), *others)
+    assert outcomes == [True, "cancelled", True, True, True, True]
+    assert commits == 2
     assert await driver.read(lanes_that_are) == LANES
 
 

@@ -70,7 +70,7 @@ async def test_an_erasure_whose_caller_goes_away_is_finished_all_the_same(
 ):
     home, begun = tmp_path / "home", asyncio.Event()
 
-    async def stand_still(_db: SessionDB, _subject: object, _plan: object) -> None:
+    async def stand_still(_db: SessionDB, *_: object) -> None:
         begun.set()
         await asyncio.Event().wait()
 

@@ -26,6 +26,7 @@ from gateway_sessions.errors import (
     RateLimitedError,
     StorageUnavailableError,
 )
+from gateway_sessions.streams import accept
 from gateway_sessions.testing import FakeClock
 from tests.contract.webhook_bench import SECRET, WebhookBench
 
@@ -373,15 +374,14 @@ async def test_it_goes_on_when_nobody_could_be_let_in_for_a_moment(
     bench: WebhookBench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(http_server, "PAUSE_SECONDS", 0)
-    loop = asyncio.get_running_loop()
-    accept, failures = loop.sock_accept, [OSError(24, "too many open files")]
+    failures = [OSError(24, "too many open files")]
 
-    async def fail_once(listener: Any) -> Any:
+    async def fail_once(listener: socket.socket) -> socket.socket:
         if failures:
             raise failures.pop()
         return await accept(listener)
 
-    monkeypatch.setattr(loop, "sock_accept", fail_once)
+    monkeypatch.setattr(http_server, "accept", fail_once)
     async with bench.adapter.connect(gateway):
         assert (await post(bench))[0] == 202
     assert failures == []

@@ -18,6 +18,7 @@ from gateway_sessions import (
     SessionSource,
     StoreBusyError,
     errors,
+    storage_errors,
 )
 from gateway_sessions.core.control_frames import (
     Answer,
@@ -146,9 +147,10 @@ def test_an_error_is_the_same_on_the_other_side(error: GatewaySessionsError):
 
 
 def test_every_error_of_ours_can_travel():
-    for name in vars(errors):
-        if name.endswith("Error"):
-            assert isinstance(error_of(Failure(kind=name, message="m", facts={})), GatewaySessionsError)
+    names = [name for name in {**vars(errors), **vars(storage_errors)} if name.endswith("Error")]
+    assert {"OperatorsTaskError", "NotGivenUpError"} < set(names)
+    for name in names:
+        assert type(error_of(Failure(kind=name, message="m", facts={}))).__name__ == name
 
 
 def test_facts_that_are_no_plain_values_stay_behind():

@@ -19,6 +19,7 @@ from gateway_sessions.storage import control_address, control_client, control_se
 from gateway_sessions.storage.control_address import find_address, prepare_address
 from gateway_sessions.storage.control_client import ask_to_drain, connected
 from gateway_sessions.storage.control_server import ControlServer
+from gateway_sessions.streams import accept
 
 GREETING = Greeting(protocol=PROTOCOL, program="1", schema=2, pid=3, database="/there/sessions.db")
 
@@ -253,15 +254,14 @@ async def test_after_the_end_has_begun_requests_are_refused(server: ControlServe
 async def test_a_process_without_free_files_lets_clients_in_later(
     server: ControlServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    loop = asyncio.get_running_loop()
-    accept, failures = loop.sock_accept, [OSError(errno.EMFILE, "too many")] * 2
+    failures = [OSError(errno.EMFILE, "too many")] * 2
 
-    async def failing(listener: socket.socket) -> Any:
+    async def failing(listener: socket.socket) -> socket.socket:
         if failures:
             raise failures.pop()
         return await accept(listener)
 
-    monkeypatch.setattr(loop, "sock_accept", failing)
+    monkeypatch.setattr(control_server, "accept", failing)
     assert await works(home)
     assert await works(home)
     assert not failures

@@ -114,7 +114,7 @@ async def test_who_goes_away_before_the_commit_tears_its_group():
     with pytest.raises(asyncio.CancelledError):
         await tasks[1]
     assert group.is_torn
-    group.disband()
+    group.settle([None, None])
     assert some[0].outcome is None
 
 

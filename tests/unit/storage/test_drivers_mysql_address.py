@@ -48,9 +48,9 @@ def test_what_is_no_address_is_refused_and_not_quoted(text: str):
 
 
 def test_a_connection_is_protected_as_far_as_asked():
-    assert parse("mysql://me@host/name").tls is None
     assert parse(f"{SECURE}DISABLED").tls is None
     for mode, verified, named in (
+        ("PREFERRED", ssl.CERT_NONE, False),
         ("REQUIRED", ssl.CERT_NONE, False),
         ("VERIFY_CA", ssl.CERT_REQUIRED, False),
         ("VERIFY_IDENTITY", ssl.CERT_REQUIRED, True),
@@ -59,6 +59,15 @@ def test_a_connection_is_protected_as_far_as_asked():
         assert tls is not None
         context = tls()
         assert (context.verify_mode, context.check_hostname) == (verified, named)
+
+
+def test_a_connection_is_protected_where_the_server_can_unless_more_or_less_is_asked_for():
+    assert parse("mysql://me@host/name").tls is not None
+    assert parse("mysql:///name?unix-socket=/run/mysqld.sock").tls is None
+    assert parse("mysql:///name?unix-socket=/run/mysqld.sock&ssl-mode=REQUIRED").tls is not None
+    prefers = {"": True, "?ssl-mode=PREFERRED": True, "?ssl-mode=REQUIRED": False, "?ssl-ca=/a": False}
+    for options, expected in prefers.items():
+        assert parse(f"mysql://me@host/name{options}").merely_prefers_tls is expected
 
 
 @pytest.mark.parametrize("option", ["ssl-ca", "ssl-mode=REQUIRED&ssl-cert"])

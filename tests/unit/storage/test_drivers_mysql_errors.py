@@ -78,7 +78,13 @@ def test_what_the_system_says_is_told():
 
 
 @pytest.mark.parametrize(
-    ("told", "code"), [("refuses the login", 1045), ("no database", 1049), ("max_allowed_packet", 1153)]
+    ("told", "code"),
+    [
+        ("refuses the login", 1045),
+        ("refuses the login", 3159),
+        ("no database", 1049),
+        ("max_allowed_packet", 1153),
+    ],
 )
 def test_what_an_operator_can_mend_is_told(told: str, code: int):
     assert told in str(translate(OperationalError(code, "private")))

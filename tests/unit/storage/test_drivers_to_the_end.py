@@ -54,6 +54,20 @@ async def test_work_that_takes_too_long_is_broken_off():
     assert not work.done
 
 
+async def test_work_that_ends_slowly_is_broken_off_in_a_cancelled_scope_as_well():
+    async def ending_slowly() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        with pytest.raises(TimeoutError):
+            await to_the_end(ending_slowly, 0.01)
+    assert not scope.cancelled_caught
+
+
 async def test_a_failure_is_that_of_the_caller():
     async def fail() -> None:
         raise OSError(5, "broken")

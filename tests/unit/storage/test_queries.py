@@ -13,7 +13,9 @@ from gateway_sessions.storage.queries import ROOT, load_migrations, load_queries
 
 QUERIES = load_queries("sqlite")
 ENGINES = ("sqlite", "postgresql", "mysql")
-OF_AN_INDEX_IN_THE_DATABASE = frozenset({"what_it_says", "fits", "must_be_looked_at", "all_that"})
+OF_AN_INDEX_IN_THE_DATABASE = frozenset(
+    {"what_it_says", "fits", "must_be_looked_at", "all_that", "forget_noted"}
+)
 HEAD = re.compile(r"^-- (name|fragment): (\w+).*\n(.*)$", re.MULTILINE)
 
 

@@ -87,6 +87,10 @@ json_length(@)
 -- The first table first: statistics are refreshed seldom.
 STRAIGHT_JOIN
 
+-- fragment: by_parent
+-- Sessions that came from another one. Most came from none, and MySQL takes those for alike: it would read all.
+FORCE INDEX (sessions_by_parent)
+
 -- fragment: by_time
 -- Messages in the order of time; the planner would rather sort.
 FORCE INDEX (messages_by_time)
@@ -129,6 +133,10 @@ FORCE INDEX (totals_recent)
 -- fragment: forget_items
 -- Forget some messages in queues. Looked up first: on the way to them, others would be locked as well.
 DELETE inbox FROM inbox JOIN (@) AS chosen USING (item_id)
+
+-- fragment: forget_noted
+-- Forget some changes. MariaDB would look for each of all changes among them.
+DELETE index_changes FROM index_changes JOIN (@) AS chosen ON chosen.value = change_id
 
 -- fragment: forget_replies
 -- Forget some replies.

@@ -86,6 +86,9 @@ json_array_length(@::json)
 -- The planner knows which table is best read first.
 JOIN
 
+-- fragment: by_parent
+-- Sessions that came from another one; the index finds them.
+
 -- fragment: by_time
 -- It also knows the best way.
 
@@ -122,6 +125,10 @@ WHERE item_id = ?
 -- fragment: forget_items
 -- Forget some messages in queues.
 DELETE FROM inbox WHERE item_id IN (@)
+
+-- fragment: forget_noted
+-- Forget some changes.
+DELETE FROM index_changes WHERE change_id IN (@)
 
 -- fragment: forget_replies
 -- Forget some replies.

@@ -36,7 +36,7 @@ UPDATE messages SET tokens = {what_it_says} WHERE message_id = ?
 
 -- name: forget_notes
 -- These changes have been taken in.
-DELETE FROM index_changes WHERE change_id IN ({each_number_of})
+{forget_noted:{each_number_of}}
 
 -- name: forget_tokens
 -- Let the index not know some messages behind a message any more.

@@ -86,6 +86,9 @@ json_array_length(@)
 -- The first table first: it has fewer rows than the planner thinks.
 CROSS JOIN
 
+-- fragment: by_parent
+-- Sessions that came from another one; the index finds them.
+
 -- fragment: by_time
 -- Messages in the order of time; the planner would rather sort.
 INDEXED BY messages_by_time

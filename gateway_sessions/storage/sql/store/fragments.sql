@@ -65,7 +65,7 @@ s.session_id, s.source, s.title, coalesce(t.preview, ''), t.last_active, s.start
   AND coalesce(s.relation, '') <> 'delegate'
   AND {in_sight:s}
   AND ({a_number} = 1 OR s.end_reason IS NULL OR s.end_reason <> 'compression' OR NOT EXISTS (
-    SELECT 1 FROM sessions AS next WHERE next.parent_session_id = s.session_id AND next.relation = 'continuation'
+    SELECT 1 FROM sessions AS next {by_parent} WHERE next.parent_session_id = s.session_id AND next.relation = 'continuation'
       AND {in_sight:next}))
   AND {looked_for}
 ORDER BY t.last_active DESC, t.session_id DESC LIMIT ?

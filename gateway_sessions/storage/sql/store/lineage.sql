@@ -3,11 +3,7 @@
 -- goes on by itself, so only one that ended by compression has a continuation.
 SELECT one.session_id, parent.session_id, one.owner, one.session_key, coalesce(totals.message_count, 0), one.started_at,
     one.relation
-FROM sessions AS one
-LEFT JOIN sessions AS parent ON one.relation = 'continuation' AND parent.session_id = one.parent_session_id
-    AND parent.end_reason = 'compression'
-LEFT JOIN totals ON totals.session_id = one.session_id
-WHERE one.session_id IN ({several:
+FROM (
     WITH RECURSIVE
     earlier (session_id) AS (
         SELECT session_id FROM sessions WHERE session_id = ?
@@ -20,16 +16,18 @@ WHERE one.session_id IN ({several:
         SELECT session_id FROM sessions WHERE session_id = ?
         UNION
         SELECT child.session_id FROM after JOIN sessions AS parent ON parent.session_id = after.session_id
-            JOIN sessions AS child ON child.parent_session_id = parent.session_id
+            JOIN sessions AS child {by_parent} ON child.parent_session_id = parent.session_id
         WHERE child.relation = 'continuation' AND parent.end_reason = 'compression'
     )
     SELECT session_id FROM earlier UNION SELECT session_id FROM after
-})
+) AS line {then_join} sessions AS one ON one.session_id = line.session_id
+LEFT JOIN sessions AS parent ON one.relation = 'continuation' AND parent.session_id = one.parent_session_id
+    AND parent.end_reason = 'compression'
+LEFT JOIN totals ON totals.session_id = one.session_id
 
 -- name: ancestors
 -- The session and all that it came from, except by a reset: each with its parent.
-SELECT session_id, CASE WHEN relation <> 'succession' THEN parent_session_id END FROM sessions
-WHERE session_id IN (
+SELECT session_id, CASE WHEN relation <> 'succession' THEN parent_session_id END FROM (
     WITH RECURSIVE earlier (session_id) AS (
         SELECT session_id FROM sessions WHERE session_id = ?
         UNION
@@ -37,20 +35,19 @@ WHERE session_id IN (
         WHERE child.relation <> 'succession' AND child.parent_session_id IS NOT NULL
     )
     SELECT session_id FROM earlier
-)
+) AS line {then_join} sessions USING (session_id)
 
 -- name: descendants
 -- The session and all that came from it, except by a reset: each with its parent.
-SELECT session_id, CASE WHEN relation <> 'succession' THEN parent_session_id END FROM sessions
-WHERE session_id IN (
+SELECT session_id, CASE WHEN relation <> 'succession' THEN parent_session_id END FROM (
     WITH RECURSIVE after (session_id) AS (
         SELECT session_id FROM sessions WHERE session_id = ?
         UNION
-        SELECT child.session_id FROM after JOIN sessions AS child ON child.parent_session_id = after.session_id
+        SELECT child.session_id FROM after JOIN sessions AS child {by_parent} ON child.parent_session_id = after.session_id
         WHERE child.relation <> 'succession'
     )
     SELECT session_id FROM after
-)
+) AS line {then_join} sessions USING (session_id)
 
 -- name: set_archived
 -- Out of sight of listings, or in sight again.

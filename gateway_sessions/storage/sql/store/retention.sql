@@ -2,7 +2,7 @@
 -- Sessions from the one touched first on, behind a position: what they hold, whether they are in use or to be kept, and
 -- whether others hang on them.
 SELECT {what_it_holds},
-    {flag:EXISTS (SELECT 1 FROM sessions AS c WHERE c.parent_session_id = s.session_id
+    {flag:EXISTS (SELECT 1 FROM sessions AS c {by_parent} WHERE c.parent_session_id = s.session_id
         AND c.relation IN ('delegate', 'continuation'))}
 FROM totals AS t {by_activity} {then_join} sessions AS s ON s.session_id = t.session_id
 WHERE (t.last_active, t.session_id) > (?, ?) AND {to_prune}

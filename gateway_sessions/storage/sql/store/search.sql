@@ -64,13 +64,16 @@ FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id IN ({each_number_of})
 
 -- name: said_around
--- What was said before each of these messages and after it, as far as it still stands.
+-- What was said before each of these messages and after it, as far as it still stands. The order names all that the
+-- index has, though the session is given: else MySQL would sort it.
 SELECT m.message_id, earlier.role, substr(earlier.content, 1, ?), later.role, substr(later.content, 1, ?)
 FROM messages AS m
 LEFT JOIN messages AS earlier ON earlier.session_id = m.session_id AND earlier.seq = (
     SELECT seq FROM messages AS other WHERE other.session_id = m.session_id AND other.seq < m.seq
-        AND (other.hidden_because IS NULL OR other.hidden_because = 'compacted') ORDER BY seq DESC LIMIT 1)
+        AND (other.hidden_because IS NULL OR other.hidden_because = 'compacted')
+    ORDER BY other.session_id DESC, other.seq DESC LIMIT 1)
 LEFT JOIN messages AS later ON later.session_id = m.session_id AND later.seq = (
     SELECT seq FROM messages AS other WHERE other.session_id = m.session_id AND other.seq > m.seq
-        AND (other.hidden_because IS NULL OR other.hidden_because = 'compacted') ORDER BY seq LIMIT 1)
+        AND (other.hidden_because IS NULL OR other.hidden_because = 'compacted')
+    ORDER BY other.session_id, other.seq LIMIT 1)
 WHERE m.message_id IN ({each_number_of})
