@@ -19,6 +19,7 @@ from gateway_sessions.core.search_documents import Position
 from gateway_sessions.core.work_progress import OnProgress, Steps, WorkProgress
 from gateway_sessions.errors import ForeignDatabaseError, NoStoreError, StorageError, StorageUnavailableError
 from gateway_sessions.ports import Clock
+from gateway_sessions.storage import unreadable
 from gateway_sessions.storage.atomic_file import set_aside
 from gateway_sessions.storage.drivers.sqlite_backup import (
     BACKUPS,
@@ -48,6 +49,7 @@ UNFINISHED: Final = "sessions.db.rebuilding"
 MOST_PROBLEMS: Final = 20
 LOOKS: Final = 2
 """At an index that may be filled meanwhile."""
+READING: Final = "Reading {table}"
 COMPARING: Final = "Comparing the tables"
 _ENGINE: Final = "sqlite"
 
@@ -101,16 +103,18 @@ async def repair_store(
     if not await in_thread(path.is_dir):
         raise NoStoreError(str(path))
     async with owned(path, time, wait=wait):
-        stamp = f"{time.now():%Y%m%dT%H%M%SZ}"
-        return await in_thread(partial(_repair, path, stamp, told_by_thread(progress)))
+        return await in_thread(partial(_repair, path, time.now(), told_by_thread(progress)))
 
 
 async def _check_server(address: str, opening: Opening, progress: OnProgress | None) -> CheckReport:
-    steps, found = Steps(progress, len(consistency.CHECKS)), list[str]()
+    steps, found = Steps(progress, len(unreadable.TABLES) + len(consistency.CHECKS)), list[str]()
     engine = await in_thread(partial(opening.reading, address, patient=True))
     async with Opened(engine):
         await engine.read(meta.refuse_unfinished_move)
         async with engine.view() as reader:
+            for table in unreadable.TABLES:
+                steps.begin(READING.format(table=table))
+                found += await reader.read(partial(unreadable.findings, table))
             for check in consistency.CHECKS:
                 steps.begin(COMPARING)
                 one = await reader.read(partial(consistency.finding, check))
@@ -130,13 +134,16 @@ def _directory(home: str | Path) -> Path:
 def _check(database: Path, progress: OnProgress | None) -> CheckReport:
     if not database.exists():
         raise NoStoreError(str(database))
-    steps = Steps(progress, len(consistency.CHECKS) + 2)
+    steps = Steps(progress, len(unreadable.TABLES) + len(consistency.CHECKS) + 3)
     steps.begin("Reading the file")
     problems = _damage(database)
     if problems:
         return CheckReport(found=tuple(problems), damaged=True)
     try:
         with closing(read_only(database)) as connection:
+            steps.begin("Reading all texts")
+            if texts := unreadable.text_findings(connection):
+                return CheckReport(found=tuple(texts))  # nothing else can be asked of them
             found = _disagreements(connection, steps)
             steps.begin("Asking the search index")
             problem = _index_problem(database.with_name(INDEX_FILE), connection)
@@ -147,6 +154,9 @@ def _check(database: Path, progress: OnProgress | None) -> CheckReport:
 
 def _disagreements(connection: sqlite3.Connection, steps: Steps) -> list[str]:
     queries, found = load_queries(_ENGINE), list[str]()
+    for table in unreadable.TABLES:
+        steps.begin(READING.format(table=table))
+        found += drive(connection, queries, unreadable.findings(table))
     for check in consistency.CHECKS:
         steps.begin(COMPARING)
         one = drive(connection, queries, consistency.finding(check))
@@ -173,28 +183,28 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
     return problem
 
 
-def _repair(home: Path, stamp: str, progress: OnProgress | None) -> RepairReport:
+def _repair(home: Path, now: datetime, progress: OnProgress | None) -> RepairReport:
     database, rebuilt = home / DATABASE, home / REBUILT
     if rebuilt.exists():
-        kept = _swap(home, stamp)
-        rest = _mend_content(database, progress)
+        kept = _swap(home, now)
+        rest = _mend_content(database, now, progress)
         done = ("a repair that was cut off has been finished", *rest.done, *_without_index(home))
-        return RepairReport(found=rest.found, done=done, lost=rest.lost, quarantine=kept)
+        return replace(rest, done=done, quarantine=(*kept, *rest.quarantine))
     report = _check(database, progress)
     if not report.damaged:
         if not report.found:
             return RepairReport()
-        mended = _mend_content(database, progress)
+        mended = _mend_content(database, now, progress)
         return replace(mended, found=report.found, done=(*mended.done, *_without_index(home)))
     backup = next((one for one in backups_in(home / BACKUPS) if problem_of(one) is None), None)
     tables = _rebuild(home, backup, progress)
-    kept = _swap(home, stamp)
-    rest = _mend_content(database, progress)
+    kept = _swap(home, now)
+    rest = _mend_content(database, now, progress)
     return RepairReport(
         found=(*report.found, *rest.found),
         done=(*_told(tables, backup), *rest.done, *_without_index(home)),
         lost=(*_losses(tables), *rest.lost),
-        quarantine=kept,
+        quarantine=(*kept, *rest.quarantine),
     )
 
 
@@ -230,16 +240,19 @@ def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> li
     return tables
 
 
-def _swap(home: Path, stamp: str) -> tuple[Path, ...]:
+def _swap(home: Path, now: datetime) -> tuple[Path, ...]:
     """Move the damaged files away, the log first: it must never meet the new database."""
     damaged = [home / f"{DATABASE}{suffix}" for suffix in ("-wal", "-shm", "")]
-    kept = tuple(set_aside(one, home / QUARANTINE, stamp) for one in damaged if one.exists())
+    kept = tuple(set_aside(one, home / QUARANTINE, _stamp(now)) for one in damaged if one.exists())
     (home / REBUILT).replace(home / DATABASE)
     return kept
 
 
-def _mend_content(database: Path, progress: OnProgress | None) -> RepairReport:
-    """Make the tables agree, in one transaction."""
+def _mend_content(database: Path, now: datetime, progress: OnProgress | None) -> RepairReport:
+    """Let everything be read again, and make the tables agree: in one transaction.
+
+    What could not be read is in the quarantine before it is gone from here.
+    """
     if progress is not None:
         progress(WorkProgress(doing="Making the tables agree"))
     queries = load_queries(_ENGINE)
@@ -247,17 +260,24 @@ def _mend_content(database: Path, progress: OnProgress | None) -> RepairReport:
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
             prepare(connection, database, load_migrations(_ENGINE), synchronous="FULL")
             connection.execute("BEGIN IMMEDIATE")
+            mended = unreadable.mend(connection, queries, database.parent, now)
             wrong = drive(connection, queries, consistency.mend())
             left = drive(connection, queries, consistency.findings())
+            kept = mended.keep(database.with_name(QUARANTINE), _stamp(now))
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
     remaining = {one.what for one in left}
     return RepairReport(
-        found=tuple(map(str, wrong)),
-        done=tuple(f"mended: {one}" for one in wrong if one.what not in remaining),
-        lost=tuple(map(str, left)),
+        found=(*mended.found, *map(str, wrong)),
+        done=(*mended.done, *(f"mended: {one}" for one in wrong if one.what not in remaining)),
+        lost=(*mended.lost, *map(str, left)),
+        quarantine=() if kept is None else (kept,),
     )
+
+
+def _stamp(now: datetime) -> str:
+    return f"{now:%Y%m%dT%H%M%SZ}"
 
 
 def _without_index(home: Path) -> tuple[str, ...]:

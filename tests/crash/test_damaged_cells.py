@@ -25,6 +25,7 @@ from gateway_sessions import (
     SessionFinalized,
     SessionSource,
     SessionStore,
+    StorageCorruptError,
     check_store,
     repair_store,
 )
@@ -303,12 +304,40 @@ async def live_beside(home: Path) -> None:
 
 
 async def meet(home: Path, damage: Damage) -> None:
-    """A text that is no text is an error wherever it is read with others; all else harms nobody."""
+    """Only a text that is no text harms others; all is told by who looks for it, and can be mended."""
+    to_mend, to_read = (shutil.copytree(home, home.with_name(f"{home.name}-{n}")) for n in range(2))
     if not isinstance(damage.value, bytes):
         await live_beside(home)
     await tried(do_everything(home))
-    await tried(check_store(home))
-    await tried(repair_store(home))
+    told = await read_all(to_read)
+    looked = await check_store(to_mend)
+    assert looked.found or not told, told
+    mended = await repair_store(to_mend)
+    assert set(looked.found) <= set(mended.found)
+    assert mended.quarantine or not [one for one in looked.found if "cannot be read" in one]
+    assert not [one for one in (await check_store(to_mend)).found if "cannot be read" in one]
+    assert not await read_all(to_mend)
+
+
+async def read_all(home: Path) -> list[str]:
+    """What cannot be read for its damage, in the words in which that is told."""
+    told: list[str] = []
+    try:
+        await read_each(home, told)
+    except StorageCorruptError as error:
+        told.append(f"opening: {error}")
+    return told
+
+
+async def read_each(home: Path, told: list[str]) -> None:
+    async with opened(home, clock=SteppedClock(START + timedelta(minutes=9))) as store:
+        for name, read in readings(store, home).items():
+            try:
+                await named(name, read())
+            except StorageCorruptError as error:
+                told.append(f"{name}: {error}")
+            except GatewaySessionsError:
+                continue
 
 
 async def named(name: str, doing: Awaitable[object]) -> None:
@@ -379,7 +408,8 @@ async def test_a_damaged_value_is_told_and_disturbs_nobody_else(furnished: Path,
         if inflict(home, damage):
             tried_here += 1
             await named(str(damage), meet(home, damage))
-        shutil.rmtree(home)
+        for one in tmp_path.glob(f"{number}*"):
+            shutil.rmtree(one)
     assert tried_here > len(found) // step // 2
 
 

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import traceback
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
-from gateway_sessions import Config, Scope, SessionDB, SessionStore, connect
+from gateway_sessions import Config, Scope, SessionDB, SessionStore, check_store, connect
 from gateway_sessions.config import Provider, SessionDBConfig, SnapshotMode
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import (
@@ -21,11 +22,18 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     UnsupportedStorageError,
 )
+from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.engines import SERVERS, home_of_server
+from gateway_sessions.storage.verbs import meta
 from gateway_sessions.testing import FakeClock
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 DRIVERS = "gateway_sessions.storage.drivers."
+
+
+def _spoil(entry_id: int) -> Verb[None]:
+    yield Statement("put_record", ("{", entry_id))
+    yield from meta.remember("epoch", "many")
 
 
 class StoreOnServer:
@@ -148,6 +156,18 @@ class StoreOnServer:
             pass
         with pytest.raises(UnsupportedStorageError, match=r"sessions\.db"):
             await SessionStore.open(tmp_path, self.config(address)).__aenter__()
+
+    async def test_a_look_tells_what_cannot_be_read(self, address: str, tmp_path: Path):
+        async with SessionStore.open(tmp_path, self.config(address)) as store:
+            entry = await store.get_or_create_session(ALICE)
+            await store.db.create_session("s", "cli", extra={"a": 1})
+            assert (await check_store(tmp_path, server=address)).healthy
+            await store.db.write(partial(_spoil, entry.entry_id))
+            assert (await check_store(tmp_path, server=address)).found == (
+                "the fact 'epoch' about the store cannot be read",
+                f"1 rows of entries of which record cannot be read, such as {entry.session_key}",
+            )
+            await store.db.write(partial(meta.remember, "epoch", 1))
 
     async def test_others_may_read(self, address: str, tmp_path: Path):
         with pytest.raises(StorageUnavailableError, match="no store here"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB, SessionStore, WorkProgress, check_store, connect, repair_store
+from gateway_sessions.storage.verbs.forms import TABLES
 from gateway_sessions.testing import FakeClock
 from tests.integration.test_repair import home, spoil, talked_in
 
@@ -35,7 +36,12 @@ class Watcher:
 async def test_a_check_tells_of_all_that_it_compares(home: Path):
     watcher = Watcher()
     await check_store(home, progress=watcher)
-    assert watcher.doing == ["Reading the file", "Comparing the tables", "Asking the search index"]
+    tables = [f"Reading {table}" for table in ("meta", *TABLES)]
+    before, behind = (
+        ["Reading the file", "Reading all texts"],
+        ["Comparing the tables", "Asking the search index"],
+    )
+    assert watcher.doing == [*before, *tables, *behind]
     assert [one.done for one in watcher.told] == [*range(len(watcher.told))]
     assert {one.total for one in watcher.told} == {len(watcher.told)}
 

@@ -20,6 +20,7 @@ from gateway_sessions.storage.drivers.sqlite_salvage import (
     salvage,
 )
 from gateway_sessions.storage.drivers.sqlite_schema import prepare
+from gateway_sessions.storage.drivers.sqlite_text import tables_of
 from gateway_sessions.storage.queries import Migration
 from gateway_sessions.storage.verbs.importing import IMPORTED
 
@@ -54,11 +55,7 @@ def rebuild(
     target.unlink(missing_ok=True)
     with closing(sqlite3.connect(target, isolation_level=None)) as new:
         prepare(new, target, known, synchronous="OFF")
-        names = [
-            str(name)
-            for (name,) in new.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-            if not str(name).startswith("sqlite_")
-        ]
+        names = tables_of(new)
         new.execute("BEGIN IMMEDIATE")
         steps, tables = Steps(progress, len(names)), list[RebuiltTable]()
         with closing(read_only(damaged)) as old:

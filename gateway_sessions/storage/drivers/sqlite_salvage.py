@@ -52,6 +52,16 @@ def salvage(
     return reading.outcome
 
 
+def clustering_key(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    """What the rows of a table are stored in the order of."""
+    try:
+        connection.execute(f"SELECT rowid FROM {quoted(table)} LIMIT 0")  # noqa: S608 -- our schema
+    except READ_ERRORS:
+        described = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
+        return tuple(quoted(name) for _, name in sorted((one[5], one[1]) for one in described if one[5]))
+    return ("rowid",)
+
+
 def quoted(name: str) -> str:
     """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
@@ -69,7 +79,7 @@ class _Reading:
     ) -> None:
         self._connection = connection
         self._table = quoted(table)
-        self._key = self._clustering_key(table)
+        self._key = clustering_key(connection, table)
         self._columns = ", ".join(map(quoted, columns))
         self._keep = keep
         self._seen: set[Key] = set()
@@ -123,12 +133,3 @@ class _Reading:
                 yield from self._connection.execute(query)
             except READ_ERRORS:
                 continue  # a damaged index, or one that holds only some of the rows
-
-    def _clustering_key(self, table: str) -> tuple[str, ...]:
-        """What the rows are stored in the order of."""
-        try:
-            self._connection.execute(f"SELECT rowid FROM {self._table} LIMIT 0")  # noqa: S608 -- our schema
-        except READ_ERRORS:
-            described = self._connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
-            return tuple(quoted(name) for _, name in sorted((one[5], one[1]) for one in described if one[5]))
-        return ("rowid",)

@@ -74,7 +74,7 @@ class Archive(Record, kw_only=True, omit_defaults=True, gc=False):
 _STATES: Final = {str(state): state for state in SessionState}
 _IN_RECORD: Final = Record.__struct_fields__
 _IN_ARCHIVE: Final = Archive.__struct_fields__
-_READ_RECORD: Final = msgspec.json.Decoder(Record)
+read_record: Final = msgspec.json.Decoder(Record).decode
 _READ_ARCHIVE: Final = msgspec.json.Decoder(Archive)
 
 
@@ -119,14 +119,14 @@ def put(entry: SessionEntry) -> Verb[SessionEntry]:
         _micros(entry.due_at),
         entry.policy_fingerprint,
     )
-    yield Statement("put_entry", (*columns, _record(entry)))
+    yield Statement("put_entry", (*columns, record_of(entry)))
     yield Statement("put_clocks", _clocks(entry))
     return entry
 
 
 def put_unqueried(entry: SessionEntry) -> Verb[SessionEntry]:
     """Write an entry of which nothing has changed that queries ask for, except its clocks."""
-    yield Statement("put_record", (_record(entry), entry.entry_id))
+    yield Statement("put_record", (record_of(entry), entry.entry_id))
     yield Statement("put_clocks", _clocks(entry))
     return entry
 
@@ -174,7 +174,7 @@ def _entry(*row: Any) -> SessionEntry:
         version=version,
         updated_at=written,
         last_interaction_at=written if last_interaction_at is None else from_micros(last_interaction_at),
-        **msgspec.structs.asdict(_READ_RECORD.decode(record)),
+        **msgspec.structs.asdict(read_record(record)),
     )
 
 
@@ -197,8 +197,14 @@ def _clocks(entry: SessionEntry) -> tuple[int, int, int, int | None]:
     return entry.entry_id, entry.version, to_micros(entry.updated_at), interaction
 
 
-def _record(entry: SessionEntry) -> str:
+def record_of(entry: SessionEntry) -> str:
+    """What a row holds of an entry besides its columns."""
     return _text(Record(**_fields_of(entry, _IN_RECORD)))
+
+
+def blank_record(created_at: datetime) -> str:
+    """The same of one of which nothing else is known."""
+    return _text(Record(created_at=created_at))
 
 
 def _fields_of(entry: SessionEntry, names: Iterable[str]) -> dict[str, Any]:

@@ -20,6 +20,10 @@ from gateway_sessions.ports import Statement, Verb
 
 T = TypeVar("T")
 
+EPOCH: Final = "epoch"
+"""How often the store was opened."""
+OWN_SECRET: Final = "install_secret"  # noqa: S105 -- its name
+"""What makes the pseudonyms of this store its own."""
 GENERATION: Final = "generation"
 SETTLED_EPOCH: Final = "settled_epoch"
 """The last opening that ended with its generation written down."""
@@ -27,6 +31,8 @@ MOVING: Final = "moving"
 """The store that is being moved here, and not all of which has come yet."""
 MOVED_FROM: Final = "moved_from"
 """The store that was moved here."""
+CLEARED: Final = "index_changes_cleared"
+"""Notes for the search index up to this one are gone: an index that has not taken them in is of no use."""
 HALF_A_STORE: Final = "the store that is being moved here"
 NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it goes on where it was cut off"
 
@@ -44,8 +50,7 @@ def number(name: str) -> Verb[int]:
 
 def install_secret() -> Verb[bytes]:
     """What makes the pseudonyms of this store its own; empty before it was opened for the first time."""
-    name = "install_secret"
-    return _understood(name, _from_text, (yield from get(name)) or b"")
+    return _understood(OWN_SECRET, to_bytes, (yield from get(OWN_SECRET)) or b"")
 
 
 def remember(name: str, value: str | int | bytes) -> Verb[None]:
@@ -58,7 +63,8 @@ def to_text(value: str | int | bytes) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _from_text(stored: str | bytes) -> bytes:
+def to_bytes(stored: str | bytes) -> bytes:
+    """A fact that is bytes, in either form."""
     # Not `bytes(stored)` of anything: of a number it is so many zeros.
     return bytes.fromhex(stored) if isinstance(stored, str) else bytes(memoryview(stored))
 
@@ -89,12 +95,12 @@ class Opening:
 def open_store(secret: bytes) -> Verb[Opening]:
     """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
     yield from refuse_unfinished_move()
-    before = yield from number("epoch")
-    yield from remember("epoch", before + 1)
+    before = yield from number(EPOCH)
+    yield from remember(EPOCH, before + 1)
     kept = yield from install_secret()
     if not kept:
         kept = secret
-        yield from remember("install_secret", secret)
+        yield from remember(OWN_SECRET, secret)
     rows = yield Statement("last_change_id")
     return Opening(
         epoch=before + 1,

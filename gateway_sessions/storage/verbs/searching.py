@@ -24,8 +24,6 @@ from gateway_sessions.core.search_wanted import Wanted, Words
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import meta
 
-CLEARED: Final = "index_changes_cleared"
-"""Notes up to this one are gone: an index that has not taken them in is of no use."""
 BEYOND: Final = (1 << 63) - 1
 """No message has such an id."""
 MOST_PENDING: Final = 5_000
@@ -125,8 +123,8 @@ def samples(watermark: int, size: int) -> Verb[list[IndexedMessage]]:
 def clear_changes(last: int) -> Verb[None]:
     """The index has taken in all changes up to that one."""
     yield Statement("clear_index_changes", (last,))
-    if last > (yield from meta.number(CLEARED)):
-        yield from meta.remember(CLEARED, last)
+    if last > (yield from meta.number(meta.CLEARED)):
+        yield from meta.remember(meta.CLEARED, last)
 
 
 def changed(position: Position, wanted: Wanted, shown: SearchFilter) -> Verb[Changed]:

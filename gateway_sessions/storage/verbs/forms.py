@@ -1,0 +1,276 @@
+"""What columns have to hold so that a program can read them, and what takes its place where they do not.
+
+Only what is read in one way is told here: instants, JSON, words of a list. A text may say anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.messages import Hidden
+from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue import Outcome
+from gateway_sessions.core.session import SessionEntry, SessionState
+from gateway_sessions.core.session_record import Relation
+from gateway_sessions.core.usage import CostStatus
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import entries
+from gateway_sessions.storage.verbs.moving import BEGINNINGS, Key
+from gateway_sessions.storage.verbs.stored import DAMAGE
+
+PAGE: Final = 500
+SET_ASIDE: Final = "it was damaged, and set aside by a repair"
+Values: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What is known to whoever mends."""
+
+    now: datetime
+    entries: Mapping[str, SessionEntry] = field(default_factory=lambda: MappingProxyType({}))
+    """The entries that sessions.json shows, by their lanes."""
+
+
+class Remedy(NamedTuple):
+    """What a row holds once it has been mended."""
+
+    values: Values
+    lost: bool = True
+    """Whether what stood there is known nowhere else."""
+
+
+class Form(NamedTuple):
+    """How a column is read; whatever goes wrong then is among `DAMAGE`. No form has to read nothing."""
+
+    read: Callable[[Any], object]
+    remedy: Callable[[str, Values, Circumstances], Remedy]
+
+
+class Table(NamedTuple):
+    """What of a table is looked at."""
+
+    columns: tuple[str, ...]
+    """In the order of the statement, the key first."""
+    forms: Mapping[str, Form]
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A row of which something cannot be read."""
+
+    table: str
+    key: Key
+    values: Values
+    columns: tuple[str, ...]
+    """Those that cannot be read."""
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return str(self.values.get("session_key", self.key[0]))
+
+    def mended(self, circumstances: Circumstances) -> Remedy:
+        """What its columns hold once all of it can be read."""
+        forms, values, lost = TABLES[self.table].forms, dict[str, Any](), False
+        for column in self.columns:
+            remedy = forms[column].remedy(column, self.values, circumstances)
+            values |= remedy.values
+            lost |= remedy.lost
+        return Remedy(values, lost)
+
+
+def key_of(table: str) -> tuple[str, ...]:
+    """The names of its columns."""
+    return TABLES[table].columns[: len(BEGINNINGS[table])]
+
+
+def unreadable(table: str) -> Verb[list[Unreadable]]:
+    """The rows of a table of which something cannot be read."""
+    after, found = BEGINNINGS[table], list[Unreadable]()
+    while True:
+        rows = yield Statement(f"forms_of_{table}", (*after, PAGE))
+        found += [one for row in rows if (one := _look_at(table, row)) is not None]
+        if len(rows) < PAGE:
+            return found
+        after = tuple(rows[-1][: len(after)])
+
+
+def _look_at(table: str, row: Row) -> Unreadable | None:
+    columns, forms = TABLES[table]
+    bad: list[str] = []
+    for column, value in zip(columns, row, strict=True):
+        if value is not None and (form := forms.get(column)) is not None:
+            try:
+                form.read(value)
+            except DAMAGE:
+                bad.append(column)
+    if not bad:
+        return None
+    key, values = tuple(row[: len(BEGINNINGS[table])]), dict(zip(columns, row, strict=True))
+    return Unreadable(table, key, values, tuple(bad))
+
+
+def _emptied(column: str, _: Values, __: Circumstances) -> Remedy:
+    return Remedy({column: None})
+
+
+def _moved_to_now(column: str, _: Values, circumstances: Circumstances) -> Remedy:
+    """The latest that is certain: nothing is forgotten too early, and nothing waits for ever."""
+    return Remedy({column: to_micros(circumstances.now)})
+
+
+def _reckoned_anew(column: str, _: Values, __: Circumstances) -> Remedy:
+    """As of any entry that another policy was reckoned with, at the next start."""
+    return Remedy({column: None, "policy_fingerprint": ""}, lost=False)
+
+
+def _given_up(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """Nobody can begin a turn of it; it is kept with what can be read, for people to see."""
+    if row["outcome"] is not None:
+        return Remedy({column: None})
+    outcome = Outcome.DEAD if row["kind"] in ("message", "internal") else Outcome.CANCELLED
+    settled = {"outcome": str(outcome), "settled_at": to_micros(circumstances.now), "settled_by": "repair"}
+    return Remedy({column: None, "problem": SET_ASIDE, **settled})
+
+
+def _unsent(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """It says nothing any more, to nobody; if it was owed, people see that it was given up."""
+    nowhere = ReplyTarget(platform=row["platform"], account=row["account"])
+    values = {column: None if column == "content" else msgspec.json.encode(nowhere).decode()}
+    if row["state"] not in ("owed", "sending"):
+        return Remedy(values)
+    settled_at = to_micros(circumstances.now)
+    return Remedy({**values, "state": "dead", "problem": SET_ASIDE, "settled_at": settled_at})
+
+
+def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:
+    return Remedy({column: "{}", "state": "dead", "last_error": SET_ASIDE})
+
+
+def _entered_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """As sessions.json shows it, if it is the same session there; else with nothing but its beginning."""
+    known = circumstances.entries.get(row["session_key"])
+    if known is not None and known.session_id == row["session_id"]:
+        return Remedy({column: entries.record_of(known)}, lost=False)
+    return Remedy({column: entries.blank_record(circumstances.now)})
+
+
+def _becomes(value: str) -> Callable[[str, Values, Circumstances], Remedy]:
+    return lambda column, _, __: Remedy({column: value})
+
+
+def _json(kind: Any = Any) -> Form:
+    return Form(msgspec.json.Decoder(kind).decode, _emptied)
+
+
+_INSTANT: Final = Form(from_micros, _moved_to_now)
+_DUE: Final = Form(from_micros, _reckoned_anew)
+_ANY_JSON: Final = _json()
+_OBJECT: Final = _json(dict[str, Any])
+TABLES: Final[Mapping[str, Table]] = MappingProxyType(
+    {
+        "lanes": Table(
+            ("session_key", "leased_at", "ready_at"), {"leased_at": _INSTANT, "ready_at": _INSTANT}
+        ),
+        "sessions": Table(
+            ("session_id", "relation", "started_at", "ended_at", "entry", "model_config", "extra"),
+            {
+                "relation": Form(Relation, _becomes(Relation.SUCCESSION)),
+                "started_at": _INSTANT,
+                "ended_at": _INSTANT,
+                "entry": Form(entries.unarchive, _emptied),
+                "model_config": _OBJECT,
+                "extra": _OBJECT,
+            },
+        ),
+        "entries": Table(
+            ("entry_id", "session_key", "session_id", "state", "state_since", "due_at", "record"),
+            {
+                "state": Form(SessionState, _becomes(SessionState.ACTIVE)),
+                "state_since": _INSTANT,
+                "due_at": _DUE,
+                "record": Form(entries.read_record, _entered_again),
+            },
+        ),
+        "clocks": Table(
+            ("entry_id", "updated_at", "last_interaction_at"),
+            {"updated_at": _INSTANT, "last_interaction_at": _INSTANT},
+        ),
+        "transitions": Table(("change_id", "at"), {"at": _INSTANT}),
+        "hook_calls": Table(
+            ("idempotency_key", "payload", "created_at", "next_try_at"),
+            {
+                "payload": Form(_OBJECT.read, _uncalled),
+                "created_at": _INSTANT,
+                "next_try_at": _INSTANT,
+            },
+        ),
+        "totals": Table(("session_id", "last_active"), {"last_active": _INSTANT}),
+        "messages": Table(
+            (
+                *("message_id", "sent_at", "edited_at", "hidden_because", "parts", "tool_calls"),
+                *(
+                    "reasoning_details",
+                    "codex_reasoning_items",
+                    "codex_message_items",
+                    "api_content",
+                    "extra",
+                ),
+            ),
+            {
+                "sent_at": _INSTANT,
+                "edited_at": _INSTANT,
+                "hidden_because": Form(Hidden, _becomes(Hidden.COMPACTED)),
+                "parts": _ANY_JSON,
+                "tool_calls": _ANY_JSON,
+                "reasoning_details": _ANY_JSON,
+                "codex_reasoning_items": _ANY_JSON,
+                "codex_message_items": _ANY_JSON,
+                "api_content": _ANY_JSON,
+                "extra": _OBJECT,
+            },
+        ),
+        "message_versions": Table(
+            ("message_id", "version", "parts", "replaced_at"),
+            {"parts": _ANY_JSON, "replaced_at": _INSTANT},
+        ),
+        "usage_events": Table(
+            ("event_id", "at", "cost_status"),
+            {"at": _INSTANT, "cost_status": Form(CostStatus, _becomes(CostStatus.UNKNOWN))},
+        ),
+        "tombstones": Table(("subject", "erased_at"), {"erased_at": _INSTANT}),
+        "inbox": Table(
+            ("item_id", "kind", "outcome", "admitted_at", "last_at", "ready_at", "settled_at", "payload"),
+            {
+                "admitted_at": _INSTANT,
+                "last_at": _INSTANT,
+                "ready_at": _INSTANT,
+                "settled_at": _INSTANT,
+                "payload": Form(msgspec.json.Decoder(InboundMessage).decode, _given_up),
+            },
+        ),
+        "outbox": Table(
+            (
+                *("reply_id", "platform", "account", "state", "created_at", "next_try_at"),
+                *("settled_at", "target", "content"),
+            ),
+            {
+                "created_at": _INSTANT,
+                "next_try_at": _INSTANT,
+                "settled_at": _INSTANT,
+                "target": Form(msgspec.json.Decoder(ReplyTarget).decode, _unsent),
+                "content": Form(msgspec.json.Decoder(OutboundMessage).decode, _unsent),
+            },
+        ),
+    }
+)
+"""Every table with such columns."""

@@ -1,0 +1,166 @@
+"""What in rows cannot be read: told by a look at a store, and mended, while it stays in the quarantine."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import (
+    Accepted,
+    InboundMessage,
+    RepairReport,
+    SessionSource,
+    SessionStore,
+    StorageCorruptError,
+    check_store,
+    repair_store,
+)
+
+ANN = SessionSource(platform="telegram", chat_id="1", user_id="ann", chat_name="Ann Lee")
+BOB = SessionSource(platform="telegram", chat_id="2", user_id="bob")
+
+
+async def furnished(home: Path) -> str:
+    """A store in which Ann has said something, and said something else that waits; her session."""
+    async with SessionStore.open(home) as store:
+        entry = await store.get_or_create_session(ANN)
+        await store.db.append_message(
+            entry.session_id, "user", "hello", platform_message_id="m1", reasoning_details=[{"a": 1}]
+        )
+        assert isinstance(await store.enqueue(InboundMessage(source=ANN, text="more")), Accepted)
+        await store.get_or_create_session(BOB)
+        await store.db.back_up()
+    return entry.session_id
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def execute(home: Path, sql: str, *values: object) -> None:
+    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
+        assert connection.execute(sql, values).rowcount > 0
+
+
+def in_quarantine(report: RepairReport) -> list[dict[str, object]]:
+    return [json.loads(line) for path in report.quarantine for line in path.read_text().splitlines()]
+
+
+async def test_a_lane_with_a_damaged_entry_goes_on_as_sessions_json_shows_it(home: Path):
+    session_id = await furnished(home)
+    execute(home, "UPDATE entries SET record = '{' WHERE session_id = ?", session_id)
+    told = f"1 rows of entries of which record cannot be read, such as {await key_of(home, ANN)}"
+    async with SessionStore.open(home) as store:
+        with pytest.raises(StorageCorruptError, match="its entry is damaged"):
+            await store.get_session(store.key_for(ANN))
+    assert (await check_store(home)).found == (told,)
+    report = await repair_store(home)
+    assert (report.found, report.done[:1], report.lost) == ((told,), (f"mended: {told}",), ())
+    (kept,) = in_quarantine(report)
+    assert kept["row"]["record"] == "{"
+    async with SessionStore.open(home) as store:
+        entry = await store.get_or_create_session(ANN)
+        assert (entry.session_id, entry.display_name) == (session_id, "Ann Lee")
+        assert entry.origin == ANN
+    assert (await check_store(home)).healthy
+
+
+async def test_without_sessions_json_it_goes_on_with_what_is_known(home: Path):
+    session_id = await furnished(home)
+    execute(home, "UPDATE entries SET record = '{', state = '?' WHERE session_id = ?", session_id)
+    for path in home.glob("sessions.json*"):
+        path.unlink()
+    report = await repair_store(home)
+    assert [line.partition(" of which ")[2].split()[0] for line in report.lost] == ["state", "record"]
+    async with SessionStore.open(home) as store:
+        entry = await store.get_or_create_session(ANN)
+        assert (entry.session_id, entry.origin) == (session_id, ANN)
+        assert [row["content"] for row in await store.load_transcript(session_id)] == ["hello"]
+        assert await store.queue_depth(entry.session_key) == 1
+
+
+async def test_what_is_readable_of_a_message_stays(home: Path):
+    session_id = await furnished(home)
+    execute(home, "UPDATE messages SET reasoning_details = '[', sent_at = ?", 1 << 62)
+    assert len((await check_store(home)).found) == 2
+    report = await repair_store(home)
+    assert len(report.lost) == 2
+    async with SessionStore.open(home) as store:
+        (message,) = await store.db.get_messages(session_id)
+    assert (message.text, message.platform_message_id, message.reasoning_details) == ("hello", "m1", None)
+
+
+async def test_a_message_that_nobody_can_read_waits_no_longer(home: Path):
+    await furnished(home)
+    execute(home, "UPDATE inbox SET payload = '[]'")
+    report = await repair_store(home)
+    assert "1 rows of inbox of which payload cannot be read" in report.lost[0]
+    async with SessionStore.open(home) as store:
+        assert await store.queue_depth(store.key_for(ANN)) == 0
+        (letter,) = await store.dead_letters()
+        assert (letter.message, letter.problem) == (None, "it was damaged, and set aside by a repair")
+
+
+async def test_text_that_is_none_is_read_again_after_a_repair(home: Path):
+    session_id = await furnished(home)
+    execute(home, "UPDATE messages SET content = CAST(? AS TEXT)", b"hel\xfflo")
+    found = (await check_store(home)).found
+    assert len(found) == 1
+    assert "messages of which content as text cannot be read" in found[0]
+    report = await repair_store(home)
+    assert report.lost == ()
+    (kept,) = in_quarantine(report)
+    assert kept["row"]["content"] == "aGVs/2xv"  # in base64, as bytes are
+    async with SessionStore.open(home) as store:
+        (message,) = await store.db.get_messages(session_id)
+    assert message.text == "hel\ufffdlo"
+
+
+async def test_a_damaged_key_that_reads_like_another_one_gives_way(home: Path):
+    await furnished(home)
+    for key in (b"lane\xff", b"lane\xfe"):
+        execute(home, "INSERT INTO lanes (session_key) VALUES (CAST(? AS TEXT))", key)
+    report = await repair_store(home)
+    assert report.lost == ("a row of lanes: as it can be read, there is another like it",)
+    assert len(in_quarantine(report)) == 2
+    assert (await check_store(home)).healthy
+
+
+@pytest.mark.parametrize("name", ["epoch", "install_secret", "generation", "settled_epoch"])
+async def test_a_store_opens_again_whose_facts_were_damaged(home: Path, name: str):
+    session_id = await furnished(home)
+    execute(home, "UPDATE meta SET value = '{' WHERE name = ?", name)
+    told = f"the fact {name!r} about the store cannot be read"
+    assert (await check_store(home)).found == (told,)
+    report = await repair_store(home)
+    assert (report.found, report.lost) == ((told,), ())
+    async with SessionStore.open(home) as store:
+        assert (await store.get_or_create_session(ANN)).session_id == session_id
+        new = await store.reset_session(store.key_for(ANN))
+        assert new.session_id != session_id
+    async with SessionStore.open(home) as store:
+        assert (await store.get_or_create_session(ANN)).session_id == new.session_id
+
+
+async def test_a_secret_that_no_copy_tells_is_lost_and_said_to_be(home: Path):
+    await furnished(home)
+    execute(home, "UPDATE meta SET value = '{' WHERE name = 'install_secret'")
+    for path in (home / "backups").iterdir():
+        path.write_bytes(b"")
+    report = await repair_store(home)
+    assert report.lost == (
+        "the fact 'install_secret' about the store cannot be read, and no copy of the store tells it",
+    )
+    with pytest.raises(StorageCorruptError, match="install_secret"):
+        async with SessionStore.open(home):
+            pass
+
+
+async def key_of(home: Path, source: SessionSource) -> str:
+    async with SessionStore.open(home) as store:
+        return store.key_for(source)
