@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gateway_sessions.core.instants import from_micros, nearest, to_micros
+from gateway_sessions.core.instants import nearest, to_micros
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.stored import from_json
@@ -118,19 +118,20 @@ def _given_up(row: Row) -> HookCall:
     try:
         return _call(row)
     except StorageCorruptError:
-        return _call((*row[:5], "{}", row[6], 0, *row[8:]))
+        return _call(row, payload={})
 
 
-def _call(row: Row) -> HookCall:
-    key, hook, session_key, session_id, event, payload, attempts, created_at, *rest = row
+def _call(row: Row, payload: dict[str, Any] | None = None) -> HookCall:
+    """The call in a row, with a *payload* other than the one there."""
+    key, hook, session_key, session_id, event, stored, attempts, created_at, *rest = row
     return HookCall(
         idempotency_key=key,
         hook=hook,
         session_key=session_key,
         session_id=session_id,
         event=event,
-        payload=from_json(f"hook call {key!r}", payload, dict[str, Any]),
+        payload=from_json(f"hook call {key!r}", stored, dict[str, Any]) if payload is None else payload,
         attempts=attempts,
-        created_at=from_micros(created_at),
+        created_at=nearest(created_at),
         last_error=rest[0] if rest else None,
     )

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from gateway_sessions.errors import MigrationError, StorageCorruptError
+from gateway_sessions.errors import MigrationError
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 T = TypeVar("T")
 
@@ -72,10 +73,8 @@ def to_bytes(stored: str | bytes) -> bytes:
 def _understood(name: str, read: Callable[[Any], T], stored: object) -> T:
     try:
         return read(stored)
-    except (ValueError, TypeError) as error:
-        fact = f"fact {name!r}"
-        problem = "is not what any version of this program writes; repair the store"
-        raise StorageCorruptError(fact, problem) from error
+    except DAMAGE as error:
+        tell_damage(f"fact {name!r}", error)
 
 
 @dataclass(frozen=True, slots=True)
