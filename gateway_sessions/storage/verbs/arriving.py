@@ -21,6 +21,13 @@ _ITEM_ID: Final = -1
 _SEQ, _READY_AT = 0, 1
 
 
+class Oldest(NamedTuple):
+    """What leads the turn that has waited longest and was not asked for explicitly: its place and its id."""
+
+    seq: int
+    item_id: int
+
+
 class Queue(NamedTuple):
     """A lane and the ends of its queue."""
 
@@ -28,6 +35,8 @@ class Queue(NamedTuple):
     last: Row | None
     head: Row | None
     """The turn that begins next."""
+    oldest: Oldest | None = None
+    """The turn that may have to make room."""
 
     @property
     def last_turn(self) -> Waiting | None:
@@ -91,6 +100,12 @@ def look_at_head(queue: Queue) -> Verb[Queue]:
     """Look again which turn begins next, after one was taken out."""
     head = yield Statement("next_waiting", (queue.lane.session_key,))
     return queue._replace(head=head[0] if head else None)
+
+
+def look_at_oldest(queue: Queue) -> Verb[Queue]:
+    """Look which turn would have to make room for another one."""
+    rows = yield Statement("oldest_waiting", (queue.lane.session_key,))
+    return queue._replace(oldest=Oldest(*rows[0]) if rows else None)
 
 
 def _looks(session_key: str) -> tuple[Statement, ...]:

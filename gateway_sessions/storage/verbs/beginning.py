@@ -22,9 +22,8 @@ from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
     decode_message,
-    inbox_item,
     is_ready,
-    recount,
+    items_of_next,
 )
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.succession import Change
@@ -106,11 +105,10 @@ def begin_turn(
     """
     head = yield from _readable_head(lane, change)
     if head is None:
-        yield from recount(lane)
+        lane.waiting, lane.ready_at = 0, None
         yield from put_lane(lane)
         return None
-    seq = head.found[0].seq
-    yield Statement("take_turn", (lane.lease_token + 1, lane.session_key, seq, seq))
+    yield Statement("take_item", many=[(lane.lease_token + 1, one.item_id) for one in head.found])
     lane.waiting -= 1
     return (yield from _begin(starter, lane, head, current, change))
 
@@ -172,12 +170,13 @@ def version_of(session_id: str) -> Verb[Version]:
 def _readable_head(lane: LaneRow, change: Change) -> Verb[_Whole | None]:
     """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
     while heads := (yield Statement("next_waiting", (lane.session_key,))):
-        which = (lane.session_key, heads[0][0], heads[0][0])
-        found = list(map(inbox_item, (yield Statement("items_of_next", which))))
+        seq, _, _, item_id = heads[0]
+        found = yield from items_of_next(lane.session_key, item_id, seq)
         try:
             return _Whole(found, tuple(_item(lane.session_key, one) for one in found))
         except StorageCorruptError as error:
-            yield Statement("bury_next", (to_micros(change.now), "claim", str(error), *which))
+            because = (to_micros(change.now), "claim", str(error))
+            yield Statement("bury_item", many=[(*because, one.item_id) for one in found])
             lane.waiting -= 1
             lane.attempts = 0
     return None

@@ -39,6 +39,12 @@ def inbox_item(row: Row) -> InboxItem:
     return InboxItem(*row)
 
 
+def items_of_next(session_key: str, head_id: int, seq: int) -> Verb[list[InboxItem]]:
+    """What a waiting turn is about, the message that leads it first: that one has this id and this place."""
+    items = map(inbox_item, (yield Statement("items_of_next", (head_id, session_key, seq))))
+    return sorted(items, key=lambda one: (one.merged_into is not None, one.seq))
+
+
 def decode_message(session_key: str, payload: str | None) -> InboundMessage:
     """The message again; `StorageCorruptError` if it is none."""
     try:
@@ -66,6 +72,13 @@ def last_place(lane: LaneRow) -> Verb[int]:
     return max(int(rows[0][0]), place_of(lane.next_seq - 1)) + 1
 
 
+def waiting_turn(session_key: str, seq: int) -> Verb[int | None]:
+    """The id of the message that leads a turn, if that waits; hardly any was put elsewhere than it came."""
+    rows = yield Statement("turn_in_place", (session_key, place_of(seq), seq))
+    rows = rows or (yield Statement("turn_anywhere", (session_key, seq)))
+    return rows[0][0] if rows else None
+
+
 def is_ready(lane: LaneRow, now: datetime) -> bool:
     """Whether the lane's next turn may begin."""
     return lane.ready_at is not None and lane.ready_at <= to_micros(now)
@@ -81,7 +94,7 @@ def reckon_ready(lane: LaneRow) -> Verb[None]:
 
 
 def line_up(lane: LaneRow, now: datetime) -> Verb[int | None]:
-    """Find out when the lane's next turn may begin, and which it is, now that one has ended.
+    """Find out when the lane's next turn may begin, and which message leads it, now that one has ended.
 
     It stands in line from now on, behind those that others have waited for; or it begins later, as more may
     come that belongs to it. What came later than now, on a clock that was set back since, waits no longer.
@@ -90,10 +103,10 @@ def line_up(lane: LaneRow, now: datetime) -> Verb[int | None]:
     rows = (yield Statement("next_waiting", (lane.session_key,))) if lane.waiting else ()
     if not rows:
         return None
-    seq, ready_at, last_at = rows[0]
+    _, ready_at, last_at, item_id = rows[0]
     moment = to_micros(now)
     lane.ready_at = ready_at if last_at <= moment < ready_at else moment
-    return int(seq)
+    return int(item_id)
 
 
 def recount(lane: LaneRow) -> Verb[None]:
@@ -104,14 +117,14 @@ def recount(lane: LaneRow) -> Verb[None]:
 
 
 def let_others_lead(session_key: str, seq: int, item_id: int) -> Verb[int | None]:
-    """What became part of a message's turn waits on without it, led by the first, whose place is returned."""
+    """What became part of a waiting message's turn waits on without it; the id of what leads it then."""
     others = yield Statement("followers", (session_key, seq))
     if not others:
         return None
     first_id, first_seq = others[0]
     yield Statement("lead_item", (item_id, first_id))
     yield Statement("follow_item", (first_seq, session_key, seq))
-    return int(first_seq)
+    return int(first_id)
 
 
 def forget_tries(lane: LaneRow, seq: int) -> Verb[None]:

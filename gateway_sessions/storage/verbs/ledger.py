@@ -37,12 +37,19 @@ from gateway_sessions.storage.verbs.access import (
     merely_goes_on,
     touching,
 )
-from gateway_sessions.storage.verbs.arriving import Queue, look_around, look_at_head, look_at_queue
+from gateway_sessions.storage.verbs.arriving import (
+    Queue,
+    look_around,
+    look_at_head,
+    look_at_oldest,
+    look_at_queue,
+)
 from gateway_sessions.storage.verbs.beginning import Claimed, Starter, Written, begin_turn, begin_with
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
     forget_tries,
     is_ready,
+    items_of_next,
     place_of,
     reckon_ready,
 )
@@ -166,14 +173,14 @@ def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
     admission, entry = arrived.admission, arrived.entry
     queue = arrived.queue or (yield from look_at_queue(entry.session_key))
     lane = queue.lane
+    if lane.waiting >= admission.rules.max_queued:
+        queue = yield from look_at_oldest(queue)
     plan = plan_arrival(arrived.arrival, (yield from _load(admission, queue)), _rules(arrived))
     if isinstance(plan, Refuse):
         raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
     dropped: tuple[int, ...] = ()
-    if isinstance(plan, Enqueue) and plan.drop is not None:
-        rows = yield Statement("messages_of_turn", (lane.session_key, plan.drop, plan.drop))
-        dropped = tuple(row[0] for row in rows)
-        yield from take_out(lane, plan.drop, Outcome.DROPPED, "a later message", change.now)
+    if isinstance(plan, Enqueue) and plan.drop is not None and queue.oldest is not None:
+        dropped = yield from take_out(lane, *queue.oldest, Outcome.DROPPED, "a later message", change.now)
         queue = yield from look_at_head(queue)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     claimed: Claimed | None = None
@@ -281,28 +288,27 @@ def carried_out(
     yield Statement("settle_one", (str(outcome), to_micros(now), by, problem, noted.item_id))
 
 
-def take_out(lane: LaneRow, seq: int, outcome: Outcome, by: str, now: datetime) -> Verb[int]:
-    """Take one waiting turn out of the queue, with all that is part of it; how many messages that were."""
+def take_out(
+    lane: LaneRow, seq: int, item_id: int, outcome: Outcome, by: str, now: datetime
+) -> Verb[tuple[int, ...]]:
+    """Take one waiting turn out of the queue, with all that is part of it; the places of those messages."""
     yield from forget_tries(lane, seq)
-    settled = (str(outcome), to_micros(now), by, lane.session_key, seq, seq)
-    rows = yield Statement("settle_item", settled)
-    if rows[0][0]:
-        lane.waiting -= 1
-        yield from reckon_ready(lane)
-    return int(rows[0][0])
+    items = yield from items_of_next(lane.session_key, item_id, seq)
+    settled = (str(outcome), to_micros(now), by, None)
+    yield Statement("settle_one", many=[(*settled, one.item_id) for one in items])
+    lane.waiting -= 1
+    yield from reckon_ready(lane)
+    return tuple(one.seq for one in items)
 
 
 def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
-    lane, turn, last, oldest, deferred = queue.lane, admission.running, None, None, 0
+    lane, turn, last, deferred = queue.lane, admission.running, None, 0
     if lane.running and admission.epoch not in (None, lane.lease_epoch):
         turn = ELSEWHERE
     if lane.waiting:
         if lane.waiting > 1 or not lane.attempts:
             last = queue.last_turn
         # else a turn that was cut off waits alone: it is taken up as it was, and no earlier than it may
-        if lane.waiting >= admission.rules.max_queued:
-            rows = yield Statement("oldest_waiting", (lane.session_key,))
-            oldest = rows[0][0] if rows else None
         if turn.can_steer:
             deferred = (yield Statement("count_deferred", (lane.session_key,)))[0][0]
     return LaneLoad(
@@ -314,7 +320,7 @@ def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
         waiting=lane.waiting,
         deferred=deferred,
         last=last,
-        oldest=oldest,
+        oldest=None if queue.oldest is None else queue.oldest.seq,
     )
 
 

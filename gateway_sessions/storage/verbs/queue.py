@@ -19,11 +19,13 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     decode_message,
     forget_tries,
     inbox_item,
+    items_of_next,
     last_place,
     let_others_lead,
     readable,
     reckon_ready,
     recount,
+    waiting_turn,
 )
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import take_out
@@ -32,6 +34,7 @@ from gateway_sessions.storage.verbs.succession import Change
 FIRST: Final = 1 << 62
 FORGET_AT_ONCE: Final = 500
 """Settled rows forgotten in one go."""
+_SEQ, _INTO, _TOKEN, _PLACE = 1, 3, 4, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,7 @@ def overtake(change: Change, session_key: str, by: str, *, stopped: Outcome) -> 
 
 def listed(session_key: str) -> Verb[list[QueuedMessage]]:
     """All that waits or runs on a lane, in the order of its turns."""
-    rows = yield Statement("open_items", (session_key,))
-    return [_queued(session_key, row) for row in rows]
+    return [_queued(session_key, row) for row in (yield from _open_items(session_key))]
 
 
 def depth(session_key: str) -> Verb[int]:
@@ -91,9 +93,9 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
     if merged_into is not None:
         yield from _take_from_turn(lane, _Part(item_id, seq, merged_into, payload), by, change)
         return 1
-    gone = yield from take_out(lane, seq, Outcome.CANCELLED, by, change.now)
+    gone = yield from take_out(lane, seq, item_id, Outcome.CANCELLED, by, change.now)
     yield from put_lane(lane)
-    return gone
+    return len(gone)
 
 
 def clear(session_key: str, by: str, now: datetime) -> Verb[int]:
@@ -111,21 +113,21 @@ def clear(session_key: str, by: str, now: datetime) -> Verb[int]:
 def move(session_key: str, seq: int, to: int) -> Verb[list[int]]:
     """Let a waiting turn begin as the *to*-th of them, counted from 1; the new order."""
     lane = yield from load_lane(session_key)
-    rows = yield Statement("open_items", (session_key,))
-    heads = [row for row in rows if row[3] is None and row[4] is None]
-    moved = next((row for row in heads if row[1] == seq), None)
+    rows = yield from _open_items(session_key)
+    heads = [row for row in rows if row[_INTO] is None and row[_TOKEN] is None]
+    moved = next((row for row in heads if row[_SEQ] == seq), None)
     if moved is None:
         problem = f"no message {seq} waits on lane {session_key!r}"
         raise InvalidInputError(problem)
     rest = [row for row in heads if row is not moved]
     at = min(max(to, 1), len(heads)) - 1
     order = [*rest[:at], moved, *rest[at:]]
-    places = sorted(row[7] for row in heads)
+    places = sorted(row[_PLACE] for row in heads)
     pairs = zip(places, order, strict=True)
     yield Statement("set_place", many=[(place, row[0]) for place, row in pairs])
     yield from reckon_ready(lane)
     yield from put_lane(lane)
-    return [row[1] for row in order]
+    return [row[_SEQ] for row in order]
 
 
 def dead_letters(limit: int, before: int = FIRST) -> Verb[list[DeadLetter]]:
@@ -186,16 +188,16 @@ def reword(event: str, said: InboundMessage | None, by: str, change: Change) -> 
     item_id, session_key, seq, merged_into, token, payload = rows[0]
     if token is not None:
         return Reworded(session_key, seq, running=True)
-    head = seq if merged_into is None else merged_into
+    part = _Part(item_id, seq, seq if merged_into is None else merged_into, payload)
     lane = yield from load_lane(session_key)
     if said is None:
-        yield from _take_from_turn(lane, _Part(item_id, seq, head, payload), by, change)
+        yield from _take_from_turn(lane, part, by, change)
     else:
-        yield from _unwrite(session_key, head, change)
+        head_id = yield from _unwrite(session_key, part, change)
         message = decode_message(session_key, payload)
         new = message.saying(said.text, said.attachments or message.attachments)
         yield Statement("set_payload", (stored_form(new), item_id))
-        yield Statement("change_size", (0, len(new.text) - len(message.text), session_key, head))
+        yield Statement("change_size", (0, len(new.text) - len(message.text), head_id))
     return Reworded(session_key, seq, running=False, lane=lane)
 
 
@@ -257,27 +259,40 @@ class _Part(NamedTuple):
 
 def _take_from_turn(lane: LaneRow, part: _Part, by: str, change: Change) -> Verb[None]:
     """Let a waiting turn be about one message less; if that one led it, the next of them does."""
-    key, head = lane.session_key, part.head
-    yield from _unwrite(key, head, change)
+    key = lane.session_key
+    head_id = yield from _unwrite(key, part, change)
     message = readable(key, part.payload)
     length = len(message.text) if message is not None else 0
-    if part.seq == head:
-        head = (yield from let_others_lead(key, part.seq, part.item_id)) or 0
-        if not head:
-            yield from forget_tries(lane, part.seq)
-        yield Statement("change_size", (0, -length, key, head))
+    if part.seq != part.head:
+        yield Statement("change_size", (-1, -length, head_id))
+    elif (new_head_id := (yield from let_others_lead(key, part.seq, part.item_id))) is not None:
+        yield Statement("change_size", (0, -length, new_head_id))
     else:
-        yield Statement("change_size", (-1, -length, key, head))
+        yield from forget_tries(lane, part.seq)
+        lane.waiting -= 1
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, None, part.item_id)
     yield Statement("settle_one", settled)
-    yield from recount(lane)
+    yield from reckon_ready(lane)
     yield from put_lane(lane)
 
 
-def _unwrite(session_key: str, head: int, change: Change) -> Verb[None]:
-    """Take away what an earlier try has put into the transcript: it is written there anew, as it is then."""
-    together = yield Statement("items_of_next", (session_key, head, head))
-    yield from turn_rows.withdraw(map(inbox_item, together))
+def _unwrite(session_key: str, part: _Part, change: Change) -> Verb[int]:
+    """Take away what an earlier try has put into the transcript: it is written there anew, as it is then.
+
+    The id of the message that leads the turn; 0: a damaged lane does not have it any more.
+    """
+    head_id = part.item_id
+    if part.head != part.seq:
+        head_id = (yield from waiting_turn(session_key, part.head)) or 0
+    yield from turn_rows.withdraw((yield from items_of_next(session_key, head_id, part.head)))
+    return head_id
+
+
+def _open_items(session_key: str) -> Verb[list[Row]]:
+    """All that waits or runs on a lane, in the order of its turns."""
+    rows = yield Statement("open_items", (session_key,))
+    places = {row[_SEQ]: row[_PLACE] for row in rows}
+    return sorted(rows, key=lambda row: (places.get(row[_INTO], row[_PLACE]), row[_SEQ]))
 
 
 def _queued(session_key: str, row: Row) -> QueuedMessage:

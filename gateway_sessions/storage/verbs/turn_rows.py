@@ -117,19 +117,25 @@ def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
     return True
 
 
-def let_wait_again(held: Held, ready_at: int, change: Change) -> Verb[None]:
-    """Give what a turn was about back to the queue; what was said into it gets a turn of its own."""
-    yield from withdraw(steered((yield from items_of(held))))
-    yield Statement("give_back_turn", (ready_at, held.session_key))
+def let_wait_again(held: Held, ready_at: int) -> Verb[int]:
+    """Give what a turn was about back to the queue; what was said into it gets a turn of its own.
+
+    How many turns wait now that did not before.
+    """
+    items = yield from items_of(held)
+    yield from withdraw(steered(items))
+    yield Statement("give_back_turn", (ready_at, held.session_key, held.token))
+    return sum(one.merged_into is None for one in items)
 
 
-def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[None]:
-    """Give up what a turn was about, which is kept; what was said into it is next."""
+def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
+    """Give up what a turn was about, which is kept; what was said into it is next. How many turns that is."""
     now = to_micros(change.now)
     others = steered((yield from items_of(held)))
     yield from withdraw(others)
     yield Statement("give_back_item", many=[(now, one.item_id) for one in others])
     yield Statement("bury_turn", (now, by, problem, held.session_key, held.token))
+    return len(others)
 
 
 def steered(items: Sequence[InboxItem]) -> list[InboxItem]:

@@ -34,7 +34,8 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     is_ready,
     let_others_lead,
     line_up,
-    recount,
+    reckon_ready,
+    waiting_turn,
 )
 from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, free_if_calm, held_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import answered, merely_answered
@@ -136,9 +137,10 @@ def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
     """
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _session_of(held)
-    taken = yield Statement("steer_item", (held.token, held.session_key, seq))
-    if not taken[0][0]:
+    item_id = yield from waiting_turn(held.session_key, seq)
+    if item_id is None:
         return None
+    yield Statement("take_item", (held.token, item_id))
     item = next(one for one in (yield from items_of(held)) if one.seq == seq)
     if (yield from let_others_lead(held.session_key, seq, item.item_id)) is None:
         lane.waiting -= 1
@@ -180,12 +182,12 @@ def _pass_on(
 ) -> Verb[Claimed | None]:
     """Give the lane back, or on to its next turn."""
     lane.lease_epoch, lane.leased_at, lane.attempts = None, None, 0
-    seq = yield from line_up(lane, change.now)
+    next_id = yield from line_up(lane, change.now)
     if starter is not None and is_ready(lane, change.now):
         return (yield from begin_turn(starter, lane, change, entry))
     yield from put_lane(lane)
-    if seq is not None:
-        yield Statement("set_ready_at", (lane.ready_at, lane.session_key, seq))
+    if next_id is not None:
+        yield Statement("set_ready_at", (lane.ready_at, next_id))
     return None
 
 
@@ -226,10 +228,10 @@ def _answered_as_known(
 def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted: bool) -> Verb[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
-    yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now), change)
+    lane.waiting += yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
     lane.fence_off()
     lane.attempts += counted
-    yield from recount(lane)
+    yield from reckon_ready(lane)
     yield from put_lane(lane)
     return lane
 
@@ -268,8 +270,7 @@ def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Ver
 def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb[None]:
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:
-        yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
-        yield from recount(lane)
+        lane.waiting += yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
         return
     settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
     ended = yield Statement("settle_turn", (*settled, held.session_key, held.token))

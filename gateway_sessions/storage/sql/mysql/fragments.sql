@@ -130,6 +130,10 @@ SELECT * FROM (@) AS several
 -- Sessions in the order of their activity; the planner would rather sort.
 FORCE INDEX (totals_recent)
 
+-- fragment: by_place
+-- Turns that wait in their order.
+place @
+
 -- fragment: forget_items
 -- Forget some messages in queues. Looked up first: on the way to them, others would be locked as well.
 DELETE inbox FROM inbox JOIN (@) AS chosen USING (item_id)

@@ -122,6 +122,11 @@ WHERE item_id = ?
 -- fragment: by_activity
 -- Sessions in the order of their activity, as the planner would read them anyway.
 
+-- fragment: by_place
+-- Turns that wait in their order. All are alike in the columns before it; the planner needs them to see that the index
+-- has that order.
+token @, merged_into @, place @
+
 -- fragment: forget_items
 -- Forget some messages in queues.
 DELETE FROM inbox WHERE item_id IN (@)

@@ -123,6 +123,10 @@ WHERE item_id = ?
 -- fragment: by_activity
 -- Sessions in the order of their activity, as the planner would read them anyway.
 
+-- fragment: by_place
+-- Turns that wait in their order.
+place @
+
 -- fragment: forget_items
 -- Forget some messages in queues.
 DELETE FROM inbox WHERE item_id IN (@)

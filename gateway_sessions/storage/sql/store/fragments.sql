@@ -127,3 +127,7 @@ sender = ? AND substr(owner, 1, {length}({a_text})) = ?
 -- fragment: on_lanes_of_person
 -- Whether it concerns somebody.
 (owner = ? OR session_key IN ({each_of}) OR ({sent_to_room}))
+
+-- fragment: turn_that_waits
+-- The message that leads a turn which waits on a lane, or a command that is being carried out there.
+session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL

@@ -11,19 +11,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: last_waiting
 -- The turn that would begin last; a message may become part of it.
 SELECT seq, sender, solo, media, kind, messages, characters, admitted_at, last_at, place, item_id
-FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
-ORDER BY place DESC LIMIT 1
+FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
+ORDER BY {by_place:DESC} LIMIT 1
 
 -- name: oldest_waiting
 -- The turn that makes room for another one: the first that is nobody's explicit wish.
-SELECT seq FROM inbox
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND solo = 0 AND kind = 'message'
-ORDER BY place LIMIT 1
+SELECT seq, item_id FROM inbox WHERE {turn_that_waits} AND solo = 0 AND kind = 'message'
+ORDER BY {by_place:ASC} LIMIT 1
 
 -- name: count_deferred
 -- How many of the waiting turns were asked for with /queue.
-SELECT count(*) FROM inbox
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND solo = 1 AND kind = 'message'
+SELECT count(*) FROM inbox WHERE {turn_that_waits} AND solo = 1 AND kind = 'message'
 
 -- name: extend_item
 -- Another message became part of a waiting turn.
@@ -32,44 +30,44 @@ WHERE item_id = ?
 
 -- name: next_waiting
 -- The turn that begins next.
-SELECT seq, ready_at, last_at FROM inbox
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
-ORDER BY place LIMIT 1
+SELECT seq, ready_at, last_at, item_id FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
+ORDER BY {by_place:ASC} LIMIT 1
+
+-- name: turn_in_place
+-- A turn that waits where it came.
+SELECT item_id FROM inbox WHERE {turn_that_waits} AND place = ? AND seq = ?
+
+-- name: turn_anywhere
+-- A turn that waits, wherever it was put; all that wait may have to be looked at.
+SELECT item_id FROM inbox WHERE {turn_that_waits} AND seq = ?
 
 -- name: last_open_place
 -- How far the queue of a lane reaches; 0 if nothing waits or runs.
 SELECT coalesce(max(place), 0) FROM inbox WHERE session_key = ? AND outcome IS NULL
 
 -- name: items_of_next
--- What the turn is about that begins next, the message that leads it first.
+-- What a turn that waits is about: the message that leads it, then what became part of it.
 SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
-FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
-    AND (seq = ? OR merged_into = ?)
-ORDER BY merged_into IS NOT NULL, seq
+FROM inbox WHERE item_id = ? AND outcome IS NULL AND token IS NULL
+UNION ALL
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into = ?
 
--- name: bury_next
+-- name: bury_item
 -- The turn cannot begin, because of what it is about; that is kept.
-UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ?
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
-    AND (seq = ? OR merged_into = ?)
+UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ? WHERE item_id = ?
 
 -- name: set_ready_at
 -- The turn may begin at that time, and stands in line from then on.
-UPDATE inbox SET ready_at = ? WHERE session_key = ? AND seq = ? AND outcome IS NULL
+UPDATE inbox SET ready_at = ? WHERE item_id = ?
 
 -- name: count_waiting_turns
 -- How many turns wait on a lane.
-SELECT count(*) FROM inbox
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL AND kind IN ('message', 'internal')
+SELECT count(*) FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
 
--- name: take_turn
--- A turn begins: its message and all that became part of it are given to whoever has that token.
-UPDATE inbox SET token = ? WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
-    AND (seq = ? OR merged_into = ?)
-
--- name: steer_item
--- A waiting message becomes part of the running turn.
-UPDATE inbox SET token = ? WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL
+-- name: take_item
+-- A waiting message is given to whoever has that token: its turn begins, or it becomes part of the one that runs.
+UPDATE inbox SET token = ? WHERE item_id = ?
 
 -- name: items_of_turn
 -- What a turn is about: the message that leads it, then what was said into it, then what became part of it before.
@@ -112,7 +110,7 @@ WHERE session_key = ? AND outcome IS NULL AND token = ?
 -- name: give_back_turn
 -- The turn did not come to an end: what it was about waits again, in its old place.
 UPDATE inbox SET token = NULL, ready_at = ?
-WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
+WHERE session_key = ? AND outcome IS NULL AND token = ?
 
 -- name: give_back_item
 -- What was said into a turn waits again, in its old place.
@@ -123,21 +121,10 @@ UPDATE inbox SET token = NULL, ready_at = ? WHERE item_id = ?
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
 WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
 
--- name: messages_of_turn
--- The places of all messages of a turn that waits.
-SELECT seq FROM inbox WHERE session_key = ? AND outcome IS NULL AND (seq = ? OR merged_into = ?) ORDER BY seq
-
--- name: settle_item
--- One waiting turn is taken out of the queue, with all that became part of it.
-UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal') AND (seq = ? OR merged_into = ?)
-
 -- name: open_items
--- All that waits or runs on a lane, in the order of its turns.
-SELECT item_id, seq, solo, merged_into, token, admitted_at, payload, place, ready_at
-FROM inbox AS item WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'internal')
-ORDER BY coalesce((SELECT place FROM inbox AS head
-    WHERE head.session_key = item.session_key AND head.seq = item.merged_into AND head.outcome IS NULL), place), seq
+-- All that waits or runs on a lane.
+SELECT item_id, seq, solo, merged_into, token, admitted_at, payload, place
+FROM inbox WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'internal')
 
 -- name: waiting_item
 -- A waiting message.
@@ -159,8 +146,7 @@ UPDATE inbox SET payload = ? WHERE item_id = ?
 
 -- name: change_size
 -- The waiting turn that a message leads has become longer or shorter.
-UPDATE inbox SET messages = messages + ?, characters = characters + ?
-WHERE session_key = ? AND seq = ? AND outcome IS NULL
+UPDATE inbox SET messages = messages + ?, characters = characters + ? WHERE item_id = ?
 
 -- name: settle_one
 -- One message is done, and nothing else with it.
@@ -212,7 +198,7 @@ SELECT coalesce(outcome, 'open'), count(*) FROM inbox WHERE session_key = ? GROU
 
 -- name: followers
 -- What became part of a waiting turn, in the order in which it came.
-SELECT item_id, seq FROM inbox WHERE session_key = ? AND merged_into = ? AND outcome IS NULL ORDER BY seq
+SELECT item_id, seq FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into = ? ORDER BY seq
 
 -- name: lead_item
 -- A merged message leads its turn, because the one that led it is not part of it any more.
@@ -220,4 +206,4 @@ SELECT item_id, seq FROM inbox WHERE session_key = ? AND merged_into = ? AND out
 
 -- name: follow_item
 -- The others follow it.
-UPDATE inbox SET merged_into = ? WHERE session_key = ? AND merged_into = ? AND outcome IS NULL
+UPDATE inbox SET merged_into = ? WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into = ?

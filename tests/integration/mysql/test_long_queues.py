@@ -1,0 +1,43 @@
+"""The longer the queue of a lane, the longer it lasts; its turns take no longer."""
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+import pytest
+
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.drivers.mysql_link import Link
+from gateway_sessions.storage.drivers.run import Begun, Run
+from gateway_sessions.storage.queries import load_queries
+from gateway_sessions.storage.search_column.languages import FULLTEXT
+from tests.integration.long_queues import Bench, LongQueues
+from tests.mysql import connected, migrated_database_at
+
+T = TypeVar("T")
+
+QUERIES = load_queries("mysql", "store", "search_column")
+READ = "SHOW SESSION STATUS LIKE 'Handler_read%'"
+
+
+class MySQLBench(Bench):
+    """Counts the rows that the server has read."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__()
+        self._link = link
+
+    async def run(self, verb: Verb[T]) -> T:
+        return await Run(self._link, QUERIES, FULLTEXT).drive(Begun(verb))
+
+    async def read_so_far(self) -> int:
+        return sum(int(row[1]) for row in await self._link.fetch(READ))
+
+    async def study(self) -> None:
+        await self._link.fetch("ANALYZE TABLE inbox")
+
+
+class TestMySQL(LongQueues):
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[Bench]:
+        async with migrated_database_at() as address, connected(address) as link:
+            yield MySQLBench(link)

@@ -1,0 +1,51 @@
+"""The longer the queue of a lane, the longer it lasts; its turns take no longer."""
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+import asyncpg
+import pytest
+
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.drivers.limits import USUAL
+from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
+from gateway_sessions.storage.drivers.run import Begun, Run
+from gateway_sessions.storage.queries import load_queries
+from gateway_sessions.storage.search_column.languages import TSVECTOR
+from tests.integration.long_queues import Bench, LongQueues
+from tests.postgresql import migrated_database
+
+T = TypeVar("T")
+
+QUERIES = load_queries("postgresql", "store", "search_column")
+READ = """
+    SELECT sum(pg_stat_get_xact_tuples_returned(oid) + pg_stat_get_xact_tuples_fetched(oid))::bigint
+    FROM pg_class WHERE relname LIKE 'inbox%'
+"""
+
+
+class PostgresBench(Bench):
+    """Counts the rows of the inbox that the server has read, and the places in its indexes."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    async def run(self, verb: Verb[T]) -> T:
+        return await Run(PostgresLink(self._connection, USUAL), QUERIES, TSVECTOR).drive(Begun(verb))
+
+    async def read_so_far(self) -> int:
+        read: int = await self._connection.fetchval(READ)
+        return read
+
+    async def study(self) -> None:
+        await self._connection.execute("ANALYZE inbox")
+
+
+class TestPostgres(LongQueues):
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[Bench]:
+        async with migrated_database() as connection:
+            await connection.execute("BEGIN")
+            yield PostgresBench(connection)
+            await connection.execute("ROLLBACK")
