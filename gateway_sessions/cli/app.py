@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
@@ -11,15 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 import typer
 from typer.exceptions import TyperException
 
-from gateway_sessions.cli.commands import COMMANDS, GROUPS
-from gateway_sessions.cli.desk import (
-    CONFIG_VARIABLE,
-    HOME_VARIABLE,
-    Settings,
-    name_of_program,
-    say,
-)
+from gateway_sessions.cli.commands import ALONE, GROUPS
 from gateway_sessions.cli.exits import INTERRUPTED, Exit, Failure
+from gateway_sessions.cli.saying import name_of_program, say
+from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -75,8 +70,7 @@ def command_line() -> TyperGroup:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(_options)
-    for name, command in COMMANDS.items():
-        app.command(name)(command)
+    app.add_typer(ALONE)
     for name, group in GROUPS.items():
         app.add_typer(group, name=name)
     return cast("TyperGroup", typer.main.get_command(app))
@@ -105,9 +99,13 @@ def _options(
 def _command_in(given: Sequence[str]) -> str:
     """The words that name a command, as far as there is one."""
     words = [one for one in in_front(given) if not one.startswith("-")]
-    while words and words[0] not in {*COMMANDS, *GROUPS}:
+    known: Mapping[str, object] = command_line().commands
+    while words and words[0] not in known:
         words.pop(0)
-    if not words or words[0] in COMMANDS:
-        return "".join(words[:1])
-    known = typer.main.get_group(GROUPS[words[0]]).commands
-    return " ".join(words[:2] if len(words) > 1 and words[1] in known else words[:1])
+    named: list[str] = []
+    for word in words:
+        if word not in known:
+            break
+        named.append(word)
+        known = getattr(known[word], "commands", {})
+    return " ".join(named)
