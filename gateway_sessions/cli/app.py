@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 ANYWHERE: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, "--config": 1}
 """Options that may also stand behind a command, and how many values each takes."""
+INSTALLED: Final = "gateway_sessions.cli.version:installed"
+"""Loaded for those who ask: it asks the database's library."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,6 +79,12 @@ def command_line() -> TyperGroup:
     return cast("TyperGroup", typer.main.get_command(app))
 
 
+def _tell_version(wanted: bool) -> None:  # noqa: FBT001 -- the parser calls it so
+    if wanted:
+        typer.echo(resolve_name(INSTALLED)())
+        raise typer.Exit
+
+
 def _options(
     context: typer.Context,
     *,
@@ -87,11 +96,18 @@ def _options(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help=f"The configuration. Else ${CONFIG_VARIABLE}, else config.yaml in the directory."),
+        typer.Option(
+            help=f"The configuration. Else ${CONFIG_VARIABLE}, else config.yaml in the directory.",
+            metavar="FILE",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, one line.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Say what is installed.", callback=_tell_version, is_eager=True),
+    ] = False,
 ) -> None:
     context.obj = Settings(home=home, config=config, as_json=as_json, yes=yes, debug=debug)
 

@@ -14,7 +14,7 @@ DEMO_AGENT: Final = "gateway_sessions.cli.demo_agent:answer"
 """Answers without any model: it shows what a session remembers."""
 
 Limit: TypeAlias = Annotated[
-    int, typer.Option("--limit", "-n", min=1, max=MOST, help="Show no more than so many.")
+    int, typer.Option("--limit", "-n", min=1, max=MOST, help="Show no more than so many.", metavar="N")
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only this platform.", metavar="NAME")]
 Archived: TypeAlias = Annotated[bool, typer.Option("--archived", help="Those of the archive.")]

@@ -29,7 +29,7 @@ def test_the_page_lists_every_exit_code():
 
 def test_the_page_names_what_stands_in_front_of_all_commands():
     front = {opts for one in command_line().params for opts in one.opts}
-    for name in (*ANYWHERE, HOME_VARIABLE, CONFIG_VARIABLE, "--install-completion"):
+    for name in (*ANYWHERE, HOME_VARIABLE, CONFIG_VARIABLE, "--version", "--install-completion"):
         assert f"`{name}" in PAGE, name
     assert set(ANYWHERE) <= front
 

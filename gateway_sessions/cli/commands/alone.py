@@ -36,7 +36,8 @@ class Chat:
     recap: Annotated[
         str | None,
         typer.Option(
-            help="What is shown of a resumed one: full, minimal or off. Else as display.resume_display says."
+            help="What is shown of a resumed one: full, minimal or off. Else as display.resume_display says.",
+            metavar="FORM",
         ),
     ] = None
     move: Annotated[bool, typer.Option("--move", help="Take the session from the lane it is on.")] = False
@@ -54,10 +55,10 @@ class Serve:
 class Insights:
     """Report what happened in the last days. Platforms, models, tools, costs, times of day."""
 
-    days: Annotated[float, typer.Option(min=0.01, help="So far back.")] = 30
+    days: Annotated[float, typer.Option(min=0.01, help="So far back.", metavar="N")] = 30
     source: Source = None
     zone: Annotated[
-        str | None, typer.Option(help="The zone of dates and hours; else the configured one.")
+        str | None, typer.Option(help="The zone of dates and hours; else the configured one.", metavar="ZONE")
     ] = None
 
 
@@ -88,5 +89,5 @@ class Top:
     """Watch turns that run and wait. Their leases and ages, and the next resets; Ctrl-C ends it."""
 
     once: Annotated[bool, typer.Option("--once", help="Look once, as it is done into a pipe.")] = False
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 2
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.", metavar="N")] = 2
     limit: Limit = 10

@@ -28,7 +28,9 @@ class Cancel:
     key: Annotated[str, typer.Argument(help="The lane.", metavar="KEY")]
     seq: Annotated[
         int | None,
-        typer.Argument(min=1, max=LAST, help="The number of the message, as `queue list` shows it."),
+        typer.Argument(
+            min=1, max=LAST, help="The number of the message, as `queue list` shows it.", metavar="SEQ"
+        ),
     ] = None
     every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False
     dry_run: DryRun = False

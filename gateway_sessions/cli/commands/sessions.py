@@ -33,7 +33,9 @@ class ListSessions:
 
     source: Source = None
     limit: Limit = 20
-    find: Annotated[str | None, typer.Option(help="Only those whose title or id holds this text.")] = None
+    find: Annotated[
+        str | None, typer.Option(help="Only those whose title or id holds this text.", metavar="TEXT")
+    ] = None
     archived: Archived = False
     every: Annotated[bool, typer.Option("--all", help="Every session, not each conversation once.")] = False
     oldest_part: Annotated[bool, typer.Option("--begun", help="Latest begun first, not latest active.")] = (
@@ -47,7 +49,8 @@ class ShowSession:
 
     session: SessionText
     messages: Annotated[
-        int, typer.Option("--messages", "-n", min=0, max=MOST, help="So many of the last messages.")
+        int,
+        typer.Option("--messages", "-n", min=0, max=MOST, help="So many of the last messages.", metavar="N"),
     ] = 20
     hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False
 
@@ -56,15 +59,19 @@ class ShowSession:
 class SearchMessages:
     """Find messages in all sessions."""
 
-    query: Annotated[str, typer.Argument(help='Words, "phrases", OR, NOT, beginnings of words*.')]
+    query: Annotated[
+        str, typer.Argument(help='Words, "phrases", OR, NOT, beginnings of words*.', metavar="QUERY")
+    ]
     source: Source = None
-    role: Annotated[str | None, typer.Option(help="Only messages of this role.")] = None
+    role: Annotated[str | None, typer.Option(help="Only messages of this role.", metavar="ROLE")] = None
     session: Annotated[str | None, typer.Option(help="Only in this session.", metavar="ID")] = None
     since: Annotated[str | None, typer.Option(help="Said since then: 5h, 3d, or a date.", metavar="TIME")] = (
         None
     )
     until: Annotated[str | None, typer.Option(help="Said before that.", metavar="TIME")] = None
-    sort: Annotated[str | None, typer.Option(help="newest or oldest first, not best.")] = None
+    sort: Annotated[str | None, typer.Option(help="newest or oldest first, not best.", metavar="ORDER")] = (
+        None
+    )
     substring: Annotated[bool, typer.Option("--substring", help="The text as it stands, anywhere.")] = False
     limit: Limit = 10
 
@@ -114,7 +121,9 @@ class Prune:
             help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"
         ),
     ] = None
-    keep: Annotated[int | None, typer.Option(min=0, max=MOST, help="Keep so many, the oldest go.")] = None
+    keep: Annotated[
+        int | None, typer.Option(min=0, max=MOST, help="Keep so many, the oldest go.", metavar="N")
+    ] = None
     max_size: Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")] = None
     source: Source = None
     only_empty: Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")] = False
@@ -140,14 +149,14 @@ class ExportSessions:
     """Write sessions to a file, all as of one moment."""
 
     target: Target
-    form: Annotated[str, typer.Option("--format", help="jsonl, markdown or html.")] = "jsonl"
+    form: Annotated[str, typer.Option("--format", help="jsonl, markdown or html.", metavar="FORM")] = "jsonl"
     session: Annotated[str | None, typer.Option("--session-id", help="Only this session.", metavar="ID")] = (
         None
     )
     source: Source = None
-    lineage: Annotated[str, typer.Option(help="single, or logical: a compressed conversation together.")] = (
-        "single"
-    )
+    lineage: Annotated[
+        str, typer.Option(help="single, or logical: a compressed conversation together.", metavar="KIND")
+    ] = "single"
     force: Force = False
 
 
@@ -156,5 +165,7 @@ class ImportSessions:
     """Take sessions in from a file. Nothing that is here is changed."""
 
     source: Annotated[Path, typer.Argument(help="A file that an export has written.", metavar="FILE")]
-    owner: Annotated[str | None, typer.Option(help="Whose they become; else whose they were.")] = None
+    owner: Annotated[
+        str | None, typer.Option(help="Whose they become; else whose they were.", metavar="OWNER")
+    ] = None
     dry_run: DryRun = False

@@ -2,13 +2,17 @@
 
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from gateway_sessions.cli.commands import GROUPS
+from tests.integration.command_line.conftest import Gsess
 from tests.integration.command_line.test_exit_codes import leaves
 
 HELP_SECONDS = 0.4
@@ -77,3 +81,14 @@ def _seconds_of_work(command: list[str]) -> float:
         process.returncode = os.waitstatus_to_exitcode(ended)
     assert process.returncode == 0
     return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.parametrize("typed", ["--version", "--json --version", "--version sessions list"])
+def test_a_report_can_say_what_is_installed(gsess: Gsess, typed: str):
+    ended = gsess(*typed.split())
+    assert (ended.code, ended.err) == (0, "")
+    assert re.fullmatch(
+        rf"gateway-sessions {re.escape(version('gateway-sessions'))} "
+        rf"\(Python {re.escape(platform.python_version())}, SQLite 3\.\d+\.\d+, \w+-\S+\)\n",
+        ended.out,
+    )
