@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from gateway_sessions.cli.commands.sessions import Delete, Prune, Rename, UndoReset
 from gateway_sessions.cli.desk import PATIENCE_SECONDS, Desk
@@ -15,6 +15,9 @@ from gateway_sessions.core.session_record import SessionRecord
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
 from gateway_sessions.errors import SessionNotFoundError
 from gateway_sessions.storage.verbs import lanes
+
+MOST_NAMED: Final = 50
+"""Of the sessions that would be removed, so many are shown to people."""
 
 
 async def rename(desk: Desk, asked: Rename) -> None:
@@ -75,7 +78,9 @@ async def prune(desk: Desk, asked: Prune) -> None:
 def _removed(word: str, report: PruneReport, ids: tuple[str, ...] = ()) -> str:
     room = f"{counted(report.messages, 'message')}, {size(report.text_bytes)} of text"
     first = f"{word} {counted(len(report.session_ids), 'session')} ({room})"
-    return "\n".join([first + (":" if ids else "."), *(f"  {one}" for one in ids)])
+    named = [f"  {one}" for one in ids[:MOST_NAMED]]
+    more = [f"  ... and {len(ids) - MOST_NAMED:,} more; --json names them all"] if ids[MOST_NAMED:] else []
+    return "\n".join([first + (":" if ids else "."), *named, *more])
 
 
 async def undo_reset(desk: Desk, asked: UndoReset) -> None:
