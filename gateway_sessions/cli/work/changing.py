@@ -8,16 +8,21 @@ from typing import Any, Final
 from gateway_sessions.cli.commands.sessions import Delete, Prune, Rename, UndoReset
 from gateway_sessions.cli.desk import PATIENCE_SECONDS, Desk
 from gateway_sessions.cli.naming import exactly
+from gateway_sessions.cli.progress import Tells
 from gateway_sessions.cli.seats import seated
 from gateway_sessions.core.retention import PruneReport
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.session_record import SessionRecord
 from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.core.work_progress import WorkProgress
 from gateway_sessions.errors import SessionNotFoundError
+from gateway_sessions.runtime.seat import Seat
 from gateway_sessions.storage.verbs import lanes
 
 MOST_NAMED: Final = 50
 """Of the sessions that would be removed, so many are shown to people."""
+ROUND: Final = 5_000
+"""Sessions that are removed at a time; an answer holds the names of more than that, however long."""
 
 
 async def rename(desk: Desk, asked: Rename) -> None:
@@ -68,11 +73,27 @@ async def prune(desk: Desk, asked: Prune) -> None:
             desk.done(_removed("Would remove", plan, plan.session_ids), plan)
             return
         desk.confirm(f"{_removed('Remove', plan)[:-1]}?")
-        with desk.steps("Removing sessions") as watch:
-            done: PruneReport = await seat.do(
-                "prune_sessions", seconds=PATIENCE_SECONDS, progress=watch, **bounds
-            )
+        with desk.progress("Removing sessions") as tell:
+            done = await _pruned(seat, bounds, len(plan.session_ids), tell)
     desk.done(_removed("Removed", done), done)
+
+
+async def _pruned(seat: Seat, bounds: dict[str, Any], planned: int, tell: Tells) -> PruneReport:
+    """Remove them in rounds: the names of all of them may be more than an owner answers at a time."""
+    done = PruneReport(dry_run=False, session_ids=())
+
+    def watch(one: WorkProgress) -> None:
+        tell(len(done.session_ids) + one.done, planned)
+
+    while len(done.session_ids) < planned:
+        some: PruneReport = await seat.do(
+            "prune_sessions", seconds=PATIENCE_SECONDS, progress=watch, limit=ROUND, **bounds
+        )
+        done = done.with_more(some)
+        if not some.session_ids:
+            break  # what is left has been used meanwhile
+        tell(len(done.session_ids), planned)
+    return done
 
 
 def _removed(word: str, report: PruneReport, ids: tuple[str, ...] = ()) -> str:

@@ -3,10 +3,12 @@
 import os
 import pty
 import select
+import sqlite3
 import struct
 import subprocess
 import sys
 import termios
+from contextlib import closing
 from fcntl import ioctl
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from rich.text import Text
 
 from gateway_sessions.cli.app import in_front
 from gateway_sessions.cli.exits import Exit
+from gateway_sessions.core.control_frames import MAX_ANSWER_BYTES
+from gateway_sessions.core.session import MAX_SESSION_ID
 from tests.integration.command_line.conftest import Gsess, key
 from tests.integration.command_line.terminals import CTRL_C, sitting
 from tests.integration.command_line.test_commands import count, session_of
@@ -46,6 +50,22 @@ def test_what_only_an_owner_can_do_says_who_is_in_the_way(
     assert ended.code == Exit.BUSY
     assert "in use by process" in ended.err
     assert "stop that process" in ended.err
+
+
+@pytest.mark.timeout(60)
+def test_what_is_removed_beside_a_gateway_may_be_more_than_one_answer_holds(gsess: Gsess, owned: Path):
+    names = [f"{number:0{MAX_SESSION_ID}}" for number in range(MAX_ANSWER_BYTES // MAX_SESSION_ID + 1)]
+    with closing(sqlite3.connect(owned / "sessions.db")) as connection, connection:
+        rows = ((one, "main", "cli", 0) for one in names)
+        connection.executemany(
+            "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?, ?, ?, ?)", rows
+        )
+        connection.executemany(
+            "INSERT INTO totals (session_id, last_active) VALUES (?, 0)", ((one,) for one in names)
+        )
+    ended = gsess("--home", owned, "sessions", "prune", "--yes", "--json")
+    assert (ended.code, ended.answer["results"][0]["session_ids"]) == (Exit.DONE, names)
+    assert count(owned, "sessions") == 4
 
 
 # As people start it
