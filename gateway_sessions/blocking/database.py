@@ -718,6 +718,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         relation: str | None = None,
         only_empty: bool = False,
         include_archived: bool = False,
+        limit: int | None = None,
         dry_run: bool = False,
         now: datetime | float | None = None,
         progress: OnProgress | None = None,
@@ -725,7 +726,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """Remove sessions nobody has touched for that long, and the oldest beyond a number or a size.
 
         Never one that a lane has, that is pinned, touched within a day, or still owed to a hook, nor what was
-        compressed into such a one. A dry run tells what would go.
+        compressed into such a one. A dry run tells what would go; with *limit* so many go, or few more.
         """
         return self._wait(
             lambda: self._target.prune_sessions(
@@ -736,6 +737,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 relation=relation,
                 only_empty=only_empty,
                 include_archived=include_archived,
+                limit=limit,
                 dry_run=dry_run,
                 now=now,
                 progress=progress,

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 from typer.exceptions import TyperException
 
-from gateway_sessions.cli.commands import COMMANDS, GROUPS
-from gateway_sessions.cli.desk import (
-    CONFIG_VARIABLE,
-    HOME_VARIABLE,
-    Settings,
-    name_of_program,
-    say,
-)
+from gateway_sessions.cli.commands import ALONE, GROUPS
 from gateway_sessions.cli.exits import INTERRUPTED, Exit, Failure
+from gateway_sessions.cli.saying import name_of_program, say
+from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
 
 ANYWHERE: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, "--config": 1}
 """Options that may also stand behind a command, and how many values each takes."""
+INSTALLED: Final = "gateway_sessions.cli.version:installed"
+"""Loaded for those who ask: it asks the database's library."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,11 +73,16 @@ def command_line() -> TyperGroup:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(_options)
-    for name, command in COMMANDS.items():
-        app.command(name)(command)
+    app.add_typer(ALONE)
     for name, group in GROUPS.items():
         app.add_typer(group, name=name)
     return cast("TyperGroup", typer.main.get_command(app))
+
+
+def _tell_version(wanted: bool) -> None:  # noqa: FBT001 -- the parser calls it so
+    if wanted:
+        typer.echo(resolve_name(INSTALLED)())
+        raise typer.Exit
 
 
 def _options(
@@ -93,11 +96,18 @@ def _options(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help=f"The configuration. Else ${CONFIG_VARIABLE}, else config.yaml in the directory."),
+        typer.Option(
+            help=f"The configuration. Else ${CONFIG_VARIABLE}, else config.yaml in the directory.",
+            metavar="FILE",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, one line.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Say what is installed.", callback=_tell_version, is_eager=True),
+    ] = False,
 ) -> None:
     context.obj = Settings(home=home, config=config, as_json=as_json, yes=yes, debug=debug)
 
@@ -105,9 +115,13 @@ def _options(
 def _command_in(given: Sequence[str]) -> str:
     """The words that name a command, as far as there is one."""
     words = [one for one in in_front(given) if not one.startswith("-")]
-    while words and words[0] not in {*COMMANDS, *GROUPS}:
+    known: Mapping[str, object] = command_line().commands
+    while words and words[0] not in known:
         words.pop(0)
-    if not words or words[0] in COMMANDS:
-        return "".join(words[:1])
-    known = typer.main.get_group(GROUPS[words[0]]).commands
-    return " ".join(words[:2] if len(words) > 1 and words[1] in known else words[:1])
+    named: list[str] = []
+    for word in words:
+        if word not in known:
+            break
+        named.append(word)
+        known = getattr(known[word], "commands", {})
+    return " ".join(named)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import typer
@@ -11,15 +10,27 @@ MOST: Final = 1_000_000_000
 """More than anybody counts, and less than a database refuses."""
 LAST: Final = 2**63 - 1
 """No row of a database has a higher number."""
+DEMO_AGENT: Final = "gateway_sessions.cli.demo_agent:answer"
+"""Answers without any model: it shows what a session remembers."""
 
 Limit: TypeAlias = Annotated[
-    int, typer.Option("--limit", "-n", min=1, max=MOST, help="Show no more than so many.")
+    int, typer.Option("--limit", "-n", min=1, max=MOST, help="Show no more than so many.", metavar="N")
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only this platform.", metavar="NAME")]
+Archived: TypeAlias = Annotated[bool, typer.Option("--archived", help="Those of the archive.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 SessionText: TypeAlias = Annotated[
     str, typer.Argument(help="Its id, the beginning of that, or its title.", metavar="SESSION")
 ]
 Key: TypeAlias = Annotated[str, typer.Argument(help="The lane's session key.", metavar="KEY")]
-File: TypeAlias = Annotated[Path, typer.Argument(help="The file.", metavar="FILE")]
+Target: TypeAlias = Annotated[
+    str, typer.Argument(help="The file to write; - is the standard output.", metavar="FILE")
+]
+Agent: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="Who answers: a function of a turn, a factory, or `openai`: the model that is configured.",
+        metavar="MODULE:NAME",
+    ),
+]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -35,10 +35,13 @@ _OF_ANY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"action", 
 
 
 class Service:
-    """Runs one gateway, and says how it is."""
+    """Runs one gateway on a store that is opened for it, and says how it is."""
 
-    def __init__(self, desk: Desk, settings: ServeConfig) -> None:
+    def __init__(
+        self, desk: Desk, settings: ServeConfig, store: AbstractAsyncContextManager[gs.SessionStore]
+    ) -> None:
         self._desk = desk
+        self._opened = store
         self._settings = settings
         self._webhook = _webhook(settings)
         self._adapters: list[Adapter] = [Console()] if settings.console else []
@@ -68,7 +71,7 @@ class Service:
         """Whether all turns had the time to end."""
         async with (
             self._health() as health,
-            self._desk.store(may_be_new=True, upkeep=True) as store,
+            self._opened as store,
             gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
         ):
             self._gateway = gateway

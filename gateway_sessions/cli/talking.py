@@ -14,7 +14,8 @@ from rich.text import Text
 
 import gateway_sessions as gs
 from gateway_sessions.adapters.console import Console
-from gateway_sessions.cli.desk import Desk, name_of_program, show_on
+from gateway_sessions.cli.desk import Desk, show_on
+from gateway_sessions.cli.saying import name_of_program
 from gateway_sessions.core.messages import Role
 from gateway_sessions.core.recap import Recap, RecapForm, recap
 from gateway_sessions.core.telling import counted

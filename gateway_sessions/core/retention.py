@@ -77,10 +77,11 @@ class Group:
 
 
 class Plan:
-    """Takes groups one after another, the oldest first, until the bounds are kept."""
+    """Takes groups one after another, the oldest first, until the bounds are kept or so many are taken."""
 
-    def __init__(self, bounds: Bounds, *, count: int, text_bytes: int) -> None:
+    def __init__(self, bounds: Bounds, *, count: int, text_bytes: int, limit: int | None = None) -> None:
         self._bounds = bounds
+        self._limit = limit
         self._count = count
         self._bytes = text_bytes
         self._taken: dict[str, Member] = {}
@@ -94,6 +95,8 @@ class Plan:
 
     def wants_more(self, last_active: datetime) -> bool:
         """Whether a session touched at that instant, or a later one, could still have to go."""
+        if self._limit is not None and len(self._taken) >= self._limit:
+            return False
         return last_active < self._bounds.recent_since and (self._crowded() or self._is_old(last_active))
 
     def offer(self, group: Group) -> bool:
@@ -131,3 +134,13 @@ class PruneReport:
     """Of their messages."""
     kept_in_use: tuple[str, ...] = ()
     """Chosen, and used again before their turn came."""
+
+    def with_more(self, more: PruneReport) -> PruneReport:
+        """One report of both."""
+        return PruneReport(
+            dry_run=self.dry_run,
+            session_ids=self.session_ids + more.session_ids,
+            messages=self.messages + more.messages,
+            text_bytes=self.text_bytes + more.text_bytes,
+            kept_in_use=self.kept_in_use + more.kept_in_use,
+        )

@@ -53,13 +53,23 @@ def base_title(title: str) -> tuple[str, int]:
 def next_title(title: str, taken: Collection[str]) -> str:
     """Return the next free title of the lineage: gaps are not filled, a base is cut to keep the limit."""
     base, _ = base_title(clean_title(title))
+    return numbered(base, next_number(base, taken))
+
+
+def next_number(base: str, taken: Collection[str]) -> int:
+    """Return the number of the next free title of that lineage."""
     numbers = [number for one in taken if (number := _number_in(base, one)) is not None]
     if not numbers:
-        return base
+        return 1
     number = max(1, *numbers) + 1
-    while (following := _numbered(base, number)) in taken:
+    while numbered(base, number) in taken:
         number += 1
-    return following
+    return number
+
+
+def numbered(base: str, number: int) -> str:
+    """Return the title of that number in a lineage; the first one has none."""
+    return base if number == 1 else _with_number(base, number)
 
 
 def lineage_range(base: str) -> tuple[str, str]:
@@ -82,9 +92,9 @@ def _number_in(base: str, title: str) -> int | None:
     if title == base:
         return 1
     stem, number = base_title(title)
-    return number if stem == base or title == _numbered(base, number) else None
+    return number if stem == base or title == _with_number(base, number) else None
 
 
-def _numbered(base: str, number: int) -> str:
+def _with_number(base: str, number: int) -> str:
     suffix = f" #{number}"
     return base[: MAX_TITLE - len(suffix)].rstrip() + suffix

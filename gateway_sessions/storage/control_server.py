@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 WHAT: Final = "session store"
 MAX_CONNECTIONS: Final = 64
 BACKLOG: Final = 128
+MAX_RESULT_BYTES: Final = MAX_ANSWER_BYTES - 64
+"""What stands around a result in its frame takes some."""
 FRAME_SECONDS: Final = 10.0
 """How long one frame may take to arrive, or to be taken."""
 IDLE_SECONDS: Final = 600.0
@@ -159,7 +161,7 @@ class ControlServer:
         seconds = min(max(request.seconds, 0), LONGEST_SECONDS)
         try:
             with anyio.fail_after(seconds):
-                return encode(await self._carry_out(request.do, request.parameters))
+                answer = encode(await self._carry_out(request.do, request.parameters))
         except GatewaySessionsError:
             raise
         except TimeoutError as error:
@@ -171,6 +173,12 @@ class ControlServer:
             )
             problem = "failed in a way that nobody foresaw; the log of the owner has more"
             raise ControlError(request.do, problem, may_have_happened=True) from error
+        if len(answer) > MAX_RESULT_BYTES:
+            problem = (
+                f"has a result of {len(answer):,} bytes, more than the {MAX_RESULT_BYTES:,} of an answer"
+            )
+            raise ControlError(request.do, problem, may_have_happened=True)
+        return answer
 
 
 def _listen(listener: socket.socket, home: Path) -> None:

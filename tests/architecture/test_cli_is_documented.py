@@ -5,8 +5,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from gateway_sessions.cli.app import ANYWHERE, command_line
-from gateway_sessions.cli.desk import CONFIG_VARIABLE, HOME_VARIABLE
 from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 PAGE = (FOLDER / "cli.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_the_page_lists_every_exit_code():
 
 def test_the_page_names_what_stands_in_front_of_all_commands():
     front = {opts for one in command_line().params for opts in one.opts}
-    for name in (*ANYWHERE, HOME_VARIABLE, CONFIG_VARIABLE, "--install-completion"):
+    for name in (*ANYWHERE, HOME_VARIABLE, CONFIG_VARIABLE, "--version", "--install-completion"):
         assert f"`{name}" in PAGE, name
     assert set(ANYWHERE) <= front
 

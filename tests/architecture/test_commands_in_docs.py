@@ -43,7 +43,7 @@ def problem_with(words: list[str]) -> str | None:
             left.pop(0)
     command = command_line()
     while hasattr(command, "commands"):
-        if not left:
+        if not left or left[0] in {name for one in command.params for name in one.opts}:
             return None  # a group is named, or nothing but options
         if left[0] not in command.commands:
             return f"there is no {left[0]}"
@@ -72,7 +72,15 @@ def test_commands_are_found():
 
 @pytest.mark.parametrize(
     "typed",
-    ["sessions lost", "sessions list --nothing", "explain", "top --every soon", "lost", "explain a b"],
+    [
+        "sessions lost",
+        "sessions list --nothing",
+        "explain",
+        "top --every soon",
+        "lost",
+        "explain a b",
+        "--versions",
+    ],
 )
 def test_what_cannot_be_typed_is_noticed(typed: str):
     assert problem_with(shlex.split(typed)) is not None

@@ -9,8 +9,9 @@ import pytest
 from blockbuster import BlockBuster
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.cli.commands.chat import answering
-from gateway_sessions.cli.desk import Desk, Settings
+from gateway_sessions.cli.answering import answering
+from gateway_sessions.cli.desk import Desk
+from gateway_sessions.cli.settings import Settings
 
 MODULE = """
 from collections.abc import Awaitable

@@ -1,52 +1,33 @@
-"""All commands, by the names that people type."""
+"""What can be typed: a record for each command. `cli/work` does it, and is loaded when it is wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 import typer
 
 from gateway_sessions.cli.commands import (
-    browse,
-    changing,
-    chat,
+    alone,
     configuration,
-    demo,
-    doctor,
-    files,
-    looking,
+    importing,
     privacy,
     queue,
-    serve,
     sessiondb,
     sessions,
-    top,
 )
 
-for _more in (browse.app, changing.app, files.app):
-    sessions.app.add_typer(_more)
-
-COMMANDS: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
-    {
-        "demo": demo.demo,
-        "chat": chat.chat,
-        "serve": serve.serve,
-        "insights": looking.insights,
-        "explain": looking.explain,
-        "simulate": looking.simulate,
-        "doctor": doctor.doctor,
-        "top": top.top,
-    }
-)
+ALONE: Final = alone.app
+"""The commands that belong to no group."""
 GROUPS: Final[Mapping[str, typer.Typer]] = MappingProxyType(
     {
         "sessions": sessions.app,
         "queue": queue.app,
         "sessiondb": sessiondb.app,
-        "import": files.importing,
+        "import": importing.app,
         "privacy": privacy.app,
         "config": configuration.app,
     }
 )
+"""The others, by the names that people type."""

@@ -1,178 +1,171 @@
-"""`sessions`: look at what there is."""
+"""`sessions`: look at them, and change them."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.desk import Desk, everything, run, this_moment
-from gateway_sessions.cli.options import MOST, Limit, SessionText, Source
-from gateway_sessions.core.telling import moment_of
-from gateway_sessions.errors import SessionNotFoundError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    import gateway_sessions as gs
-
-BEHIND_ALL: Final = 1 << 62
-"""No message has such a number."""
+from gateway_sessions.cli.offering import offered
+from gateway_sessions.cli.options import (
+    DEMO_AGENT,
+    MOST,
+    Agent,
+    Archived,
+    DryRun,
+    Force,
+    Key,
+    Limit,
+    SessionText,
+    Source,
+    Target,
+)
 
 app = typer.Typer(help="Look at sessions, and change them.")
 
+# Looking
 
-@app.command("list")
-def list_sessions(
-    context: typer.Context,
-    *,
-    source: Source = None,
-    limit: Limit = 20,
-    find: Annotated[str | None, typer.Option(help="Only those whose title or id holds this text.")] = None,
-    archived: Annotated[bool, typer.Option("--archived", help="Those of the archive.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Every session, not each conversation once.")] = False,
-    oldest_part: Annotated[
-        bool, typer.Option("--begun", help="Latest begun first, not latest active.")
-    ] = False,
-) -> None:
+
+@offered(app, "list", "sessions:list_sessions")
+class ListSessions:
     """List conversations, the latest active first."""
 
-    async def work(desk: Desk) -> None:
-        async with desk.seat() as seat:
-            found = await seat.db.list_sessions_rich(
-                scope=everything(),
-                source=source,
-                exclude_sources=None if source else ("tool",),
-                limit=limit + 1,
-                archived=archived,
-                include_children=every,
-                order_by_last_active=not oldest_part,
-                search_query=find,
-            )
-        from gateway_sessions.cli.showing import sessions_table  # noqa: PLC0415 -- --help must not wait for it
-
-        shown = found[:limit]
-        if not shown:
-            desk.answer([], lambda: None, more=False)
-            desk.note("No sessions found.")
-            return
-        desk.answer(shown, partial(sessions_table, shown, this_moment()), more=len(found) > limit)
-        if len(found) > limit:
-            desk.note(f"There are more: --limit {limit * 5}")
-
-    run(context, work)
+    source: Source = None
+    limit: Limit = 20
+    find: Annotated[
+        str | None, typer.Option(help="Only those whose title or id holds this text.", metavar="TEXT")
+    ] = None
+    archived: Archived = False
+    every: Annotated[bool, typer.Option("--all", help="Every session, not each conversation once.")] = False
+    oldest_part: Annotated[bool, typer.Option("--begun", help="Latest begun first, not latest active.")] = (
+        False
+    )
 
 
-@app.command()
-def show(
-    context: typer.Context,
-    *,
-    session: SessionText,
-    messages: Annotated[
-        int, typer.Option("--messages", "-n", min=0, max=MOST, help="So many of the last messages.")
-    ] = 20,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False,
-) -> None:
+@offered(app, "show", "sessions:show_session")
+class ShowSession:
     """Show a session, and what was said last."""
 
-    async def work(desk: Desk) -> None:
-        async with desk.seat() as seat:
-            session_id = await seat.db.resolve_session(session, scope=everything())
-            record = await seat.db.get_session(session_id)
-            said = (
-                await seat.db.get_messages(
-                    session_id, limit=messages, before_seq=BEHIND_ALL, include_hidden=hidden
-                )
-                if messages
-                else []
-            )
-            use = await seat.db.usage_of_session(session_id)
-        if record is None:
-            raise SessionNotFoundError(session_id)
-        from gateway_sessions.cli.showing import session_page  # noqa: PLC0415 -- as above
-
-        page = partial(session_page, record, said, this_moment())
-        desk.answer([record], page, messages=said, usage=use)
-
-    run(context, work)
+    session: SessionText
+    messages: Annotated[
+        int,
+        typer.Option("--messages", "-n", min=0, max=MOST, help="So many of the last messages.", metavar="N"),
+    ] = 20
+    hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False
 
 
-@app.command()
-def search(
-    context: typer.Context,
-    *,
-    query: Annotated[str, typer.Argument(help='Words, "phrases", OR, NOT, beginnings of words*.')],
-    source: Source = None,
-    role: Annotated[str | None, typer.Option(help="Only messages of this role.")] = None,
-    session: Annotated[str | None, typer.Option(help="Only in this session.", metavar="ID")] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Said since then: 5h, 3d, or a date.", metavar="TIME")
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="Said before that.", metavar="TIME")] = None,
-    sort: Annotated[str | None, typer.Option(help="newest or oldest first, not best.")] = None,
-    substring: Annotated[bool, typer.Option("--substring", help="The text as it stands, anywhere.")] = False,
-    limit: Limit = 10,
-) -> None:
+@offered(app, "search", "sessions:search_messages")
+class SearchMessages:
     """Find messages in all sessions."""
 
-    async def work(desk: Desk) -> None:
-        now = this_moment()
-        options: dict[str, Any] = {
-            "source_filter": [source] if source else None,
-            "role_filter": [role] if role else None,
-            "since": moment_of("--since", since, now),
-            "until": moment_of("--until", until, now),
-            "sort": sort,
-            "mode": "substring" if substring else "words",
-        }
-        async with desk.seat() as seat:
-            scope = everything()
-            if session:
-                options["session_id"] = await seat.db.resolve_session(session, scope=scope)
-            found = await seat.db.search_messages(query, scope=scope, limit=limit, **options)
-        _answer_hits(desk, found, now)
-
-    run(context, work)
-
-
-def _answer_hits(desk: Desk, found: gs.SearchResult, now: datetime) -> None:
-    from gateway_sessions.cli.showing import hits_page  # noqa: PLC0415 -- as above
-
-    desk.answer(
-        found.hits, partial(hits_page, found.hits, now), matches=found.matches, degraded=found.degraded
+    query: Annotated[
+        str, typer.Argument(help='Words, "phrases", OR, NOT, beginnings of words*.', metavar="QUERY")
+    ]
+    source: Source = None
+    role: Annotated[str | None, typer.Option(help="Only messages of this role.", metavar="ROLE")] = None
+    session: Annotated[str | None, typer.Option(help="Only in this session.", metavar="ID")] = None
+    since: Annotated[str | None, typer.Option(help="Said since then: 5h, 3d, or a date.", metavar="TIME")] = (
+        None
     )
-    if not found.hits:
-        desk.note("Nothing was found.")
-    elif found.matches > len(found.hits):
-        desk.note(f"{len(found.hits)} of {found.matches} matches; --limit shows more")
-    if found.degraded:
-        desk.note(f"Something may be missing: {found.problem}")
+    until: Annotated[str | None, typer.Option(help="Said before that.", metavar="TIME")] = None
+    sort: Annotated[str | None, typer.Option(help="newest or oldest first, not best.", metavar="ORDER")] = (
+        None
+    )
+    substring: Annotated[bool, typer.Option("--substring", help="The text as it stands, anywhere.")] = False
+    limit: Limit = 10
 
 
-@app.command()
-def stats(context: typer.Context) -> None:
+@offered(app, "stats", "sessions:count_all")
+class CountAll:
     """Count sessions and messages."""
 
-    async def work(desk: Desk) -> None:
-        from gateway_sessions.cli.showing import stats_page  # noqa: PLC0415 -- as above
-        from gateway_sessions.storage.verbs import status  # noqa: PLC0415 -- as above
 
-        async with desk.seat() as seat:
-            platforms = await seat.db.read(status.by_source)
-            messages = await seat.db.read(status.count_messages)
-            lanes = await seat.db.read(status.count_lanes)
-            to_do = await seat.db.read(status.work)
-            size = seat.db.path.stat().st_size if seat.db.path.is_file() else None
-            place = seat.db.place
-        facts = {
-            "sessions": sum(one.sessions for one in platforms),
-            "messages": messages,
-            "lanes": lanes,
-            "waiting": to_do.waiting,
-            "database": place,
-            "bytes": size,
-        }
-        desk.answer(platforms, partial(stats_page, facts, platforms), **facts)
+@offered(app, "browse", "browse:browse")
+class Browse:
+    """Choose a conversation, and go on with it in `chat`. It takes a terminal; typing looks for one."""
 
-    run(context, work)
+    source: Source = None
+    archived: Archived = False
+    agent: Agent = DEMO_AGENT
+
+
+# Changing
+
+
+@offered(app, "rename", "changing:rename")
+class Rename:
+    """Give a session a title."""
+
+    session: SessionText
+    title: Annotated[
+        list[str], typer.Argument(help="The new title; several words are joined.", metavar="TITLE…")
+    ]
+
+
+@offered(app, "delete", "changing:delete")
+class Delete:
+    """Remove a session with all its messages."""
+
+    session: SessionText
+    dry_run: DryRun = False
+
+
+@offered(app, "prune", "changing:prune")
+class Prune:
+    """Remove old sessions. What a lane goes on with, what is pinned and what is recent stays."""
+
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"
+        ),
+    ] = None
+    keep: Annotated[
+        int | None, typer.Option(min=0, max=MOST, help="Keep so many, the oldest go.", metavar="N")
+    ] = None
+    max_size: Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")] = None
+    source: Source = None
+    only_empty: Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")] = False
+    include_archived: Annotated[
+        bool, typer.Option("--include-archived", help="Those of the archive, too.")
+    ] = False
+    dry_run: DryRun = False
+
+
+@offered(app, "undo-reset", "changing:undo_reset")
+class UndoReset:
+    """Bring back the session that a lane's last reset took away."""
+
+    key: Key
+    dry_run: DryRun = False
+
+
+# Files
+
+
+@offered(app, "export", "exporting:export_sessions")
+class ExportSessions:
+    """Write sessions to a file, all as of one moment."""
+
+    target: Target
+    form: Annotated[str, typer.Option("--format", help="jsonl, markdown or html.", metavar="FORM")] = "jsonl"
+    session: Annotated[str | None, typer.Option("--session-id", help="Only this session.", metavar="ID")] = (
+        None
+    )
+    source: Source = None
+    lineage: Annotated[
+        str, typer.Option(help="single, or logical: a compressed conversation together.", metavar="KIND")
+    ] = "single"
+    force: Force = False
+
+
+@offered(app, "import", "importing:import_sessions")
+class ImportSessions:
+    """Take sessions in from a file. Nothing that is here is changed."""
+
+    source: Annotated[Path, typer.Argument(help="A file that an export has written.", metavar="FILE")]
+    owner: Annotated[
+        str | None, typer.Option(help="Whose they become; else whose they were.", metavar="OWNER")
+    ] = None
+    dry_run: DryRun = False

@@ -6,7 +6,6 @@ are fakes. Nothing here needs a network, and every run prints the same.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 import tempfile
@@ -32,7 +31,7 @@ POINTERS: Final = MappingProxyType(
 )
 
 
-async def main() -> None:
+async def _scenes() -> None:
     """Play all scenes."""
     say("", strong("gateway_sessions: one lane, one session, one turn at a time, whatever happens"))
     note("Stores, gateways and processes are real, the clock, the platforms and the model are not.")
@@ -48,7 +47,7 @@ async def main() -> None:
         say(row(what, code(where), widths=(28,)))
 
 
-def play() -> None:
+async def play() -> None:
     """The whole; `BrokenPipeError` if whoever looks on has seen enough."""
     logging.getLogger("gateway_sessions").addHandler(logging.NullHandler())
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -56,7 +55,7 @@ def play() -> None:
         reconfigure(errors="replace")  # a terminal without these characters shows the rest
     seen_enough = False
     try:
-        asyncio.run(main())
+        await _scenes()
     except* BrokenPipeError:
         seen_enough = True
     if seen_enough:

@@ -11,6 +11,7 @@ from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.retention import Bounds, Group, PruneReport
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.work_progress import OnProgress, WorkProgress
+from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import retention as verbs
 from gateway_sessions.storage.verbs.retention import Kind
@@ -49,6 +50,7 @@ class RetentionMethods(VerbRunner):
         relation: str | None = None,
         only_empty: bool = False,
         include_archived: bool = False,
+        limit: int | None = None,
         dry_run: bool = False,
         now: datetime | float | None = None,
         progress: OnProgress | None = None,
@@ -56,8 +58,11 @@ class RetentionMethods(VerbRunner):
         """Remove sessions nobody has touched for that long, and the oldest beyond a number or a size.
 
         Never one that a lane has, that is pinned, touched within a day, or still owed to a hook, nor what was
-        compressed into such a one. A dry run tells what would go.
+        compressed into such a one. A dry run tells what would go; with *limit* so many go, or few more.
         """
+        if limit is not None and limit < 1:
+            problem = f"limit = {limit} must be 1 or more"
+            raise InvalidInputError(problem)
         moment = instant_of("now", now) or self._clock.now()
         bounds = Bounds.at(moment, older_than_days, max_count, max_bytes)
         kind = Kind(
@@ -67,7 +72,7 @@ class RetentionMethods(VerbRunner):
             only_empty=only_empty,
         )
         async with self.view() as reader:
-            plan = await reader.read(partial(verbs.plan, bounds, kind))
+            plan = await reader.read(partial(verbs.plan, bounds, kind, limit))
         removed = [one.session_id for one in plan.members]
         in_use: list[str] = []
         if not dry_run:

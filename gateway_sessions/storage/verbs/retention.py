@@ -53,10 +53,10 @@ class Removed:
     """Chosen, and used again since."""
 
 
-def plan(bounds: Bounds, kind: Kind) -> Verb[Plan]:
-    """Everything that has to go so that the bounds are kept, the oldest first."""
+def plan(bounds: Bounds, kind: Kind, limit: int | None = None) -> Verb[Plan]:
+    """What has to go so that the bounds are kept, the oldest first: all of it, or the first so many."""
     sizes = yield Statement("size_of_sessions_to_prune", kind.params)
-    made = Plan(bounds, count=sizes[0][0], text_bytes=sizes[0][1])
+    made = Plan(bounds, count=sizes[0][0], text_bytes=sizes[0][1], limit=limit)
     position = _BEGINNING
     while True:
         rows = yield Statement("sessions_to_prune", (*position, *kind.params, PAGE))

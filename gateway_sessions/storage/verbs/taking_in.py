@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -13,7 +13,7 @@ import msgspec
 
 from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.core.session_record import Relation
-from gateway_sessions.core.titles import base_title, lineage_range, next_title
+from gateway_sessions.core.titles import base_title, next_number, numbered
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.message_codec import searchable
@@ -27,6 +27,7 @@ from gateway_sessions.storage.verbs.session_rows_in import (
     with_note,
     without_note,
 )
+from gateway_sessions.storage.verbs.titles import taken_in_lineage
 
 T = TypeVar("T")
 
@@ -74,6 +75,8 @@ class Run:
     digests: dict[str, int] = field(default_factory=dict[str, int])
     titles: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict[str, set[str]](set))
     """By owner."""
+    numbers: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """By owner and the base of a lineage of titles: the next number in it, so that it is looked up once."""
     continued: set[str] = field(default_factory=set[str])
     events: set[str] = field(default_factory=set[str])
 
@@ -223,11 +226,20 @@ def _free_title(owner: str, title: str | None, run: Run) -> Verb[str | None]:
     if title is None:
         return None
     besides = run.titles[owner]
-    if title not in besides and not (yield Statement("holder_of_title", (owner, title))):
-        return title  # the rule; for an owner of very many sessions, the others take long to look up
-    base, _ = base_title(title)
-    rows = yield Statement("titles_of_owner", (owner, base, *lineage_range(base)))
-    return next_title(title, {row[0] for row in rows} | besides)
+    if not (yield from _has(owner, title, besides)):
+        return title
+    lineage = owner, base_title(title)[0]
+    if lineage not in run.numbers:
+        taken = yield from taken_in_lineage(*lineage)
+        run.numbers[lineage] = next_number(lineage[1], taken | besides)
+    while (yield from _has(owner, found := numbered(lineage[1], run.numbers[lineage]), besides)):
+        run.numbers[lineage] += 1
+    run.numbers[lineage] += 1
+    return found
+
+
+def _has(owner: str, title: str, besides: Collection[str]) -> Verb[bool]:
+    return title in besides or bool((yield Statement("holder_of_title", (owner, title))))
 
 
 def _comes_from(parent: str, session_id: str, run: Run) -> Verb[bool | None]:

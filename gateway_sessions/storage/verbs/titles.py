@@ -79,8 +79,13 @@ def set_title_if_none(session_id: str, title: str) -> Verb[bool]:
 def next_free(owner: str, title: str) -> Verb[str]:
     """The title if that owner has no session in its lineage, else the next one of it."""
     base, _ = base_title(clean_title(title))
-    rows = yield Statement("titles_of_owner", (owner, base, *lineage_range(base)))
-    return next_title(base, [row[0] for row in rows])
+    return next_title(title, (yield from taken_in_lineage(owner, base)))
+
+
+def taken_in_lineage(owner: str, base: str) -> Verb[set[str]]:
+    """The title and those with a number behind it, as far as that owner has them."""
+    rows = yield Statement("titles_of_owner", (owner, base, owner, *lineage_range(base)))
+    return {row[0] for row in rows}
 
 
 def make_room(session_id: str, owner: str) -> Verb[None]:
@@ -112,7 +117,7 @@ def next_in_lineage(title: str, scope: Scope) -> Verb[str]:
     """The title if nothing in sight has it, else the next one of its lineage."""
     base, _ = base_title(title)
     rows = yield Statement("titled_sessions", (base, *lineage_range(base), *in_scope(scope)))
-    return next_title(base, [row[2] for row in rows])
+    return next_title(title, [row[2] for row in rows])
 
 
 def resolve_title(text: str, scope: Scope) -> Verb[str | None]:

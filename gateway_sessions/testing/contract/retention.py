@@ -80,6 +80,21 @@ class RetentionContract(DatabaseContract):
         assert (report.messages, report.dry_run, report.kept_in_use) == (2, False, ())
         assert await there(db) == {"old-but-used", "young"}
 
+    async def test_of_many_the_oldest_go_first_and_as_many_as_are_asked_for(
+        self, db: SessionDB, clock: FakeClock
+    ) -> None:
+        for number, name in enumerate("abcde"):
+            await begin(db, clock, name, days=200 - number)
+        await begin(db, clock, "young", days=5)
+        assert (await db.prune_sessions(limit=2, dry_run=True)).session_ids == ("a", "b")
+        assert (await db.prune_sessions(limit=2)).session_ids == ("a", "b")
+        assert (await db.prune_sessions(limit=2, max_count=2)).session_ids == ("c", "d")
+        assert (await db.prune_sessions(limit=2)).session_ids == ("e",)
+        assert (await db.prune_sessions(limit=2)).session_ids == ()
+        with pytest.raises(InvalidInputError, match="limit"):
+            await db.prune_sessions(limit=0)
+        assert await there(db) == {"young"}
+
     async def test_what_is_pinned_archived_or_of_another_kind_stays(
         self, db: SessionDB, clock: FakeClock
     ) -> None:

@@ -134,6 +134,15 @@ class TitlesContract(DatabaseContract):
             assert await db.set_auto_title_if_empty(session_id, "Trip")
             assert await db.get_session_title(session_id) == title
 
+    async def test_of_two_numbers_the_last_one_counts(self, db: SessionDB) -> None:
+        for session_id, title in {"a": "Trip", "b": "Trip #2 #3"}.items():
+            await talk(db, session_id)
+            await db.set_session_title(session_id, title)
+        assert await db.get_next_title_in_lineage("Trip #2 #3", scope=ALICE) == "Trip #2 #4"
+        await talk(db, "c")
+        assert await db.set_auto_title_if_empty("c", "Trip #2 #3")
+        assert await db.get_session_title("c") == "Trip #2 #4"
+
     @pytest.mark.parametrize("nothing", ["", '""', "\u200b"])
     async def test_nothing_is_no_automatic_title(self, db: SessionDB, nothing: str) -> None:
         await talk(db, "a")

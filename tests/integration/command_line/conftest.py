@@ -14,7 +14,7 @@ from blockbuster import BlockBuster
 
 from gateway_sessions import InboundMessage, SessionSource, SessionStore
 from gateway_sessions.cli.app import main
-from gateway_sessions.cli.desk import CONFIG_VARIABLE, HOME_VARIABLE
+from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE
 from tests.integration.moving.furniture import OF_A_PROCESS
 from tests.programs import WarmPython
 

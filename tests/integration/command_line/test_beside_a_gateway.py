@@ -3,10 +3,12 @@
 import os
 import pty
 import select
+import sqlite3
 import struct
 import subprocess
 import sys
 import termios
+from contextlib import closing
 from fcntl import ioctl
 from pathlib import Path
 
@@ -15,25 +17,11 @@ from rich.text import Text
 
 from gateway_sessions.cli.app import in_front
 from gateway_sessions.cli.exits import Exit
+from gateway_sessions.core.control_frames import MAX_ANSWER_BYTES
+from gateway_sessions.core.session import MAX_SESSION_ID
 from tests.integration.command_line.conftest import Gsess, key
 from tests.integration.command_line.terminals import CTRL_C, sitting
 from tests.integration.command_line.test_commands import count, session_of
-
-HELP_SECONDS = 0.4
-LOADED = """
-import sys
-from gateway_sessions.cli.app import main
-main(["--help"])
-needless = ("gateway_sessions.storage.", "gateway_sessions.runtime", "aiosqlite", "msgspec")
-print([one for one in sys.modules if one.startswith(needless)])
-"""
-LOOKING = """
-import sys
-from gateway_sessions.cli.app import main
-main(["--home", sys.argv[1], "sessions", "list"])
-needless = ("public", "runtime.store", "runtime.gateway", "config.reading", "adapters", "cli.demo.")
-print([one for one in needless if f"gateway_sessions.{one}" in sys.modules])
-"""
 
 
 def test_what_the_gateway_has_is_read_and_changed(gsess: Gsess, owned: Path):
@@ -62,6 +50,22 @@ def test_what_only_an_owner_can_do_says_who_is_in_the_way(
     assert ended.code == Exit.BUSY
     assert "in use by process" in ended.err
     assert "stop that process" in ended.err
+
+
+@pytest.mark.timeout(60)
+def test_what_is_removed_beside_a_gateway_may_be_more_than_one_answer_holds(gsess: Gsess, owned: Path):
+    names = [f"{number:0{MAX_SESSION_ID}}" for number in range(MAX_ANSWER_BYTES // MAX_SESSION_ID + 1)]
+    with closing(sqlite3.connect(owned / "sessions.db")) as connection, connection:
+        rows = ((one, "main", "cli", 0) for one in names)
+        connection.executemany(
+            "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?, ?, ?, ?)", rows
+        )
+        connection.executemany(
+            "INSERT INTO totals (session_id, last_active) VALUES (?, 0)", ((one,) for one in names)
+        )
+    ended = gsess("--home", owned, "sessions", "prune", "--yes", "--json")
+    assert (ended.code, ended.answer["results"][0]["session_ids"]) == (Exit.DONE, names)
+    assert count(owned, "sessions") == 4
 
 
 # As people start it
@@ -112,34 +116,6 @@ def test_the_installed_package_has_its_demo_with_it():
     assert (ended.returncode, ended.stderr) == (0, "")
     told = start("demo", "--json")
     assert (told.returncode, "not JSON" in told.stdout) == (Exit.WRONG_USE, True)
-
-
-def test_help_does_not_load_what_it_does_not_need():
-    ended = subprocess.run(
-        [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True, timeout=60
-    )
-    assert ended.stdout.splitlines()[-1] == "[]"
-
-
-def test_who_only_looks_does_not_load_what_acts(home: Path):
-    ended = subprocess.run(
-        [sys.executable, "-c", LOOKING, home], check=True, capture_output=True, text=True, timeout=60
-    )
-    assert "my project" in ended.stdout
-    assert ended.stdout.splitlines()[-1] == "[]"
-
-
-def test_help_is_there_at_once():
-    command = [str(Path(sys.executable).with_name("gsess")), "--help"]
-    assert min(_seconds_of_work(command) for _ in range(5)) < HELP_SECONDS
-
-
-def _seconds_of_work(command: list[str]) -> float:
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        _, ended, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(ended)
-    assert process.returncode == 0
-    return used.ru_utime + used.ru_stime
 
 
 def on_terminal(columns: int, *arguments: object, typed: str = "", **environment: str) -> str:

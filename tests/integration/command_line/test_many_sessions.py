@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.work.changing import MOST_NAMED
 from tests.benchmarks.seeding import RARE, SOURCES, id_of, said_in, seed_sessions
 from tests.integration.command_line.conftest import Gsess
 from tests.integration.command_line.terminals import (
@@ -71,6 +72,18 @@ def test_some_go_and_the_others_stay(gsess: Gsess, many: tuple[Path, int], tmp_p
     assert pruned["results"][0]["session_ids"] == [id_of(0), id_of(1)]
     assert count(home, "sessions") == number - 3
     assert "another name" in gsess("--home", home, "sessions", "list", "--find", "another name").out
+
+
+def test_a_plan_names_the_oldest_and_counts_the_others(gsess: Gsess, many: tuple[Path, int]):
+    home, number = many
+    typed = ["--home", home, "sessions", "prune", "--keep", 0, "--older-than", "4d", "--dry-run"]
+    first, *named, last = gsess(*typed).lines
+    plan = gsess(*typed, "--json").answer["results"][0]["session_ids"]
+    assert plan == [id_of(one) for one in range(len(plan))]
+    assert MOST_NAMED < len(plan) < number
+    assert first.startswith(f"Would remove {len(plan):,} sessions")
+    assert named == [f"  {one}" for one in plan[:MOST_NAMED]]
+    assert last == f"  ... and {len(plan) - MOST_NAMED:,} more; --json names them all"
 
 
 def test_all_of_them_can_be_browsed(many: tuple[Path, int]):

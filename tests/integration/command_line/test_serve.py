@@ -26,9 +26,10 @@ from gateway_sessions import SessionStore
 from gateway_sessions.adapters.http_server import listen
 from gateway_sessions.adapters.signatures import Signer
 from gateway_sessions.cli.demo_agent import answer
-from gateway_sessions.cli.desk import Desk, Settings
+from gateway_sessions.cli.desk import Desk
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.cli.serving import Service
+from gateway_sessions.cli.settings import Settings
 from gateway_sessions.config import ServeConfig
 from tests.integration.command_line.conftest import Gsess
 from tests.programs import PATIENCE
@@ -195,30 +196,32 @@ def test_what_comes_while_it_ends_is_answered_by_the_next_one(place: Path, recei
 
 
 @dataclass
-class SlowDesk(Desk):
-    """Whose store takes for ever to open."""
+class Notes(Desk):
+    """Keeps what it is told to say."""
 
     notes: list[str] = field(default_factory=list)
-    closed: bool = False
-
-    @asynccontextmanager
-    async def store(self, *, may_be_new: bool = False, upkeep: bool = False) -> AsyncGenerator[SessionStore]:
-        os.kill(os.getpid(), signal.SIGTERM)
-        try:
-            await asyncio.Event().wait()
-            raise AssertionError
-            yield
-        finally:
-            self.closed = True
 
     def note(self, text: str) -> None:
         self.notes.append(text)
 
 
 async def test_it_ends_as_quietly_while_it_begins():
-    desk = SlowDesk(settings=Settings(), command="serve")
-    await Service(desk, ServeConfig(console=True)).run(agent=answer)
-    assert (desk.closed, desk.notes) == (True, ["Ended before it was ready."])
+    closed = []
+
+    @asynccontextmanager
+    async def slow() -> AsyncGenerator[SessionStore]:
+        """A store that takes for ever to open."""
+        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            await asyncio.Event().wait()
+            raise AssertionError
+            yield
+        finally:
+            closed.append(True)
+
+    desk = Notes(settings=Settings(), command="serve")
+    await Service(desk, ServeConfig(console=True), slow()).run(agent=answer)
+    assert (closed, desk.notes) == ([True], ["Ended before it was ready."])
     asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
 

@@ -85,7 +85,7 @@ USES = [
     Wrong("sessions show loose -n 99999999999999999999", Exit.WRONG_USE, "'-n'", "--help"),
     Wrong("sessions prune --keep 99999999999999999999", Exit.WRONG_USE, "'--keep'", "--help"),
     Wrong("queue requeue 99999999999999999999", Exit.WRONG_USE, "'ID'", "--help"),
-    Wrong("queue cancel agent:main:telegram:dm:1 99999999999999999999", Exit.WRONG_USE, "'seq'", "--help"),
+    Wrong("queue cancel agent:main:telegram:dm:1 99999999999999999999", Exit.WRONG_USE, "'SEQ'", "--help"),
     # What is not said to be meant.
     Wrong("sessions delete loose", Exit.DECLINED, "say --yes"),
     Wrong("privacy erase my-project-owner:x:y", Exit.DECLINED, "say --yes"),

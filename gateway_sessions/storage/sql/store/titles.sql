@@ -11,8 +11,10 @@ SELECT session_id, session_key FROM sessions WHERE owner = ? AND title = ?
 UPDATE sessions SET title = ?, title_by = ? WHERE session_id = ?
 
 -- name: titles_of_owner
--- One title, and those in a range.
-SELECT title FROM sessions WHERE owner = ? AND (title = ? OR title BETWEEN ? AND ?)
+-- One title, and those in a range, by the index of titles: an owner may have very many other sessions, so theirs is not used.
+SELECT title FROM sessions WHERE owner = ? AND title = ?
+UNION ALL
+SELECT title FROM sessions WHERE coalesce(owner, '') = ? AND title BETWEEN ? AND ?
 
 -- name: titled_sessions
 -- Visible sessions with a title, or with one in a range.

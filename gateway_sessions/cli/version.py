@@ -1,0 +1,15 @@
+"""What is installed here, for whoever reports what went wrong."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from importlib.metadata import version
+
+from gateway_sessions.cli.saying import NAMES
+
+
+def installed() -> str:
+    """The version of this package, and what decides how it behaves."""
+    behind = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.platform()}"
+    return f"{NAMES[0]} {version(NAMES[0])} ({behind})"

@@ -1,0 +1,122 @@
+"""`sessions`: change, remove and bring back."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from gateway_sessions.cli.commands.sessions import Delete, Prune, Rename, UndoReset
+from gateway_sessions.cli.desk import PATIENCE_SECONDS, Desk
+from gateway_sessions.cli.naming import exactly
+from gateway_sessions.cli.progress import Tells
+from gateway_sessions.cli.seats import seated
+from gateway_sessions.core.retention import PruneReport
+from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.session_record import SessionRecord
+from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.core.work_progress import WorkProgress
+from gateway_sessions.errors import SessionNotFoundError
+from gateway_sessions.runtime.seat import Seat
+from gateway_sessions.storage.verbs import lanes
+
+MOST_NAMED: Final = 50
+"""Of the sessions that would be removed, so many are shown to people."""
+ROUND: Final = 5_000
+"""Sessions that are removed at a time; an answer holds the names of more than that, however long."""
+
+
+async def rename(desk: Desk, asked: Rename) -> None:
+    """Give a session a title."""
+    async with seated(desk) as seat:
+        session_id = (await exactly(seat, asked.session)).session_id
+        if not await seat.do("set_session_title", session_id=session_id, title=" ".join(asked.title)):
+            raise SessionNotFoundError(session_id)
+        given = await seat.db.get_session_title(session_id)
+    desk.done(f"{session_id} is called {given!r} now.", {"session_id": session_id, "title": given})
+
+
+async def delete(desk: Desk, asked: Delete) -> None:
+    """Remove a session with all its messages."""
+    async with seated(desk) as seat:
+        record = await exactly(seat, asked.session)
+        told = f"{_called(record)} with {counted(record.message_count, 'message')}"
+        what = {"session_id": record.session_id, "messages": record.message_count}
+        if asked.dry_run:
+            desk.done(f"Would delete {told}.", what, dry_run=True)
+            return
+        desk.confirm(f"Delete {told}?")
+        if not await seat.do("delete_session", session_id=record.session_id):
+            raise SessionNotFoundError(record.session_id)
+    desk.done(f"Deleted {record.session_id}.", what, dry_run=False)
+
+
+def _called(record: SessionRecord) -> str:
+    return f"{record.session_id} ({record.title or record.preview or record.source})"
+
+
+async def prune(desk: Desk, asked: Prune) -> None:
+    """Remove old sessions."""
+    bounded = asked.keep is not None or asked.max_size is not None
+    length = asked.older_than or (None if bounded else "90d")
+    bounds: dict[str, Any] = {
+        "older_than_days": None if length is None else length_of("--older-than", length) / DAY,
+        "max_count": asked.keep,
+        "max_bytes": None if asked.max_size is None else bytes_of("--max-size", asked.max_size),
+        "source": asked.source,
+        "only_empty": asked.only_empty,
+        "include_archived": asked.include_archived,
+    }
+    async with seated(desk) as seat:
+        with desk.progress("Looking for what may go"):
+            plan = await seat.db.prune_sessions(dry_run=True, **bounds)
+        if asked.dry_run or not plan.session_ids:
+            desk.done(_removed("Would remove", plan, plan.session_ids), plan)
+            return
+        desk.confirm(f"{_removed('Remove', plan)[:-1]}?")
+        with desk.progress("Removing sessions") as tell:
+            done = await _pruned(seat, bounds, len(plan.session_ids), tell)
+    desk.done(_removed("Removed", done), done)
+
+
+async def _pruned(seat: Seat, bounds: dict[str, Any], planned: int, tell: Tells) -> PruneReport:
+    """Remove them in rounds: the names of all of them may be more than an owner answers at a time."""
+    done = PruneReport(dry_run=False, session_ids=())
+
+    def watch(one: WorkProgress) -> None:
+        tell(len(done.session_ids) + one.done, planned)
+
+    while len(done.session_ids) < planned:
+        some: PruneReport = await seat.do(
+            "prune_sessions", seconds=PATIENCE_SECONDS, progress=watch, limit=ROUND, **bounds
+        )
+        done = done.with_more(some)
+        if not some.session_ids:
+            break  # what is left has been used meanwhile
+        tell(len(done.session_ids), planned)
+    return done
+
+
+def _removed(word: str, report: PruneReport, ids: tuple[str, ...] = ()) -> str:
+    room = f"{counted(report.messages, 'message')}, {size(report.text_bytes)} of text"
+    first = f"{word} {counted(len(report.session_ids), 'session')} ({room})"
+    named = [f"  {one}" for one in ids[:MOST_NAMED]]
+    more = [f"  ... and {len(ids) - MOST_NAMED:,} more; --json names them all"] if ids[MOST_NAMED:] else []
+    return "\n".join([first + (":" if ids else "."), *named, *more])
+
+
+async def undo_reset(desk: Desk, asked: UndoReset) -> None:
+    """Bring back the session that a lane's last reset took away."""
+    key = asked.key
+    async with seated(desk) as seat:
+        now = await seat.get_session(key)
+        if now is None:
+            raise SessionNotFoundError(key)
+        before = await seat.db.read(partial(lanes.before_reset, now))
+        change = f"{key} go on with {before.session_id} in place of {now.session_id}"
+        if asked.dry_run:
+            desk.done(f"Would let {change}.", before, dry_run=True)
+            return
+        desk.confirm(f"Let {change}?")
+        entry: SessionEntry | None = await seat.do("undo_reset", session_key=key)
+    back = entry.session_id if entry is not None else None
+    desk.done(f"{key} goes on with {back}.", entry)

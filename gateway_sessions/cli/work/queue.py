@@ -1,0 +1,84 @@
+"""`queue`: what waits, and what was given up."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gateway_sessions.cli.commands.queue import Cancel, ListQueue, Requeue
+from gateway_sessions.cli.desk import Desk, this_moment
+from gateway_sessions.cli.exits import NotWaitingError
+from gateway_sessions.cli.naming import lane_named
+from gateway_sessions.cli.queues import dead_page, waiting_table
+from gateway_sessions.cli.seats import seated
+from gateway_sessions.core.queue import QueuedMessage, taken_out
+from gateway_sessions.core.telling import counted
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.verbs import outbox, queue
+
+
+async def list_queue(desk: Desk, asked: ListQueue) -> None:
+    """List what waits, or what was given up."""
+    if asked.dead:
+        await _list_dead(desk, asked.limit)
+        return
+    found: list[QueuedMessage] = []
+    async with seated(desk) as seat:
+        named = [await lane_named(seat, asked.key)] if asked.key else None
+        for lane in named or list(await seat.db.read(queue.waiting_lanes)):
+            if len(found) < asked.limit:
+                found += await seat.db.read(partial(queue.listed, lane))
+    shown = found[: asked.limit]
+    if shown:
+        desk.answer(shown, partial(waiting_table, shown, this_moment()))
+    else:
+        desk.answer([], lambda: None)
+        desk.note("Nothing waits.")
+
+
+async def _list_dead(desk: Desk, limit: int) -> None:
+    async with seated(desk) as seat:
+        letters = await seat.db.read(partial(queue.dead_letters, limit))
+        replies = await seat.db.read(partial(outbox.dead, limit))
+    if letters or replies:
+        page = partial(dead_page, letters, replies, this_moment())
+        desk.answer(letters, page, replies=replies)
+    else:
+        desk.answer([], lambda: None, replies=[])
+        desk.note("Nothing was given up.")
+
+
+async def cancel(desk: Desk, asked: Cancel) -> None:
+    """Take waiting messages out of a lane's queue."""
+    seq, every = asked.seq, asked.every
+    if (seq is None) == (not every):
+        problem = "say which message: its number, or --all"
+        raise InvalidInputError(problem)
+    async with seated(desk) as seat:
+        lane = await lane_named(seat, asked.key)
+        what = "everything that waits" if every else f"message {seq}"
+        if asked.dry_run:
+            found = taken_out(await seat.db.read(partial(queue.listed, lane)), seq)
+            if not found and not every:
+                raise NotWaitingError(lane, seq)
+            desk.done(f"Would cancel {counted(len(found), 'message')} on {lane}.", *found, dry_run=True)
+            return
+        desk.confirm(f"Cancel {what} on {lane}?")
+        if every:
+            gone: int = await seat.do("clear_queue", session_key=lane, by="operator")
+        else:
+            gone = await seat.do("cancel_queued", session_key=lane, seq=seq, by="operator")
+    if not gone and not every:
+        raise NotWaitingError(lane, seq)
+    desk.done(f"Cancelled {counted(gone, 'message')}.", cancelled=gone)
+
+
+async def requeue(desk: Desk, asked: Requeue) -> None:
+    """Try again a message, or a reply, that was given up."""
+    number = asked.number
+    async with seated(desk) as seat:
+        if asked.reply:
+            await seat.do("retry_reply", reply_id=number)
+            desk.done(f"Reply {number} will be sent again.", reply=number)
+            return
+        lane = await seat.do("requeue", item_id=number)
+    desk.done(f"It waits again on {lane}.", session_key=lane)
