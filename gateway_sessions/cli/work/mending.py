@@ -29,7 +29,7 @@ async def check(desk: Desk, asked: Check) -> None:
         desk.done("Nothing is wrong.", report)
         return
     desk.code = Exit.UNSOUND
-    kind = "The file is damaged" if report.damaged else "The tables do not agree"
+    kind = "The file is damaged" if report.damaged else "Something in it is wrong"
     lines = [f"{kind}:", *(f"  {one}" for one in report.found)]
     desk.done("\n".join([*lines, f"  → {MEND_SERVER if server else MEND_FILE}"]), report)
 
