@@ -148,6 +148,18 @@ def plan_access(entry: SessionEntry, rules: AccessRules) -> Access:
     assert_never(entry.state)
 
 
+def plan_end(entry: SessionEntry, rules: AccessRules) -> Access:
+    """Decide whether a session ends now though nobody writes.
+
+    One that is suspended ends when its policy would have ended it: until then, an undo finds all as it was.
+    """
+    if entry.state is not SessionState.SUSPENDED:
+        return plan_access(entry, rules)
+    plan = plan_reset(rules.policy.policy, entry, rules.now, rules.policy.zone, rules.active_work)
+    access = _as_access(plan, entry, rules)
+    return Replace(EndReason.SUSPENDED) if isinstance(access, Replace) else access
+
+
 def is_fresh(marked_at: datetime, now: datetime, freshness: timedelta | None) -> bool:
     """Whether a resume mark still counts. The edge is inclusive; no window means always."""
     return freshness is None or now - marked_at <= freshness

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Final
 
 from gateway_sessions.config import ExpiryWatcherConfig
-from gateway_sessions.core.lifecycle import Access, AccessRules, Keep, Replace, plan_access
-from gateway_sessions.core.policies import AskActiveWork, Deferral
+from gateway_sessions.core.lifecycle import Access, AccessRules, Keep, Replace, plan_end
+from gateway_sessions.core.policies import AskActiveWork
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import StorageError, StoreStoppedError
@@ -85,23 +85,14 @@ class ExpiryWatcher:
 
     async def _decide(self, entry: SessionEntry) -> Access:
         """What becomes of an entry whose stored instant has come; the true one may be later by now."""
-        if entry.suspended and not self._is_due(entry):
-            return Keep()
         plan = self._plan(entry, None)
         if isinstance(plan, AskActiveWork):
             plan = self._plan(entry, await self._context.active_work(entry.session_key))
-        elif entry.suspended and await self._context.active_work(entry.session_key):
-            return Keep(deferred_by=Deferral.ACTIVE_WORK)
         return plan
-
-    def _is_due(self, entry: SessionEntry) -> bool:
-        change = self._context.change(Actor.WATCHER)
-        due_at = change.scheduled(entry).due_at
-        return due_at is not None and due_at <= change.now
 
     def _plan(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
         change = self._context.change(Actor.WATCHER)
-        return plan_access(
+        return plan_end(
             entry,
             AccessRules(
                 now=change.now,

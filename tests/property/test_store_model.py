@@ -131,10 +131,14 @@ class Model:
             due = DueReset(self.next_end(key) or now, EndReason.RESUME_PENDING_EXPIRED)
         if due is None:
             return None
+        return None if self.waits(key, due, now) else due.reason
+
+    def waits(self, key: str, due: DueReset, now: datetime) -> bool:
+        """Whether a reset that is due is put off."""
+        live, policy = self.lanes[key], self.policy(key)
         grace = timedelta(minutes=policy.grace_minutes)
         patience = timedelta(hours=policy.bg_process_max_age_hours)
-        waits = now - live.last < grace or (key in self.working and now - due.at < patience)
-        return None if waits else due.reason
+        return now - live.last < grace or (key in self.working and now - due.at < patience)
 
     def is_fresh(self, live: Live, now: datetime) -> bool:
         assert live.since is not None
@@ -226,7 +230,10 @@ class Model:
             if key in self.running or at is None or at > self.now:
                 continue
             reason = self.ending(key, self.now)
-            if reason is None:
+            due = reset_due(self.policy(key), live, self.now, self.zone)
+            if reason is None or (
+                live.state is SUSPENDED and (due is None or self.waits(key, due, self.now))
+            ):
                 continue
             self.end(key, reason)
             if live.state is not SUSPENDED:

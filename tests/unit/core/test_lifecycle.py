@@ -24,6 +24,7 @@ from gateway_sessions.core.lifecycle import (
     is_fresh,
     nothing_passed,
     plan_access,
+    plan_end,
 )
 from gateway_sessions.core.policies import (
     AskActiveWork,
@@ -232,6 +233,20 @@ class TestPrecedence:
             (due + 24 * HOUR, EndReason.IDLE),
         ):
             assert outcome(plan_access(entry(NOON), rules(policy, now, active=True))) == expected
+
+
+class TestEnd:
+    @pytest.mark.parametrize("case", [case for case in CASES if case.state is not SUSPENDED], ids=str)
+    def test_nobody_but_a_suspended_session_is_judged_otherwise_than_by_a_message(self, case):
+        given_rules = rules(case.policy, active=case.active)
+        assert plan_end(case.entry, given_rules) == plan_access(case.entry, given_rules)
+
+    @pytest.mark.parametrize("case", [case for case in CASES if case.state is SUSPENDED], ids=str)
+    def test_a_suspended_session_ends_when_its_policy_would_have_ended_it(self, case):
+        given_rules = rules(case.policy, active=case.active)
+        would = plan_access(replace(case.entry, state=ACTIVE), given_rules)
+        ends = plan_end(case.entry, given_rules)
+        assert outcome(ends) == (EndReason.SUSPENDED if isinstance(would, Replace) else outcome(would))
 
 
 class TestFreshness:

@@ -221,6 +221,18 @@ class TestWatcher:
         assert await house.state(lane) is SessionState.SUSPENDED
         assert house.db.rows("SELECT end_reason FROM sessions") == [("suspended",)]
 
+    async def test_active_work_is_believed_no_longer_in_a_suspended_session(self, house, fake_clock):
+        lane = await house.lane()
+        await house.context().apply(
+            Actor.PERSON, partial(lanes.suspend, session_key=lane.session_key, reason="stop")
+        )
+        house.busy = lambda _lane: True
+        await fake_clock.advance(hours=25)
+        assert await house.watcher().sweep() == Sweep(deferred=1)
+        await fake_clock.advance(TICK)
+        assert (await house.watcher().sweep()).finalised == 1
+        assert house.db.rows("SELECT end_reason FROM sessions") == [("suspended",)]
+
     async def test_a_resume_mark_ends_when_it_has_aged_out(self, house, fake_clock):
         policy = SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4)
         lane = await house.lane(policy)
