@@ -17,7 +17,13 @@ from typing import Final
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.search_documents import Position
 from gateway_sessions.core.work_progress import OnProgress, Steps, WorkProgress
-from gateway_sessions.errors import ForeignDatabaseError, NoStoreError, StorageError, StorageUnavailableError
+from gateway_sessions.errors import (
+    ForeignDatabaseError,
+    NoStoreError,
+    StorageCorruptError,
+    StorageError,
+    StorageUnavailableError,
+)
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage import unreadable
 from gateway_sessions.storage.atomic_file import set_aside
@@ -178,6 +184,8 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
             index.close()
             if problem is None:
                 break
+    except StorageCorruptError:
+        return None  # it is told of with the facts, and nobody can say to whom the index belongs
     except UnusableIndexError as error:
         return None if error.fault is Fault.GONE else str(error)
     return problem

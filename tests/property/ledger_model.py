@@ -271,6 +271,7 @@ class Lane:
             self._settle([one for one in turn.items if not one.steered], "dead")
             self.suspended = True
             self.turn = None
+            self._line_up()
         else:
             self.release(self.model.now, counted=False)
         self.attempts = attempts

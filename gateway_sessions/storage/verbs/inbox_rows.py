@@ -109,6 +109,13 @@ def line_up(lane: LaneRow, now: datetime) -> Verb[int | None]:
     return int(item_id)
 
 
+def stand_in_line(lane: LaneRow, now: datetime) -> Verb[None]:
+    """Do so, and let the next turn know since when it stands there."""
+    next_id = yield from line_up(lane, now)
+    if next_id is not None:
+        yield Statement("set_ready_at", (lane.ready_at, next_id))
+
+
 def recount(lane: LaneRow) -> Verb[None]:
     """Find out anew how many turns wait on the lane, and when the next one may begin."""
     rows = yield Statement("count_waiting_turns", (lane.session_key,))

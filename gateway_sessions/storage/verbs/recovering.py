@@ -16,7 +16,7 @@ from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load_readable
-from gateway_sessions.storage.verbs.inbox_rows import InboxItem, line_up, readable, reckon_ready
+from gateway_sessions.storage.verbs.inbox_rows import InboxItem, readable, reckon_ready, stand_in_line
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.nodes import Census
@@ -124,7 +124,7 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
         entry = yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)
     lane.fence_off()
     lane.attempts = attempts if items or interrupted else lane.attempts
-    yield from (line_up(lane, change.now) if given_up else reckon_ready(lane))
+    yield from (stand_in_line(lane, change.now) if given_up else reckon_ready(lane))
     yield from put_lane(lane)
     return CutOff(
         session_key=key,

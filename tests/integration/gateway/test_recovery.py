@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway_sessions import EndReason, SessionState
+from gateway_sessions import EndReason, InboundMessage, SessionSource, SessionState, SessionStore
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.delivery import REPEATED
@@ -279,6 +279,23 @@ async def test_what_waited_behind_a_turn_that_is_put_aside_does_not_wait_for_a_c
     async with lives.life(agent=agent) as house:
         await house.settles()
         assert [turn.text for turn in agent.turns] == ["and then?"]
+
+
+async def test_a_lane_whose_turn_was_put_aside_stays_behind_those_that_waited_for_it(tmp_path: Path):
+    ann, bob = (SessionSource(platform="telegram", chat_id=name, user_id=name) for name in ("ann", "bob"))
+    config, clock = replace(QUICK, agent=replace(QUICK.agent, max_restart_attempts=1)), FakeClock()
+    async with SessionStore.open(tmp_path, config, clock=clock) as store:
+        for text in ("deadly", "second", "third"):
+            await store.enqueue(InboundMessage(source=ann, text=text), solo=True)
+        assert await store.claim() is not None
+        clock.step(minutes=1)
+        await store.enqueue(InboundMessage(source=bob, text="hello"))
+    (tmp_path / ".clean_shutdown").unlink()
+    clock.step(minutes=1)
+    async with SessionStore.open(tmp_path, config, clock=clock) as store:
+        assert await store.cancel_queued(store.key_for(ann), 3) == 1
+        begun = [await store.claim(), await store.claim()]
+    assert [one.text for turn in begun if turn for one in turn.messages] == ["hello", "second"]
 
 
 async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(lives: Lives):
