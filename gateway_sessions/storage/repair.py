@@ -37,7 +37,7 @@ from gateway_sessions.storage.drivers.sqlite_backup import (
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_rebuild import RebuiltTable, rebuild
 from gateway_sessions.storage.drivers.sqlite_run import drive
-from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare
+from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare, stated_version
 from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
 from gateway_sessions.storage.in_thread import in_thread, told_by_thread
 from gateway_sessions.storage.index import INDEX_FILE, SAMPLES
@@ -224,7 +224,7 @@ def _damage(database: Path) -> list[str]:
             if application_id not in (0, APPLICATION_ID):
                 raise ForeignDatabaseError(str(database), f"application id {application_id}")
             rows = connection.execute(f"PRAGMA integrity_check({MOST_PROBLEMS})").fetchall()
-            known = connection.execute("SELECT count(*) FROM meta WHERE name = 'schema_version'").fetchone()
+            known = stated_version(connection) is not None
     except UnicodeDecodeError:
         return ["the file is damaged where it describes itself"]
     except sqlite3.Error as error:
@@ -233,7 +233,7 @@ def _damage(database: Path) -> list[str]:
             raise translated from error
         return [str(error)]
     told = [str(row[0]) for row in rows if row[0] != "ok"]
-    return told or ([] if known[0] else ["the file does not know its own version"])
+    return told or ([] if known else ["the file does not know its own version"])
 
 
 def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> list[RebuiltTable]:

@@ -147,6 +147,17 @@ async def test_a_store_opens_again_whose_facts_were_damaged(home: Path, name: st
         assert (await store.get_or_create_session(ANN)).session_id == new.session_id
 
 
+@pytest.mark.parametrize("name", ["schema_version", "readable_from"])
+async def test_a_file_that_does_not_say_its_version_is_rebuilt(home: Path, name: str):
+    session_id = await furnished(home)
+    execute(home, "UPDATE meta SET value = 'x' WHERE name = ?", name)
+    report = await check_store(home)
+    assert (report.found, report.damaged) == (("the file does not know its own version",), True)
+    assert (await repair_store(home)).lost == ()
+    async with SessionStore.open(home) as store:
+        assert (await store.get_or_create_session(ANN)).session_id == session_id
+
+
 async def test_a_secret_that_no_copy_tells_is_lost_and_said_to_be(home: Path):
     await furnished(home)
     execute(home, "UPDATE meta SET value = '{' WHERE name = 'install_secret'")

@@ -62,15 +62,20 @@ def inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application_id == APPLICATION_ID:
-        wanted = ("schema_version", "readable_from")
-        values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", wanted))
-        versions = [one for one in map(values.get, wanted) if isinstance(one, int)]
-        if len(versions) < len(wanted):
+        if (stated := stated_version(connection)) is None:
             raise StorageCorruptError(str(path), "does not say any more which version it has; repair it")
-        return SchemaVersion(*versions)
+        return stated
     if application_id != 0 or tables:
         raise ForeignDatabaseError(str(path), f"application id {application_id}, {tables} tables and indexes")
     return None
+
+
+def stated_version(connection: sqlite3.Connection) -> SchemaVersion | None:
+    """The version that a file of ours says it has; None if it does not say so any more."""
+    wanted = ("schema_version", "readable_from")
+    values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", wanted))
+    versions = [one for one in map(values.get, wanted) if isinstance(one, int)]
+    return SchemaVersion(*versions) if len(versions) == len(wanted) else None
 
 
 def _configure(connection: sqlite3.Connection, path: Path, synchronous: str) -> None:
