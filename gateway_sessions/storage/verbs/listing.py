@@ -146,7 +146,7 @@ def _guesses(wanted: Wanted) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
     """What may be little, and how to choose by it."""
     _, owners, session_key = in_scope(wanted.scope)
     if not wanted.scope.sees_everything:
-        question = Statement("few_of_owners", (owners, session_key, FEW))
+        question = Statement("few_of_owners", (owners, FEW, session_key, FEW))
         yield question, (owners, session_key, None, 0, NOBODY)
     if wanted.archived:
         yield Statement("few_archived", (FEW,)), (NOBODY, None, None, 1, NOBODY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -142,6 +143,21 @@ class WaitingContract(StoreContract):
         await turn.steer(3)
         await turn.release()
         assert (await begin(store)).seqs == (1, 2)
+
+    async def test_what_was_moved_is_found_where_it_waits_now(self, store: SessionStore) -> None:
+        pairs = replace(COLLECTING, merge_limit=2)
+        await accept(store, "one", "two", rules=pairs)
+        await accept(store, "three", solo=True)
+        await store.move_queued(LANE, 1, 2)
+        await reword(store, said("two"), None)
+        assert (await accept(store, "four", rules=pairs)).merged_into == 1
+        await accept(store, "five", solo=True)
+        await store.move_queued(LANE, 5, 1)
+        turn = await begin(store)
+        assert turn.seqs == (5,)
+        assert await turn.steer(3)
+        queued = await store.list_queued(LANE)
+        assert [(one.seq, one.running) for one in queued] == [(5, True), (3, True), (1, False), (4, False)]
 
     async def test_a_waiting_message_can_say_something_else(self, store: SessionStore) -> None:
         await accept(store, "one", "two")

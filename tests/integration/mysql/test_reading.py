@@ -42,6 +42,8 @@ async def sum_of(link: Link, counters: str) -> int:
 @pytest.mark.parametrize(
     ("name", "values", "most"),
     [
+        ("few_of_owners", ('["o", "nobody"]', 5, "lane", 5), 50),
+        ("few_of_owners", ('["nobody"]', 5, "lane", 5), 50),
         ("sessions_to_prune", (0, "", None, None, None, None, 1, 0, 10), 200),
         ("descendants", ("s5",), 50),
         ("ancestors", ("s5",), 50),

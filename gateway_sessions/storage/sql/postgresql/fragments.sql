@@ -8,7 +8,7 @@
 
 -- fragment: each_of
 -- All texts of a list, which comes as JSON.
-SELECT jsonb_array_elements_text(?::text::jsonb)
+SELECT jsonb_array_elements_text(?::text::jsonb) AS value
 
 -- fragment: each_number_of
 -- The same for numbers.

@@ -51,9 +51,11 @@ ORDER BY CASE WHEN s.session_id = ? THEN 0 WHEN {says:s.session_id} THEN 1 ELSE 
 LIMIT ?
 
 -- name: few_of_owners
--- How many sessions those owners and that lane have, up to a limit.
+-- How many sessions those owners have, and that lane, each up to a limit. Those that both have count twice: it is quicker,
+-- and only tells few from many.
 SELECT count(*) FROM (
-    SELECT 1 FROM sessions WHERE {whose:sessions} LIMIT ?) AS few
+    SELECT 1 FROM (SELECT 1 FROM ({each_of}) AS chosen {then_join} sessions ON owner = chosen.value LIMIT ?) AS owned
+    UNION ALL SELECT 1 FROM (SELECT 1 FROM sessions WHERE session_key = ? LIMIT ?) AS on_lane) AS few
 
 -- name: few_of_source
 -- How many sessions of a source there are, up to a limit.
