@@ -165,7 +165,7 @@ class SessionNotFoundError(GatewaySessionsError, LookupError):
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        super().__init__(f"there is no session {session_id!r} in this scope")
+        super().__init__(f"there is no session {session_id!r} in sight")
 
 
 class SessionEndedError(GatewaySessionsError):

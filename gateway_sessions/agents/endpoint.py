@@ -42,7 +42,8 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if not self.model or len(self.model) > MAX_WORD or not self.model.isprintable():
-            raise _problem("model", MODEL_VARIABLE, "names no model")
+            problem = "is the name of no model" if self.model else "is missing"
+            raise _problem("model", MODEL_VARIABLE, problem)
         if not _is_plain(self.base_url):
             expected = "must be http://host/path or https://host/path, without a name, a key or a query in it"
             raise _problem("base_url", URL_VARIABLE, expected)

@@ -17,8 +17,8 @@ PIPED_WIDTH: Final = 4096
 """Whoever reads from a pipe wants lines that are not cut."""
 NONE: Final = "—"
 GAP: Final = 2
-SMALLEST: Final = 6
-"""No column is made narrower."""
+SMALLEST: Final = 10
+"""No column is made narrower: less of a text says nothing, and the others have use for its room."""
 
 
 @dataclass(frozen=True, slots=True)

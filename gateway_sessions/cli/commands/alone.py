@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import DEMO_AGENT, Agent, Limit, Source
+from gateway_sessions.cli.options import DEMO_AGENT, Agent, Limit, Source, number
 
 app = typer.Typer()
 
@@ -55,7 +55,7 @@ class Serve:
 class Insights:
     """Report what happened in the last days. Platforms, models, tools, costs, times of day."""
 
-    days: Annotated[float, typer.Option(min=0.01, help="So far back.", metavar="N")] = 30
+    days: Annotated[float, typer.Option(parser=number(0.01), help="So far back.", metavar="N")] = 30
     source: Source = None
     zone: Annotated[
         str | None, typer.Option(help="The zone of dates and hours; else the configured one.", metavar="ZONE")
@@ -89,5 +89,7 @@ class Top:
     """Watch turns that run and wait. Their leases and ages, and the next resets; Ctrl-C ends it."""
 
     once: Annotated[bool, typer.Option("--once", help="Look once, as it is done into a pipe.")] = False
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.", metavar="N")] = 2
+    every: Annotated[
+        float, typer.Option(parser=number(0.2), help="Seconds between two looks.", metavar="N")
+    ] = 2
     limit: Limit = 10

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import LAST, DryRun, Limit
+from gateway_sessions.cli.options import LAST, DryRun, Limit, whole
 
 app = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
 
@@ -29,7 +29,7 @@ class Cancel:
     seq: Annotated[
         int | None,
         typer.Argument(
-            min=1, max=LAST, help="The number of the message, as `queue list` shows it.", metavar="SEQ"
+            parser=whole(1, LAST), help="The number of the message, as `queue list` shows it.", metavar="SEQ"
         ),
     ] = None
     every: Annotated[bool, typer.Option("--all", help="All that waits there.")] = False
@@ -41,6 +41,7 @@ class Requeue:
     """Try again a message, or a reply, that was given up."""
 
     number: Annotated[
-        int, typer.Argument(min=1, max=LAST, help="Its id, as `queue list --dead` shows it.", metavar="ID")
+        int,
+        typer.Argument(parser=whole(1, LAST), help="Its id, as `queue list --dead` shows it.", metavar="ID"),
     ]
     reply: Annotated[bool, typer.Option("--reply", help="It is a reply, to be sent again.")] = False

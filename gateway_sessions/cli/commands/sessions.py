@@ -20,6 +20,7 @@ from gateway_sessions.cli.options import (
     SessionText,
     Source,
     Target,
+    whole,
 )
 
 app = typer.Typer(help="Look at sessions, and change them.")
@@ -50,7 +51,9 @@ class ShowSession:
     session: SessionText
     messages: Annotated[
         int,
-        typer.Option("--messages", "-n", min=0, max=MOST, help="So many of the last messages.", metavar="N"),
+        typer.Option(
+            "--messages", "-n", parser=whole(0, MOST), help="So many of the last messages.", metavar="N"
+        ),
     ] = 20
     hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False
 
@@ -122,7 +125,7 @@ class Prune:
         ),
     ] = None
     keep: Annotated[
-        int | None, typer.Option(min=0, max=MOST, help="Keep so many, the oldest go.", metavar="N")
+        int | None, typer.Option(parser=whole(0, MOST), help="Keep so many, the oldest go.", metavar="N")
     ] = None
     max_size: Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")] = None
     source: Source = None

@@ -105,9 +105,7 @@ class SessionWriter:
 
 
 def _written(write: Callable[[bytes], object], renders: Sequence[Callable[[], bytes]]) -> int:
-    written = 0
-    for render in renders:
-        if piece := render():
-            write(piece)
-            written += len(piece)
-    return written
+    written = b"".join(render() for render in renders)
+    if written:
+        write(written)
+    return len(written)

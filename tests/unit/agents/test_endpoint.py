@@ -81,7 +81,7 @@ def test_its_key_is_not_shown():
     [
         (
             {"model": ""},
-            "model names no model; it is OPENAI_MODEL in the environment, model.name in a configuration",
+            "model is missing; it is OPENAI_MODEL in the environment, model.name in a configuration",
         ),
         ({"model": "a\nb"}, "OPENAI_MODEL"),
         ({"model": "x" * 257}, "OPENAI_MODEL"),
