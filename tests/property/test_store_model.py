@@ -138,7 +138,8 @@ class Model:
         live, policy = self.lanes[key], self.policy(key)
         grace = timedelta(minutes=policy.grace_minutes)
         patience = timedelta(hours=policy.bg_process_max_age_hours)
-        return now - live.last < grace or (key in self.working and now - due.at < patience)
+        works = key in self.working | self.running
+        return now - live.last < grace or (works and now - due.at < patience)
 
     def is_fresh(self, live: Live, now: datetime) -> bool:
         assert live.since is not None
