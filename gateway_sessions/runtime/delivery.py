@@ -350,10 +350,7 @@ class Delivery:
             await self._outbox.write(partial(outbox.reword, reply.reply_id, message, now))
             return
         tried = Tried(
-            reply_id=reply.reply_id,
-            owed_since=reply.created_at,
-            attempts=reply.attempts + 1,
-            unclear=unclear,
+            reply_id=reply.reply_id, owed_since=reply.created_at, attempts=reply.attempts + 1, unclear=unclear
         )
         idempotent = self.adapter.capabilities.idempotent_send or reply.message.replaces is not None
         plan = plan_delivery(failed, tried, now=now, idempotent=idempotent, rules=self._patience.rules)
@@ -366,19 +363,20 @@ class Delivery:
         logger.warning("a reply could not be sent", extra=facts)
 
     async def _give_up(self, reply: OwedReply, problem: str, unclear: int) -> None:
-        given_up = partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear)
-        await self._outbox.write(given_up)
+        await self._outbox.write(partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear))
         facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
         logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
         self._tell(structs.replace(reply, problem=problem), "given_up")
         await self._settled(reply, told=True)
+        self.wake()  # the one behind it is next
 
     async def _settled(self, reply: OwedReply, *, told: bool = False) -> None:
         """Find out whether the lane is owed more; only then new replies have to wait behind those."""
         if not told:
             self._tell(reply, "sent")
         lane = self._lanes.get(reply.session_key)
-        if lane is None:  # an embedder owed it
+        if lane is None:  # somebody else owed it, and perhaps another one behind it
+            self.wake()
             return
         lane.owed.discard(reply.reply_id)
         if lane.more:

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -136,6 +137,19 @@ async def test_a_reply_nobody_waits_for_any_more_is_given_up(tmp_path: Path):
             (dead,) = await house.store.db.read(partial(outbox.dead, 10))
             assert "too_old" in (dead.problem or "")
         assert await owed(house) == 0
+
+
+async def test_behind_replies_that_are_too_old_the_next_one_is_sent_at_once(tmp_path: Path):
+    async with open_house(tmp_path, agent=echo) as house:
+        with house.platform.outage():
+            for text in ("one", "two", "three"):
+                await house.platform.says("ann", text)
+                await house.settles()
+            house.clock.step(timedelta(hours=30))  # nothing was tried meanwhile
+            await house.platform.says("ann", "four")
+        await house.clock.advance(minutes=6)
+        assert [one.message.text for one in await house.store.dead_replies()] == ["three", "two", "one"]
+        assert house.platform.shown("ann")[1:] == ["four"], "behind the notice of a new session"
 
 
 @pytest.mark.parametrize("column", ["target", "content"])

@@ -85,8 +85,11 @@ class Desk:
         self.delivery = Delivery(truth, self.platform, clock, patience, lambda *_: None)
         self._store = store
 
-    async def commits(self, text: str) -> Callable[[], None]:
-        """End a turn that owes a reply, which is handed over by calling what is returned."""
+    async def commits(self, text: str, *, tells: bool = True) -> Callable[[], None]:
+        """End a turn that owes a reply, which is handed over by calling what is returned.
+
+        Unless it *tells*, that is somebody else's turn, of whom the delivery knows nothing.
+        """
         message = InboundMessage(source=self.platform.source("ann"), text="hello")
         await self._store.enqueue(message)
         turn = await self._store.claim()
@@ -96,7 +99,7 @@ class Desk:
             target=ReplyTarget.answering(message),
             message=OutboundMessage(text=text),
             owner=entry.owner,
-            under_way=self.delivery.expect(key),
+            under_way=tells and self.delivery.expect(key),
         )
         ended = await turn.commit([{"role": "assistant", "content": text}], replies=[owed])
         return lambda: self.delivery.owed(key, entry.session_id, [owed], ended.reply_ids)
@@ -118,6 +121,20 @@ async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(t
         truth.gate.open()
         await desk.platform.settles()
         assert desk.platform.shown("ann") == ["hi"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_replies_that_somebody_else_owed_are_sent_one_after_the_other(tmp_path: Path):
+    clock = FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
+        desk = Desk(store, TroubledTruth(store.db), clock)
+        tasks.start_soon(desk.delivery.run)
+        await desk.platform.settles()
+        for text in ("one", "two", "three"):
+            await desk.commits(text, tells=False)
+        desk.delivery.glance()
+        await desk.platform.settles()
+        assert desk.platform.shown("ann") == ["one", "two", "three"]
         tasks.cancel_scope.cancel()
 
 
