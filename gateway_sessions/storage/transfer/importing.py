@@ -30,7 +30,8 @@ from gateway_sessions.storage.verbs.taking_in import Fate, Outcome, Run
 
 T = TypeVar("T")
 
-MAX_BATCH: Final = 32
+MAX_BATCH: Final = 128
+"""Sessions that are asked for at once: a disk that is slow to make them durable is asked less often."""
 MAX_BATCH_BYTES: Final = 4 << 20
 MAX_FINDINGS: Final = 10_000
 
