@@ -185,11 +185,11 @@ class Lane:
             self.session_id, self.attempts = session_id, 0
 
     def steers(self) -> None:
-        """The message that came last is part of the running turn."""
+        """The message that came last is part of the running turn, whatever the lane's session is by now."""
         assert self.running is not None
-        slot = self.waiting.pop()
+        slot, session_id = self.waiting.pop(), self.running.said[0].session_id
         for one in slot.said:
-            one.session_id, one.tries = self.session_id, one.tries + 1
+            one.session_id, one.tries = session_id, one.tries + 1
         self.running.steered.append(slot)
 
     def ends(self, outcome: Outcome, now: datetime, *replies: str) -> None:
