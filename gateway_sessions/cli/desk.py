@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
 import typer
@@ -156,10 +157,11 @@ class Desk:
             raise Declined("nothing was changed")  # noqa: TRY003 -- the whole message
 
 
-def run(context: typer.Context, work: Callable[[Desk], Coroutine[Any, Any, None]]) -> None:
-    """Do a command's work."""
+def run(context: typer.Context, work: str, asked: object) -> None:
+    """Load what does a command's work, and let it do what was asked for."""
     with _at_desk(context) as desk:
-        asyncio.run(work(desk))
+        does: Callable[[Desk, object], Coroutine[Any, Any, None]] = resolve_name(work)
+        asyncio.run(does(desk, asked))
 
 
 @contextmanager

@@ -6,9 +6,8 @@ been typed as it should be: neither help nor a mistake waits for a database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from inspect import Parameter, Signature, signature
 from pkgutil import resolve_name
 from typing import Any, Final, TypeVar, dataclass_transform, get_type_hints
@@ -32,20 +31,13 @@ def offered(group: typer.Typer, name: str, work: str) -> Callable[[type[Record]]
         record = dataclass(frozen=True, slots=True, kw_only=True)(described)
 
         def typed(context: typer.Context, **given: object) -> None:
-            asked = record(**given)
-            resolve_name(RUN)(context, partial(work_named(work), asked=asked))
+            resolve_name(RUN)(context, f"{WORK}.{work}", record(**given))
 
         _declare(typed, record)
         group.command(name)(typed)
         return record
 
     return offer
-
-
-def work_named(work: str) -> Callable[..., Coroutine[Any, Any, None]]:
-    """What does the work, loaded with all that it needs."""
-    function: Callable[..., Coroutine[Any, Any, None]] = resolve_name(f"{WORK}.{work}")
-    return function
 
 
 def _declare(typed: Any, record: type[Any]) -> None:

@@ -172,7 +172,7 @@ def test_a_column_that_would_say_nothing_leaves_its_room_to_the_others(home: Pat
     seen = on_terminal(50, "--home", home, "sessions", "list", NO_COLOR="1")
     head, *rows = [Text.from_ansi(line).plain for line in seen.splitlines()]
     assert head.split() == ["Title", "Preview", "ID"]
-    assert any(row.startswith("refactorin") for row in rows)
+    assert any(row.startswith("refactor") for row in rows)
 
 
 def test_a_terminal_gets_colours_unless_it_wants_none(home: Path):
