@@ -19,6 +19,7 @@ from gateway_sessions.storage.verbs.locks import OF_INDEX
 
 MADE_BY: Final = "tokens_made_by"
 """The tokeniser that the tokens in the database come from."""
+RETELLINGS: Final = "tokens_told_again"
 OURS: Final = f"{TOKENISER} {unicodedata.unidata_version}"
 
 
@@ -81,7 +82,9 @@ def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Verb[None]:
     another lane: a note goes only if it was there before the text was read.
     """
     yield Statement("put_tokens", many=rows, lock=OF_INDEX)
-    yield Statement("forget_notes", (_json(work.notes),))
+    if work.notes:
+        yield Statement("forget_notes", (_json(work.notes),))
+        yield from _note_retelling()
 
 
 def forget(after: int, size: int) -> Verb[int | None]:
@@ -90,7 +93,18 @@ def forget(after: int, size: int) -> Verb[int | None]:
     if (last := rows[0][0]) is None:
         return None
     yield Statement("forget_tokens", (after, last))
+    yield from _note_retelling()
     return int(last)
+
+
+def retellings() -> Verb[int]:
+    """How often the index was told otherwise of messages that it knew, or forgot them."""
+    return (yield from meta.number(RETELLINGS))
+
+
+def _note_retelling() -> Verb[None]:
+    """Behind the lock of the index."""
+    yield from meta.remember(RETELLINGS, (yield from retellings()) + 1)
 
 
 def was_made_by_us() -> Verb[bool]:

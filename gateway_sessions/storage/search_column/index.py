@@ -34,6 +34,8 @@ STEP: Final = 200
 FORGOTTEN: Final = 1_000
 GATHER_SECONDS: Final = 0.25
 """Changes that come one after another are taken in together."""
+TRIES: Final = 3
+"""An index that does not keep moments is asked again if it was told otherwise meanwhile, but not for ever."""
 RETRY_SECONDS: Final = 5.0
 MOST_DOUBLINGS: Final = 6
 
@@ -69,8 +71,13 @@ class ColumnIndex:
     async def catch(self, request: Request) -> Catch | None:
         """What is wanted, as of one moment; without an answer in time, messages are looked at instead."""
         try:
-            async with self._truth.view() as truth:
-                return await ask(truth, request, self._language)
+            for _ in range(TRIES):
+                async with self._truth.view() as truth:
+                    before = await truth.read(filling.retellings)
+                    catch = await ask(truth, request, self._language)
+                if self._language.keeps_moments or await self._truth.read(filling.retellings) == before:
+                    return catch
+            return await scan(self._truth, request)
         except StorageUnavailableError:
             catch = await scan(self._truth, request)
             catch.problem = catch.problem or TOO_LONG

@@ -22,6 +22,8 @@ class Language:
 
     names_session: bool
     """Whether the database has to be told of which session a message is."""
+    keeps_moments: bool
+    """Whether who looks at one moment finds what the index knew then; else what it was told last."""
 
     def values(self, message: Searchable) -> tuple[str, ...]:
         """What is written for a message: tokens, to which the database adds labels of the session."""
@@ -29,5 +31,5 @@ class Language:
         return (tokens, message.session_id) if self.names_session else (tokens,)
 
 
-TSVECTOR: Final = Language(tsvector_of, tsquery_of, names_session=True)
-FULLTEXT: Final = Language(words_of, boolean_of, names_session=False)
+TSVECTOR: Final = Language(tsvector_of, tsquery_of, names_session=True, keeps_moments=True)
+FULLTEXT: Final = Language(words_of, boolean_of, names_session=False, keeps_moments=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,32 @@ async def test_what_is_edited_while_its_tokens_are_made_is_told_of_again(db: Ses
     for _ in range(2):
         assert [await found(db, word) for word in ("walrus", "seal", "otter")] == [[], [], [0]]
         await db.catch_up_search_index()
+
+
+@pytest.mark.parametrize("times", [1, 9])
+@pytest.mark.parametrize("what", ["forgotten", "told of again"])
+async def test_what_is_told_anew_during_a_search_is_found_all_the_same(
+    db: SessionDB, monkeypatch: pytest.MonkeyPatch, what: str, times: int
+):
+    """The index does not keep what it knew at the moment that the search sees."""
+    for number in range(5):
+        await db.append_message("s", "user", f"walrus {number}", platform_message_id=str(number))
+    await db.catch_up_search_index()
+    look, left = asking._look_at_unknown, iter(range(times))  # noqa: SLF001 -- the moment between two questions
+
+    async def look_and_let_it_change(*arguments: Any) -> None:
+        await look(*arguments)
+        if next(left, None) is None:
+            return
+        if what == "forgotten":
+            await db.write(partial(filling.forget, -1, 1_000))
+        else:
+            await db.edit_message("s", "1", "walrus again")
+            work = await db.read(partial(filling.untold, 10))
+            await db.write(partial(filling.tell, work, filling.told(work, FULLTEXT)))
+
+    monkeypatch.setattr(asking, "_look_at_unknown", look_and_let_it_change)
+    assert sorted(await found(db, "walrus")) == [0, 1, 2, 3, 4]
 
 
 async def test_messages_of_several_sessions_that_are_told_of_at_once_keep_their_labels(

@@ -18,6 +18,7 @@ from gateway_sessions.storage.search_column.index import TOO_LONG
 from gateway_sessions.storage.search_column.languages import TSVECTOR
 from tests.postgresql import migrated_database
 
+QUERIES = load_queries("postgresql", "store", "search_column")
 EVERYTHING = Scope.operator()
 BLOCKED = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
 IN_THE_WAY = """
@@ -219,13 +220,12 @@ async def test_no_file_of_an_index_is_left_on_this_machine(db: SessionDB, tmp_pa
 
 
 async def test_a_word_is_looked_up_and_no_table_is_gone_through():
-    queries = load_queries("postgresql", "store", "search_column")
     async with migrated_database() as connection:
         await connection.execute(MANY)
         await connection.execute("ANALYZE messages")
         await connection.execute("SET plan_cache_mode = force_generic_plan")
         for name in ("some_with_tokens", "without_tokens"):
-            await connection.execute(f"PREPARE {name} AS {queries[name].sql}")
+            await connection.execute(f"PREPARE {name} AS {QUERIES[name].sql}")
         some = await connection.fetch("EXPLAIN EXECUTE some_with_tokens('''tw7'' & ''often''', 10001)")
         plan = "\n".join(row[0] for row in some)
         assert "messages_by_tokens" in plan
