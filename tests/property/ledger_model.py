@@ -203,6 +203,7 @@ class Lane:
         item = next((one for one in self.heads if one.seq == seq), None)
         if item is None:
             return False
+        self.withdraw(self.group(item))
         self._others_lead(item)
         self._record(turn, turn.items)
         item.row, item.steered = self.model.say(turn.session, "user", item.text), True

@@ -32,6 +32,7 @@ from gateway_sessions.storage.verbs.beginning import (
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import (
     is_ready,
+    items_of_next,
     let_others_lead,
     line_up,
     reckon_ready,
@@ -140,6 +141,8 @@ def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
     item_id = yield from waiting_turn(held.session_key, seq)
     if item_id is None:
         return None
+    # An earlier try may have written it down, elsewhere in the transcript and together with others.
+    yield from turn_rows.withdraw((yield from items_of_next(held.session_key, item_id, seq)))
     yield Statement("take_item", (held.token, item_id))
     item = next(one for one in (yield from items_of(held)) if one.seq == seq)
     if (yield from let_others_lead(held.session_key, seq, item.item_id)) is None:

@@ -298,6 +298,27 @@ async def test_a_lane_whose_turn_was_put_aside_stays_behind_those_that_waited_fo
     assert [one.text for turn in begun if turn for one in turn.messages] == ["hello", "second"]
 
 
+async def test_what_a_cut_off_turn_has_written_down_is_not_said_twice_when_another_one_takes_it(
+    tmp_path: Path,
+):
+    ann, clock = SessionSource(platform="telegram", chat_id="ann", user_id="ann"), FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
+        await store.enqueue(InboundMessage(source=ann, text="one"), solo=True)
+        turn = await store.claim()
+        assert turn is not None
+        await turn.append({"role": "assistant", "content": "let me see"})
+        await store.enqueue(InboundMessage(source=ann, text="two"), solo=True)
+    (tmp_path / ".clean_shutdown").unlink()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
+        await store.move_queued(store.key_for(ann), 2, 1)
+        turn = await store.claim()
+        assert turn is not None
+        assert await turn.steer(1)
+        said = [row["content"] for row in await store.load_transcript(turn.entry.session_id)]
+        await turn.commit()
+    assert " ".join(str(text) for text in said).count("one") == 1
+
+
 async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(lives: Lives):
     tried = ScriptedAgent(*[[hangs()]] * 3)
     for name in ("first", "second", "third"):
