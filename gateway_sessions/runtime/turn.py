@@ -126,7 +126,7 @@ class Turn:
     @property
     def recorded(self) -> bool:
         """Whether an earlier try has put what the turn is about into the transcript, and perhaps more."""
-        return self._claimed.recorded
+        return self._claimed.begun_before
 
     @property
     def admitted_at(self) -> datetime:

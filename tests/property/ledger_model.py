@@ -172,13 +172,18 @@ class Lane:
         items = sorted(self.group(head), key=lambda one: (one is not head, one.seq))
         for one in items:
             one.steered = False
-        if any(one.row is not None and self._stands_elsewhere(one.row) for one in items):
+        rows = [one.row for one in items if one.row is not None]
+        if any(map(self._stands_elsewhere, rows)) or self._others_spoke_behind(rows):
             self.withdraw(items)
         self.turn = RunningModel(self, self.session, items, self.attempts + 1)
         return self.turn
 
     def _stands_elsewhere(self, row: Row) -> bool:
         return not row.visible or row.session != self.session
+
+    def _others_spoke_behind(self, mine: list[Row]) -> bool:
+        spoken = [one for one in self.model.rows[self.session] if one.role == "user" and one.visible]
+        return any(one not in mine for one in spoken[spoken.index(mine[0]) :]) if mine else False
 
     # What a turn does
 

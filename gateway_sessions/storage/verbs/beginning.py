@@ -71,8 +71,10 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[Item, ...]
     attempt: int
     """1 for the first try; more if earlier ones were cut off."""
+    begun_before: bool
+    """Whether an earlier try has put the message into the transcript, and perhaps more."""
     recorded: bool
-    """Whether an earlier try has put the message into the transcript."""
+    """Whether it stands there in its place, with nothing behind it but what that try has added."""
     version: Version
     waiting: int
     next_seq: int
@@ -137,10 +139,11 @@ def _begin(
     entry = current or (yield from load(lane.session_key))
     granted = yield from _session_for(starter, lane, entry, _Head(items[0].message, found[0].owner), change)
     session_id = granted.entry.session_id
-    recorded = found[0].transcript_id is not None
-    if recorded and not (yield from turn_rows.stands_in(found, session_id)):
+    written = found[0].transcript_id is not None
+    begun_before = written and (yield from turn_rows.stands_in(found, session_id))
+    recorded = begun_before and not (yield from turn_rows.others_spoke_behind(found))
+    if written and not recorded:
         yield from turn_rows.withdraw(found)
-        recorded = False
     if not leased:
         lane.lease(starter.epoch, to_micros(change.now))
         yield from put_lane(lane)
@@ -154,6 +157,7 @@ def _begin(
         entry=granted.entry,
         items=items,
         attempt=lane.attempts + 1,
+        begun_before=begun_before,
         recorded=recorded,
         version=(yield from version_of(session_id)) if starter.versioned else NO_VERSION,
         waiting=lane.waiting,

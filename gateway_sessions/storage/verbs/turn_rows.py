@@ -117,6 +117,12 @@ def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
     return True
 
 
+def others_spoke_behind(items: Sequence[InboxItem]) -> Verb[bool]:
+    """Whether another turn is behind the row of messages: what takes theirs back must not take that along."""
+    mine = sorted({one.transcript_id for one in items if one.transcript_id is not None})
+    return bool((yield Statement("spoken_behind", (mine[0], msgspec.json.encode(mine).decode()))))
+
+
 def let_wait_again(held: Held, ready_at: int) -> Verb[int]:
     """Give what a turn was about back to the queue; what was said into it gets a turn of its own.
 

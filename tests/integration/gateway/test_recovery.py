@@ -319,6 +319,29 @@ async def test_what_a_cut_off_turn_has_written_down_is_not_said_twice_when_anoth
     assert " ".join(str(text) for text in said).count("one") == 1
 
 
+async def test_what_is_taken_back_takes_no_other_turn_along_that_came_in_between(tmp_path: Path):
+    ann, clock = SessionSource(platform="telegram", chat_id="ann", user_id="ann"), FakeClock()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
+        await store.enqueue(InboundMessage(source=ann, text="one"), solo=True)
+        turn = await store.claim()
+        assert turn is not None
+        await turn.append({"role": "assistant", "content": "let me see"})
+        await store.enqueue(InboundMessage(source=ann, text="two"), solo=True)
+    (tmp_path / ".clean_shutdown").unlink()
+    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
+        await store.move_queued(store.key_for(ann), 2, 1)
+        first = await store.claim()
+        assert first is not None
+        await first.commit([{"role": "assistant", "content": "yes"}])
+        second = await store.claim()
+        assert second is not None
+        assert (second.seqs, second.recorded) == ((1,), True)
+        await second.append({"role": "assistant", "content": "so"})
+        await second.roll_back("ann")
+        said = [row.text for row in await store.db.get_messages(first.entry.session_id)]
+    assert said == ["let me see", "two", "yes"]
+
+
 async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_queue(lives: Lives):
     tried = ScriptedAgent(*[[hangs()]] * 3)
     for name in ("first", "second", "third"):

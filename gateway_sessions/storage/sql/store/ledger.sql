@@ -88,6 +88,12 @@ UPDATE inbox SET transcript_id = ? WHERE item_id = ?
 SELECT min(messages.seq) FROM inbox JOIN messages ON messages.message_id = inbox.transcript_id
 WHERE inbox.session_key = ? AND inbox.outcome IS NULL AND inbox.token = ? AND messages.session_id = ?
 
+-- name: spoken_behind
+-- Whether anybody has spoken behind a message in its session, but for some messages.
+SELECT 1 FROM messages AS own JOIN messages AS later ON later.session_id = own.session_id AND later.seq > own.seq
+WHERE own.message_id = ? AND later.role = 'user' AND later.hidden_because IS NULL
+    AND later.message_id NOT IN ({each_number_of}) LIMIT 1
+
 -- name: message_that_stands
 -- Of which conversation a message is part, and how many calls it makes; no row if it is hidden.
 SELECT session_id, {number_of_calls} FROM messages
