@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -298,19 +300,26 @@ async def test_a_lane_whose_turn_was_put_aside_stays_behind_those_that_waited_fo
     assert [one.text for turn in begun if turn for one in turn.messages] == ["hello", "second"]
 
 
-async def test_what_a_cut_off_turn_has_written_down_is_not_said_twice_when_another_one_takes_it(
-    tmp_path: Path,
-):
+@asynccontextmanager
+async def overtaken(home: Path) -> AsyncGenerator[SessionStore]:
+    """A store in which a turn about "one" was cut off, and in which "two" was moved before it since."""
     ann, clock = SessionSource(platform="telegram", chat_id="ann", user_id="ann"), FakeClock()
-    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
+    async with SessionStore.open(home, QUICK, clock=clock) as store:
         await store.enqueue(InboundMessage(source=ann, text="one"), solo=True)
         turn = await store.claim()
         assert turn is not None
         await turn.append({"role": "assistant", "content": "let me see"})
         await store.enqueue(InboundMessage(source=ann, text="two"), solo=True)
-    (tmp_path / ".clean_shutdown").unlink()
-    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
+    (home / ".clean_shutdown").unlink()
+    async with SessionStore.open(home, QUICK, clock=clock) as store:
         await store.move_queued(store.key_for(ann), 2, 1)
+        yield store
+
+
+async def test_what_a_cut_off_turn_has_written_down_is_not_said_twice_when_another_one_takes_it(
+    tmp_path: Path,
+):
+    async with overtaken(tmp_path) as store:
         turn = await store.claim()
         assert turn is not None
         assert await turn.steer(1)
@@ -320,16 +329,7 @@ async def test_what_a_cut_off_turn_has_written_down_is_not_said_twice_when_anoth
 
 
 async def test_what_is_taken_back_takes_no_other_turn_along_that_came_in_between(tmp_path: Path):
-    ann, clock = SessionSource(platform="telegram", chat_id="ann", user_id="ann"), FakeClock()
-    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
-        await store.enqueue(InboundMessage(source=ann, text="one"), solo=True)
-        turn = await store.claim()
-        assert turn is not None
-        await turn.append({"role": "assistant", "content": "let me see"})
-        await store.enqueue(InboundMessage(source=ann, text="two"), solo=True)
-    (tmp_path / ".clean_shutdown").unlink()
-    async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
-        await store.move_queued(store.key_for(ann), 2, 1)
+    async with overtaken(tmp_path) as store:
         first = await store.claim()
         assert first is not None
         await first.commit([{"role": "assistant", "content": "yes"}])
