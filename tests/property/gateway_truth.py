@@ -70,7 +70,11 @@ def transcripts_have_each_message_once(truth: Truth, lane: Lane) -> None:
         found = [row["session_id"] for row in truth.rows if one.message.text in row["text"]]
         assert len(found) <= 1, "one message stands in transcripts twice"
         if one.outcome in ANSWERED:
-            assert found == [one.session_id], "what was answered is not in the transcript of the answer"
+            # A turn that ran for more than a day may be stopped in the session that took the place of its own.
+            elsewhere = one.outcome is Outcome.INTERRUPTED and lane.session_id != one.session_id
+            where = found if elsewhere else [one.session_id]
+            assert found == where, "what was answered is not in the transcript of the answer"
+            assert len(found) == 1
         if one.outcome is Outcome.ROLLED_BACK or not one.tries:
             assert not found, "what was taken back, or never begun, is in a transcript"
 
