@@ -70,7 +70,7 @@ def transcripts_have_each_message_once(truth: Truth, lane: Lane) -> None:
         found = [row["session_id"] for row in truth.rows if one.message.text in row["text"]]
         assert len(found) <= 1, "one message stands in transcripts twice"
         if one.outcome in ANSWERED:
-            # A turn that ran for more than a day may be stopped in the session that took the place of its own.
+            # A turn that ran for over a day may be stopped in the session that took the place of its own.
             elsewhere = one.outcome is Outcome.INTERRUPTED and lane.session_id != one.session_id
             where = found if elsewhere else [one.session_id]
             assert found == where, "what was answered is not in the transcript of the answer"
