@@ -25,10 +25,12 @@ from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.storage.atomic_file import (
+    QUARANTINE,
     backup_path,
     read_all,
     read_bytes_tail,
     set_aside,
+    stamp_of,
     sweep_folder,
     sweep_temporaries,
     write_atomically,
@@ -41,7 +43,6 @@ from gateway_sessions.storage.verbs.succession import Actor
 
 logger = logging.getLogger(__name__)
 
-QUARANTINE: Final = "quarantine"
 PAGE: Final = 200
 _EMPTY: Final = SnapshotContent((), (), None, intact=False)
 
@@ -170,7 +171,7 @@ class IndexRecovery:
         return await in_thread(partial(set_aside, path or self._path, self.home / QUARANTINE, self._stamp()))
 
     def _stamp(self) -> str:
-        return f"{self.context.clock.now():%Y%m%dT%H%M%SZ}"
+        return stamp_of(self.context.clock.now())
 
 
 def _write_private(path: Path, content: bytes) -> None:

@@ -18,10 +18,10 @@ from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.erasures import Erasures
 from gateway_sessions.runtime.opening import Parts
-from gateway_sessions.storage.atomic_file import backup_path
+from gateway_sessions.storage.atomic_file import QUARANTINE, backup_path
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.methods.erasure import QUARANTINE, Beside
+from gateway_sessions.storage.methods.erasure import Beside
 from gateway_sessions.storage.sessions_json import FILE_NAME
 
 

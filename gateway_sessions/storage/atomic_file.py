@@ -19,6 +19,7 @@ import secrets
 import stat
 import sys
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -33,6 +34,8 @@ _NO_HARD_LINKS: Final = frozenset(
 )
 _NO_DIRECTORY_FSYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
 _CHUNK: Final = 1 << 20
+QUARANTINE: Final = "quarantine"
+"""The folder of what could not be read, beside what it was set aside from."""
 _CLOSED: Final = -1
 
 _LEFT_OVER: Final = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")
@@ -259,6 +262,11 @@ def remove(path: Path, *, files: Files = OPERATING_SYSTEM) -> None:
     with contextlib.suppress(FileNotFoundError):
         files.unlink(path)
         files.fsync_directory(path.parent)
+
+
+def stamp_of(moment: datetime) -> str:
+    """What the names of files in the quarantine say of when they came there."""
+    return f"{moment:%Y%m%dT%H%M%SZ}"
 
 
 def set_aside(path: Path, quarantine: Path, stamp: str, *, files: Files = OPERATING_SYSTEM) -> Path:

@@ -22,6 +22,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.search_documents import Position
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Clock, Driver
+from gateway_sessions.storage.atomic_file import stamp_of
 from gateway_sessions.storage.catching import Catch, Request
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.index_port import NAME, IndexReport, IndexState
@@ -276,7 +277,7 @@ class SearchIndex:
     async def _set_aside(self, error: UnusableIndexError) -> None:
         await self._let_go()
         self._unusable = None
-        stamp = self._clock.now().strftime("%Y%m%dT%H%M%SZ")
+        stamp = stamp_of(self._clock.now())
         place = await in_thread(partial(put_aside, self.path, error.fault, stamp))
         self._report = IndexReport(IndexState.BUILDING, problem=str(error), rebuilt=self._report.rebuilt + 1)
         logger.warning(

@@ -26,7 +26,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage import unreadable
-from gateway_sessions.storage.atomic_file import set_aside
+from gateway_sessions.storage.atomic_file import QUARANTINE, set_aside, stamp_of
 from gateway_sessions.storage.drivers.sqlite_backup import (
     BACKUPS,
     backups_in,
@@ -48,7 +48,6 @@ from gateway_sessions.storage.search_index.places import remove_index
 from gateway_sessions.storage.verbs import consistency, meta, searching
 
 DATABASE: Final = "sessions.db"
-QUARANTINE: Final = "quarantine"
 REBUILT: Final = f"{DATABASE}{REBUILT_SUFFIX}"
 """Whole and durable as soon as it has this name; it waits to take the place of the damaged database."""
 UNFINISHED: Final = "sessions.db.rebuilding"
@@ -251,7 +250,7 @@ def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> li
 def _swap(home: Path, now: datetime) -> tuple[Path, ...]:
     """Move the damaged files away, the log first: it must never meet the new database."""
     damaged = [home / f"{DATABASE}{suffix}" for suffix in ("-wal", "-shm", "")]
-    kept = tuple(set_aside(one, home / QUARANTINE, _stamp(now)) for one in damaged if one.exists())
+    kept = tuple(set_aside(one, home / QUARANTINE, stamp_of(now)) for one in damaged if one.exists())
     (home / REBUILT).replace(home / DATABASE)
     return kept
 
@@ -271,7 +270,7 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
             mended = unreadable.mend(connection, queries, database.parent, now)
             wrong = drive(connection, queries, consistency.mend())
             left = drive(connection, queries, consistency.findings())
-            kept = mended.keep(database.with_name(QUARANTINE), _stamp(now))
+            kept = mended.keep(database.with_name(QUARANTINE), stamp_of(now))
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
@@ -282,10 +281,6 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
         lost=(*mended.lost, *map(str, left)),
         quarantine=() if kept is None else (kept,),
     )
-
-
-def _stamp(now: datetime) -> str:
-    return f"{now:%Y%m%dT%H%M%SZ}"
 
 
 def _without_index(home: Path) -> tuple[str, ...]:

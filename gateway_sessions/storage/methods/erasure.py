@@ -18,7 +18,7 @@ from gateway_sessions.core.entry_codec import entry_to_dict
 from gateway_sessions.core.erasure import ErasureReceipt, Kept, Subject, kept_in_rooms
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.work_progress import OnProgress, WorkProgress
-from gateway_sessions.storage.atomic_file import remove
+from gateway_sessions.storage.atomic_file import QUARANTINE, remove
 from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS
 from gateway_sessions.storage.engine import VacuumReport
 from gateway_sessions.storage.in_thread import in_thread
@@ -29,7 +29,6 @@ from gateway_sessions.storage.verbs import entries, queue_erasure, tombstones
 from gateway_sessions.storage.verbs import erasure as verbs
 from gateway_sessions.storage.verbs.erasure import Plan
 
-QUARANTINE: Final = "quarantine"
 MESSAGES: Final = "messages"
 TRIES: Final = 100
 PAUSE_SECONDS: Final = 0.05

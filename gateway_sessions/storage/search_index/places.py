@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from gateway_sessions.storage.atomic_file import QUARANTINE
 from gateway_sessions.storage.search_index.file import Fault
 
 ASIDE: Final = ".aside"
 """The last index that was given up, for whoever wants to know what had happened to it."""
-QUARANTINE: Final = "quarantine"
 SIDECARS: Final = ("", "-wal", "-shm")
 
 
