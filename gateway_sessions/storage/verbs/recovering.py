@@ -16,7 +16,7 @@ from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.entries import load_readable
-from gateway_sessions.storage.verbs.inbox_rows import InboxItem, readable, reckon_ready, stand_in_line
+from gateway_sessions.storage.verbs.inbox_rows import InboxItem, readable, recount, stand_in_line
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.nodes import Census
@@ -114,17 +114,19 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
     buried = _readable(key, items, others) if given_up else ()
     if given_up:
         problem = f"its turn was cut off {attempts} times"
-        lane.waiting += yield from bury(held, "recovery", problem, change)
+        yield from bury(held, "recovery", problem, change)
         yield from owe(_last_words(buried, items[0]), None, key, change)
     elif items:
-        lane.waiting += yield from let_wait_again(held, ready_at)
+        yield from let_wait_again(held, ready_at)
     entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
     interrupted = entry is not None and allows(entry.state, Event.INTERRUPTED)
     if entry is not None and interrupted:
         entry = yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)
     lane.fence_off()
     lane.attempts = attempts if items or interrupted else lane.attempts
-    yield from (stand_in_line(lane, change.now) if given_up else reckon_ready(lane))
+    yield from recount(lane)  # whoever counted is gone; a wrong number would turn everybody away
+    if given_up:
+        yield from stand_in_line(lane, change.now)
     yield from put_lane(lane)
     return CutOff(
         session_key=key,
