@@ -66,10 +66,12 @@ def text_findings(connection: sqlite3.Connection) -> list[str]:
 
 def mend(connection: sqlite3.Connection, queries: Queries, home: Path, now: datetime) -> Mended:
     """Let everything be read again, in the transaction that the connection has."""
-    mended = Mended()
+    mended, guessed = Mended(), set[str]()
     for table in tables_of(connection):
-        _mend_texts(connection, damaged_text(connection, table), mended)
-    _mend_facts(connection, queries, home, mended)
+        texts = damaged_text(connection, table)
+        _mend_texts(connection, texts, mended)
+        guessed |= {one.name for one in texts if table == FACTS}
+    _mend_facts(connection, queries, home, guessed, mended)
     circumstances: forms.Circumstances | None = None
     for table in forms.TABLES:
         bad = drive(connection, queries, forms.unreadable(table))
@@ -90,15 +92,18 @@ def _mend_texts(connection: sqlite3.Connection, bad: Sequence[DamagedText], mend
             mended.lost.append(f"a row of {one.table}: as it can be read, there is another like it")
 
 
-def _mend_facts(connection: sqlite3.Connection, queries: Queries, home: Path, mended: Mended) -> None:
-    for name, value in drive(connection, queries, fact_forms.damaged_facts()).items():
+def _mend_facts(
+    connection: sqlite3.Connection, queries: Queries, home: Path, guessed: set[str], mended: Mended
+) -> None:
+    for name, value in drive(connection, queries, fact_forms.damaged_facts(guessed)).items():
         mended.rows.append({"table": FACTS, "unreadable": ["value"], "row": {"name": name, "value": value}})
         mended.found.append(_fact(name))
         secret = _secret_in_copies(home / BACKUPS, queries) if name == meta.OWN_SECRET else None
-        if drive(connection, queries, fact_forms.mend_fact(name, secret)):
+        loss = drive(connection, queries, fact_forms.mend_fact(name, secret))
+        if loss is None:
             mended.done.append(f"mended: {_fact(name)}")
         else:
-            mended.lost.append(f"{_fact(name)}, and no copy of the store tells it")
+            mended.lost.append(f"{_fact(name)}, and {loss}")
 
 
 def _mend_rows(

@@ -13,6 +13,7 @@ from gateway_sessions import (
     Accepted,
     InboundMessage,
     RepairReport,
+    SessionDB,
     SessionSource,
     SessionStore,
     StorageCorruptError,
@@ -170,6 +171,49 @@ async def test_a_secret_that_no_copy_tells_is_lost_and_said_to_be(home: Path):
     with pytest.raises(StorageCorruptError, match="install_secret"):
         async with SessionStore.open(home):
             pass
+
+
+async def cut_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin to forget Ann, and go no further than the plan."""
+
+    async def fails(_: SessionDB, *__: object) -> None:
+        raise ConnectionAbortedError
+
+    async with SessionStore.open(home) as store:
+        with monkeypatch.context() as patch:
+            patch.setattr(SessionDB, "_erase_rows", fails)
+            with pytest.raises(ConnectionAbortedError):
+                await store.db.erase("main:telegram:user:ann")
+
+
+SPOILT_PLANS = {
+    "no plan": "value = '{'",
+    "that of somebody else": "name = name || '0'",
+    "no text": "value = CAST(replace(value, 'user:ann', 'user:' || CAST(x'ff' AS TEXT)) AS TEXT)",
+    "no name": "name = CAST(name || CAST(x'ff' AS TEXT) AS TEXT)",
+}
+
+
+@pytest.mark.parametrize("damage", SPOILT_PLANS)
+async def test_an_erasure_of_which_the_plan_is_gone_is_lost_and_can_be_asked_for_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+):
+    session_id = await furnished(home)
+    await cut_off(home, monkeypatch)
+    execute(home, f"UPDATE meta SET {SPOILT_PLANS[damage]} WHERE name LIKE 'erasing:%'")  # noqa: S608
+    assert len((await check_store(home)).found) == 1
+    report = await repair_store(home)
+    (lost,) = report.lost
+    assert lost.startswith("the fact 'erasing:")
+    assert lost.endswith("ask for that erasure again")
+    assert not [one for one in report.done if "the fact" in one]
+    assert in_quarantine(report)
+    assert (await check_store(home)).healthy
+    async with SessionStore.open(home) as store:
+        assert await store.db.unfinished_erasures() == 0
+        assert await store.db.message_count(session_id) == 1
+        await store.erase(ANN)
+        assert await store.db.get_session(session_id) is None
 
 
 async def key_of(home: Path, source: SessionSource) -> str:
