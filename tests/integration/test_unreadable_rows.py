@@ -73,16 +73,57 @@ async def test_a_lane_with_a_damaged_entry_goes_on_as_sessions_json_shows_it(hom
 
 async def test_without_sessions_json_it_goes_on_with_what_is_known(home: Path):
     session_id = await furnished(home)
-    execute(home, "UPDATE entries SET record = '{', state = '?' WHERE session_id = ?", session_id)
+    execute(home, "UPDATE entries SET record = '{', due_at = ? WHERE session_id = ?", 1 << 62, session_id)
     for path in home.glob("sessions.json*"):
         path.unlink()
     report = await repair_store(home)
-    assert [line.partition(" of which ")[2].split()[0] for line in report.lost] == ["state", "record"]
+    assert [line.partition(" of which ")[2].split()[0] for line in report.lost] == ["due_at", "record"]
     async with SessionStore.open(home) as store:
         entry = await store.get_or_create_session(ANN)
         assert (entry.session_id, entry.origin) == (session_id, ANN)
         assert [row["content"] for row in await store.load_transcript(session_id)] == ["hello"]
         assert await store.queue_depth(entry.session_key) == 1
+
+
+@pytest.mark.parametrize("suspended", [True, False])
+async def test_sessions_json_tells_whether_a_session_may_go_on(home: Path, *, suspended: bool):
+    session_id = await furnished(home)
+    if suspended:
+        await suspend(home)
+    execute(home, "UPDATE entries SET state = '?' WHERE session_id = ?", session_id)
+    report = await repair_store(home)
+    assert (len(report.found), report.lost) == (1, ())
+    async with SessionStore.open(home) as store:
+        entry = await store.get_session(store.key_for(ANN))
+        assert entry is not None
+        assert entry.suspended == suspended
+        assert ((await store.get_or_create_session(ANN)).session_id != session_id) == suspended
+
+
+@pytest.mark.parametrize("shown", ["nothing", "another session", "what was before"])
+async def test_a_session_of_which_nobody_knows_whether_it_may_go_on_does_not(home: Path, shown: str):
+    session_id = await furnished(home)
+    index = home / "sessions.json"
+    before = index.read_text()
+    await suspend(home)
+    if shown == "nothing":
+        index.unlink()
+    else:
+        index.write_text(before if shown == "what was before" else before.replace(session_id, "another"))
+    execute(home, "UPDATE entries SET state = '?' WHERE session_id = ?", session_id)
+    report = await repair_store(home)
+    (lost,) = report.lost
+    assert "of which state cannot be read" in lost
+    async with SessionStore.open(home) as store:
+        new = await store.get_or_create_session(ANN)
+        assert (new.session_id != session_id, new.auto_reset_reason) == (True, "suspended")
+        assert await store.queue_depth(new.session_key) == 1
+        assert (await store.undo_reset(new.session_key)).session_id == session_id
+
+
+async def suspend(home: Path) -> None:
+    async with SessionStore.open(home) as store:
+        assert await store.suspend_session(store.key_for(ANN))
 
 
 async def test_what_is_readable_of_a_message_stays(home: Path):

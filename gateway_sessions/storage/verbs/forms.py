@@ -158,10 +158,30 @@ def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:
 
 def _entered_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
     """As sessions.json shows it, if it is the same session there; else with nothing but its beginning."""
-    known = circumstances.entries.get(row["session_key"])
-    if known is not None and known.session_id == row["session_id"]:
+    if (known := _shown(row, circumstances)) is not None:
         return Remedy({column: entries.record_of(known)}, lost=False)
     return Remedy({column: entries.blank_record(circumstances.now)})
+
+
+def _stated_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """As sessions.json shows it, if it has been so since the same moment there; else suspended.
+
+    Somebody may have stopped the session for good, and who could go on with it would never know. One that is
+    suspended for nothing costs its people a new session, of which they are told, and the old one can be
+    brought back. Expired would do the same, but for a reason that nobody knows.
+    """
+    known = _shown(row, circumstances)
+    since = to_micros(known.state_since) if known is not None and known.state_since is not None else None
+    if known is not None and since == row["state_since"]:
+        return Remedy({column: str(known.state)}, lost=False)
+    due = _reckoned_anew("due_at", row, circumstances)  # by the state that it may not have had
+    return Remedy({column: str(SessionState.SUSPENDED), **due.values})
+
+
+def _shown(row: Values, circumstances: Circumstances) -> SessionEntry | None:
+    """What sessions.json says of the session of a lane."""
+    known = circumstances.entries.get(row["session_key"])
+    return known if known is not None and known.session_id == row["session_id"] else None
 
 
 def _becomes(value: str) -> Callable[[str, Values, Circumstances], Remedy]:
@@ -195,7 +215,7 @@ TABLES: Final[Mapping[str, Table]] = MappingProxyType(
         "entries": Table(
             ("entry_id", "session_key", "session_id", "state", "state_since", "due_at", "record"),
             {
-                "state": Form(SessionState, _becomes(SessionState.ACTIVE)),
+                "state": Form(SessionState, _stated_again),
                 "state_since": _INSTANT,
                 "due_at": _DUE,
                 "record": Form(entries.read_record, _entered_again),
