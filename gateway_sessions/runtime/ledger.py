@@ -71,7 +71,7 @@ class Ledger(WaitingTurns):
         limits: Limits,
         rules_for: Callable[[InboundMessage], BusyRules],
     ) -> None:
-        super().__init__(context)
+        super().__init__(context, most_of_a_lane=limits.max_waiting_per_owner)
         self._routing = routing
         self._limits = limits
         self._rules_for = rules_for

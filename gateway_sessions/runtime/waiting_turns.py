@@ -24,8 +24,10 @@ T = TypeVar("T")
 class WaitingTurns:
     """Knows how many turns wait on each lane of one open store, and runs the verbs that change them."""
 
-    def __init__(self, context: StoreContext) -> None:
+    def __init__(self, context: StoreContext, *, most_of_a_lane: int) -> None:
+        """No lane makes up for more turns than *most_of_a_lane*, whatever its row says."""
         self._context = context
+        self._most_of_a_lane = most_of_a_lane
         self._waiting: dict[str, int] = {}
         self._owners: dict[str, str] = {}
         """Whose the lanes are on which turns wait."""
@@ -150,6 +152,7 @@ class WaitingTurns:
 
     def _note(self, session_key: str, waiting: int, owner: str | None = None) -> None:
         before, known = self._waiting.pop(session_key, 0), self._owners.pop(session_key, None)
+        waiting = min(max(waiting, 0), self._most_of_a_lane)
         self.total_waiting += waiting - before
         self._note_owner(known, -before)
         if waiting:

@@ -85,7 +85,7 @@ def look_around(message: InboundMessage, request: Request) -> Verb[Sight]:
     if events:
         duplicate = Duplicate(seq=events[0][1], session_key=events[0][0])
         return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key), None, None))
-    queue = _queue(key, (lane, last, head))
+    queue = yield from _queue(key, (lane, last, head))
     return Sight(None, _current(entries, known), erasures=any(erasures), queue=queue)
 
 
@@ -93,7 +93,7 @@ def look_at_queue(session_key: str) -> Verb[Queue]:
     """Look at a lane of which nothing is known; nobody else decides on it meanwhile."""
     first, *others = _looks(session_key)
     answers = yield together(first._replace(lock=of_lane(session_key)), *others)
-    return _queue(session_key, answers)
+    return (yield from _queue(session_key, answers))
 
 
 def look_at_head(queue: Queue) -> Verb[Queue]:
@@ -116,9 +116,11 @@ def _looks(session_key: str) -> tuple[Statement, ...]:
     )
 
 
-def _queue(session_key: str, answers: Sequence[Rows]) -> Queue:
+def _queue(session_key: str, answers: Sequence[Rows]) -> Verb[Queue]:
     lane, last, head = answers
-    return Queue(lane_in(session_key, lane), last[0] if last else None, head[0] if head else None)
+    return Queue(
+        (yield from lane_in(session_key, lane)), last[0] if last else None, head[0] if head else None
+    )
 
 
 def _current(rows: Rows, known: SessionEntry | None) -> SessionEntry | None:

@@ -11,7 +11,7 @@ from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
-from gateway_sessions.storage.verbs.lane_rows import LaneRow
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, count_waiting
 from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 PLACES: Final = 1 << 20
@@ -118,8 +118,7 @@ def stand_in_line(lane: LaneRow, now: datetime) -> Verb[None]:
 
 def recount(lane: LaneRow) -> Verb[None]:
     """Find out anew how many turns wait on the lane, and when the next one may begin."""
-    rows = yield Statement("count_waiting_turns", (lane.session_key,))
-    lane.waiting = rows[0][0]
+    lane.waiting = yield from count_waiting(lane.session_key)
     yield from reckon_ready(lane)
 
 

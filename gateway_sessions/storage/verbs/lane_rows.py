@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -55,14 +55,15 @@ class KnownLane(NamedTuple):
 def load_lane(session_key: str, *, locked: bool = False) -> Verb[LaneRow]:
     """The lane, which may never have been used before; *locked*, nobody else decides on it meanwhile."""
     rows = yield Statement("lane_row", (session_key,), lock=of_lane(session_key) if locked else None)
-    return lane_in(session_key, rows)
+    return (yield from lane_in(session_key, rows))
 
 
-def lane_in(session_key: str, rows: Rows) -> LaneRow:
+def lane_in(session_key: str, rows: Rows) -> Verb[LaneRow]:
     """The lane that was found, if it was ever used."""
     if not rows:
         return LaneRow(session_key=session_key)
-    epoch, token, leased_at, attempts, moved, next_seq, waiting, ready_at = rows[0]
+    epoch, token, leased_at, attempts, moved, next_seq, stored, ready_at = rows[0]
+    waiting = yield from believable(session_key, stored, next_seq)
     return LaneRow(
         session_key=session_key,
         lease_epoch=epoch,
@@ -74,6 +75,23 @@ def lane_in(session_key: str, rows: Rows) -> LaneRow:
         waiting=waiting,
         ready_at=ready_at,
     )
+
+
+def believable(session_key: str, waiting: Any, next_seq: int) -> Verb[int]:
+    """How many turns wait on a lane that says so; counted anew if that cannot be true.
+
+    Only a damaged row says that fewer turns wait than none, or more than messages ever came. Added up with
+    what all others say, it would turn everybody away, or nobody at all.
+    """
+    if isinstance(waiting, int) and 0 <= waiting < next_seq:
+        return waiting
+    return (yield from count_waiting(session_key))
+
+
+def count_waiting(session_key: str) -> Verb[int]:
+    """How many turns wait on a lane, counted."""
+    rows = yield Statement("count_waiting_turns", (session_key,))
+    return int(rows[0][0])
 
 
 def put_lane(lane: LaneRow) -> Verb[None]:

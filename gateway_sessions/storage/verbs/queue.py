@@ -27,7 +27,7 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     recount,
     waiting_turn,
 )
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, believable, load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import take_out
 from gateway_sessions.storage.verbs.succession import Change
 
@@ -211,8 +211,12 @@ def forget(before: datetime) -> Verb[int]:
 
 def waiting_lanes() -> Verb[dict[str, tuple[int, str | None]]]:
     """How many turns wait, by lane, and whose it is."""
-    rows = yield Statement("waiting_lanes")
-    return {row[0]: (row[1], row[3]) for row in rows}
+    found: dict[str, tuple[int, str | None]] = {}
+    for session_key, stored, next_seq, owner in (yield Statement("waiting_lanes")):
+        waiting = yield from believable(session_key, stored, next_seq)
+        if waiting:
+            found[session_key] = (waiting, owner)
+    return found
 
 
 class ReadyLane(NamedTuple):

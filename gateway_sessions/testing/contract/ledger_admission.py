@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from gateway_sessions.config.gateway_sections import GatewayConfig
 from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, RejectReason
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import RunningTurn
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.lanes import (
@@ -44,6 +47,8 @@ ANOTHER = SessionSource(platform="telegram", chat_id="1", user_id="alice", threa
 ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", user_id="alice", thread_id="7")
 TASKS = 16
 MIB = 1 << 20
+IMPOSSIBLE = ((1 << 63) - 1, 1 << 62, -(1 << 62), -1)
+"""What no number of turns on a lane can be that has taken in a few messages."""
 
 
 class AdmissionContract(StoreContract):
@@ -158,6 +163,41 @@ class AdmissionContract(StoreContract):
             await accept(store, "mine", source=BOB)
             await answer(store, session_key=store.key_for(rooms[0]))
             await accept(store, "three", source=rooms[2])
+
+    @pytest.mark.parametrize("wrong", IMPOSSIBLE)
+    async def test_a_count_that_cannot_be_true_turns_nobody_away(
+        self, open_store: OpenStore, wrong: int
+    ) -> None:
+        limits = GatewayConfig(max_waiting=5)
+        async with open_store(gateway=limits) as store:
+            await accept(store, "one", "two")
+            await store.db.write(partial(_miscount, wrong))
+            await accept(store, "hello", source=BOB)
+            assert (await accept(store, "three")).depth == 3
+            assert store.ledger.total_waiting == 4
+            await store.db.write(partial(_miscount, wrong))
+            await answer(store)
+            assert store.ledger.total_waiting == 3
+            await store.db.write(partial(_miscount, wrong))
+        async with open_store(gateway=limits) as store:
+            assert store.ledger.total_waiting == 3
+            await accept(store, "hello again", source=BOB)
+            assert (await accept(store, "four")).depth == 3
+            assert (await refuse(store, said("five"))).reason is RejectReason.OVERLOADED
+            for _ in range(3):
+                await answer(store)
+            assert (store.ledger.total_waiting, await store.queue_depth(LANE)) == (2, 0)
+
+    async def test_one_lane_leaves_room_for_others_whatever_it_says_of_itself(
+        self, open_store: OpenStore
+    ) -> None:
+        limits = GatewayConfig(max_waiting=20, max_waiting_per_owner=10)
+        async with open_store(gateway=limits) as store:
+            await accept(store, "one")
+            await store.db.write(partial(_miscount, 1000, of=2000))
+        async with open_store(gateway=limits) as store:
+            await accept(store, "hello", source=BOB)
+            assert (await refuse(store, said("two"))).reason is RejectReason.OVERLOADED
 
     async def test_a_full_queue_refuses_the_newcomer_or_drops_the_oldest(self, store: SessionStore) -> None:
         strict = BusyRules(debounce=timedelta(0), max_queued=2)
@@ -293,3 +333,10 @@ class AdmissionContract(StoreContract):
                 assert late.reason is RejectReason.ERASED
             assert not await store.has_any_sessions()
             assert (await accept(store, "one", sent_at=clock.now())).seq == 1
+
+
+def _miscount(wrong: int, of: int | None = None) -> Verb[None]:
+    """Let the lane say that so many turns wait there, *of* so many messages that ever came."""
+    lane = yield from load_lane(LANE, locked=True)
+    lane.waiting, lane.next_seq = wrong, of or lane.next_seq
+    yield from put_lane(lane)

@@ -6,7 +6,9 @@ import asyncio
 import itertools
 import json
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -227,6 +229,15 @@ async def test_what_a_turn_is_not_about_any_more_is_not_written_down(store: Sess
     assert await talk_of(store, turn.entry.session_id) == [("assistant", "yes")]
 
 
+def put_anything(home: Path, sql: str) -> None:
+    """Change a database as damage does, which asks for no kind of values."""
+    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'STRICT,', '') WHERE name = 'lanes'")
+        connection.execute("PRAGMA writable_schema = RESET")
+        connection.execute(sql)
+
+
 class TestDamage:
     """A stored message that cannot be read any more."""
 
@@ -243,6 +254,19 @@ class TestDamage:
         assert [one.message for one in letters] == [None, None]
         assert "damaged" in letters[0].problem
         assert store.ledger.total_waiting == 0
+
+    @pytest.mark.parametrize("wrong", ["'many'", "2.5", "x'ff'"])
+    async def test_a_count_that_is_no_number_is_counted_anew(
+        self, home: Path, fake_clock: FakeClock, wrong: str
+    ):
+        async with open_store(home, clock=fake_clock) as store:
+            await accept(store, "one", "two")
+        await asyncio.to_thread(put_anything, home, f"UPDATE lanes SET waiting = {wrong}")  # noqa: S608
+        async with open_store(home, clock=fake_clock) as store:
+            assert store.ledger.total_waiting == 2
+            assert (await accept(store, "three")).depth == 3
+            await answer(store)
+            assert store.ledger.total_waiting == await store.queue_depth(LANE) == 2
 
     async def test_a_lane_of_which_nothing_can_be_read_has_no_turn(self, store: SessionStore, home: Path):
         await accept(store, "one")

@@ -86,6 +86,6 @@ SELECT min(ready_at) FROM lanes WHERE ready_at > ?
 UPDATE lanes SET ready_at = ? WHERE session_key = ? AND ready_at IS NOT NULL
 
 -- name: waiting_lanes
--- Where turns wait, how many, and whose lane it is.
-SELECT lanes.session_key, waiting, ready_at, owner FROM lanes
-LEFT JOIN entries ON entries.session_key = lanes.session_key WHERE waiting > 0
+-- Where turns wait, how many of how many that ever came, and whose lane it is.
+SELECT lanes.session_key, waiting, next_seq, owner FROM lanes
+LEFT JOIN entries ON entries.session_key = lanes.session_key WHERE waiting <> 0
