@@ -56,6 +56,11 @@ def counted(number: int, thing: str, things: str | None = None) -> str:
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
+def such_as(number: int, thing: str, things: str, example: str) -> str:
+    """So many of something, and one of them: which, if there is only that."""
+    return f"{counted(number, thing, things)}{': ' if number == 1 else ', such as '}{example}"
+
+
 def size(number: int) -> str:
     """A number of bytes."""
     amount, unit = float(number), 0

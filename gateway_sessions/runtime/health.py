@@ -210,5 +210,5 @@ async def _soundness(home: Path, database: SessionDBConfig, progress: OnProgress
     if report.healthy:
         return Symptom("Content", Health.GOOD, "all tables agree")
     first, *others = report.found
-    more = f", and {len(others)} other things" if others else ""
+    more = f", and {counted(len(others), 'other thing')}" if others else ""
     return Symptom("Content", Health.BAD, f"{first}{more}", MEND_SERVER if server else MEND_FILE)

@@ -16,6 +16,7 @@ from typing import Final
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.search_documents import Position
+from gateway_sessions.core.telling import counted
 from gateway_sessions.core.work_progress import OnProgress, Steps, WorkProgress
 from gateway_sessions.errors import (
     ForeignDatabaseError,
@@ -274,10 +275,10 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
-    remaining = {one.what for one in left}
+    remaining = {one.check for one in left}
     return RepairReport(
         found=(*mended.found, *map(str, wrong)),
-        done=(*mended.done, *(f"mended: {one}" for one in wrong if one.what not in remaining)),
+        done=(*mended.done, *(f"mended: {one}" for one in wrong if one.check not in remaining)),
         lost=(*mended.lost, *map(str, left)),
         quarantine=() if kept is None else (kept,),
     )
@@ -293,10 +294,16 @@ def _without_index(home: Path) -> tuple[str, ...]:
 
 
 def _told(tables: list[RebuiltTable], backup: Path | None) -> list[str]:
-    done = [f"{one.name}: {one.salvaged} rows read from the damaged file" for one in tables if one.salvaged]
+    done = [
+        f"{one.name}: {counted(one.salvaged, 'row')} read from the damaged file"
+        for one in tables
+        if one.salvaged
+    ]
     if backup is not None:
         done += [
-            f"{one.name}: {one.from_backup} rows from {backup.name}" for one in tables if one.from_backup
+            f"{one.name}: {counted(one.from_backup, 'row')} from {backup.name}"
+            for one in tables
+            if one.from_backup
         ]
     return done
 
@@ -306,7 +313,7 @@ def _losses(tables: list[RebuiltTable]) -> list[str]:
     for one in tables:
         gone = one.unreadable + one.unusable - one.from_backup
         if gone > 0:
-            losses.append(f"{one.name}: {gone} rows could not be read")
+            losses.append(f"{one.name}: {counted(gone, 'row')} could not be read")
         elif not one.complete and not one.from_backup:
             losses.append(f"{one.name}: rows may be missing; nobody knows how many there were")
     return losses

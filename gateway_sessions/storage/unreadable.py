@@ -15,6 +15,7 @@ import msgspec
 
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.snapshot import parse
+from gateway_sessions.core.telling import such_as
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Verb
 from gateway_sessions.storage.atomic_file import read_all, write_atomically
@@ -167,10 +168,7 @@ def _texts_told(bad: Iterable[DamagedText]) -> list[str]:
 
 def _grouped(bad: Iterable[tuple[str, str, str]]) -> list[str]:
     """One line for each column, with an example."""
-    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    names: defaultdict[str, list[str]] = defaultdict(list)
     for table, column, name in bad:
-        names[table, column].append(name)
-    return [
-        f"{len(found)} rows of {table} of which {column} cannot be read, such as {found[0]}"
-        for (table, column), found in names.items()
-    ]
+        names[f"of {table} of which {column} cannot be read"].append(name)
+    return [such_as(len(found), f"row {what}", f"rows {what}", found[0]) for what, found in names.items()]

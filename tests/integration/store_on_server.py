@@ -165,7 +165,7 @@ class StoreOnServer:
             await store.db.write(partial(_spoil, entry.entry_id))
             assert (await check_store(tmp_path, server=address)).found == (
                 "the fact 'epoch' about the store cannot be read",
-                f"1 rows of entries of which record cannot be read, such as {entry.session_key}",
+                f"1 row of entries of which record cannot be read: {entry.session_key}",
             )
             await store.db.write(partial(meta.remember, "epoch", 1))
 

@@ -15,13 +15,13 @@ from tests.unit.runtime.lanes import execute, open_store
 
 COLLECTING = BusyRules(mode=BusyMode.COLLECT)
 DAMAGE = {
-    "DELETE FROM lanes": "lanes without a row, of which there are messages",
-    "UPDATE lanes SET lease_epoch = NULL": "lanes with messages of a turn that does not run",
-    "UPDATE lanes SET lease_token = 99": "lanes with messages of a turn that does not run",
-    "DELETE FROM inbox WHERE seq = 3": "messages that joined a turn that is gone",
-    "UPDATE lanes SET waiting = 7": "lanes that do not say truly what waits on them",
-    "UPDATE lanes SET ready_at = 5": "lanes that do not say truly what waits on them",
-    "UPDATE lanes SET next_seq = 2": "lanes that would give a place a second time",
+    "DELETE FROM lanes": "lane without a row, of which there are messages",
+    "UPDATE lanes SET lease_epoch = NULL": "lane with messages of a turn that does not run",
+    "UPDATE lanes SET lease_token = 99": "lane with messages of a turn that does not run",
+    "DELETE FROM inbox WHERE seq = 3": "message that joined a turn that is gone",
+    "UPDATE lanes SET waiting = 7": "lane that does not say truly what waits on it",
+    "UPDATE lanes SET ready_at = 5": "lane that does not say truly what waits on it",
+    "UPDATE lanes SET next_seq = 2": "lane that would give a place a second time",
 }
 
 

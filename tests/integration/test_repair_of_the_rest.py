@@ -55,9 +55,9 @@ async def test_a_circle_of_sessions_is_found_and_cut_where_it_began(home: Path):
     )
     execute(home, "UPDATE sessions SET end_reason = 'compression' WHERE session_id = 'third'")
     report = await check_store(home)
-    assert report.found == ("1 conversations that come from themselves, such as first",)
+    assert report.found == ("1 conversation that comes from itself: first",)
     repaired = await repair_store(home)
-    assert repaired.done[0] == "mended: 1 conversations that come from themselves, such as first"
+    assert repaired.done[0] == "mended: 1 conversation that comes from itself: first"
     assert repaired.lost == ()
     assert (await check_store(home)).healthy
     assert await listed(home) == before

@@ -55,7 +55,7 @@ def in_quarantine(report: RepairReport) -> list[dict[str, object]]:
 async def test_a_lane_with_a_damaged_entry_goes_on_as_sessions_json_shows_it(home: Path):
     session_id = await furnished(home)
     execute(home, "UPDATE entries SET record = '{' WHERE session_id = ?", session_id)
-    told = f"1 rows of entries of which record cannot be read, such as {await key_of(home, ANN)}"
+    told = f"1 row of entries of which record cannot be read: {await key_of(home, ANN)}"
     async with SessionStore.open(home) as store:
         with pytest.raises(StorageCorruptError, match="its entry is damaged"):
             await store.get_session(store.key_for(ANN))
@@ -141,7 +141,7 @@ async def test_a_message_that_nobody_can_read_waits_no_longer(home: Path):
     await furnished(home)
     execute(home, "UPDATE inbox SET payload = '[]'")
     report = await repair_store(home)
-    assert "1 rows of inbox of which payload cannot be read" in report.lost[0]
+    assert "1 row of inbox of which payload cannot be read" in report.lost[0]
     async with SessionStore.open(home) as store:
         assert await store.queue_depth(store.key_for(ANN)) == 0
         (letter,) = await store.dead_letters()

@@ -11,44 +11,78 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from gateway_sessions.core.telling import such_as
 from gateway_sessions.ports import Rows, Statement, Verb
 from gateway_sessions.storage.verbs.inbox_rows import recount
 from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
 _CIRCLES: Final = "circles"
-CHECKS: Final[Mapping[str, str]] = MappingProxyType(
+CHECKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
-        "entries_without_session": "lanes whose session has no row",
-        "messages_without_session": "sessions without a row, of which there are messages",
-        "usage_without_session": "sessions without a row, of which there are bills",
-        "sessions_without_totals": "sessions without counts",
-        "totals_without_session": "counts of sessions that are gone",
-        "wrong_totals": "sessions whose counts are not those of their messages",
-        "gaps_in_sessions": "sessions in which messages are missing",
-        "entries_without_clock": "lanes of which nobody knows when they were used",
-        "clocks_without_entry": "clocks of lanes that are gone",
-        "queues_without_lane": "lanes without a row, of which there are messages",
-        "turns_without_lease": "lanes with messages of a turn that does not run",
-        "messages_without_turn": "messages that joined a turn that is gone",
-        "wrong_queues": "lanes that do not say truly what waits on them",
-        "wrong_places": "lanes that would give a place a second time",
-        _CIRCLES: "conversations that come from themselves",
+        "entries_without_session": ("lane whose session has no row", "lanes whose session has no row"),
+        "messages_without_session": (
+            "session without a row, of which there are messages",
+            "sessions without a row, of which there are messages",
+        ),
+        "usage_without_session": (
+            "session without a row, of which there are bills",
+            "sessions without a row, of which there are bills",
+        ),
+        "sessions_without_totals": ("session without counts", "sessions without counts"),
+        "totals_without_session": (
+            "session without a row, of which there are counts",
+            "sessions without a row, of which there are counts",
+        ),
+        "wrong_totals": (
+            "session whose counts are not those of its messages",
+            "sessions whose counts are not those of their messages",
+        ),
+        "gaps_in_sessions": (
+            "session in which messages are missing",
+            "sessions in which messages are missing",
+        ),
+        "entries_without_clock": (
+            "lane of which nobody knows when it was used",
+            "lanes of which nobody knows when they were used",
+        ),
+        "clocks_without_entry": ("clock of a lane that is gone", "clocks of lanes that are gone"),
+        "queues_without_lane": (
+            "lane without a row, of which there are messages",
+            "lanes without a row, of which there are messages",
+        ),
+        "turns_without_lease": (
+            "lane with messages of a turn that does not run",
+            "lanes with messages of a turn that does not run",
+        ),
+        "messages_without_turn": (
+            "message that joined a turn that is gone",
+            "messages that joined a turn that is gone",
+        ),
+        "wrong_queues": (
+            "lane that does not say truly what waits on it",
+            "lanes that do not say truly what waits on them",
+        ),
+        "wrong_places": (
+            "lane that would give a place a second time",
+            "lanes that would give a place a second time",
+        ),
+        _CIRCLES: ("conversation that comes from itself", "conversations that come from themselves"),
     }
 )
-"""All that is compared, and what is wrong if anything is found."""
+"""All that is compared, and what is wrong if it is found once, and if it is found more often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One kind of thing that is wrong, how often, and an example."""
 
-    what: str
+    check: str
     count: int
     example: str
 
     def __str__(self) -> str:
-        return f"{self.count} {self.what}, such as {self.example}"
+        return such_as(self.count, *CHECKS[self.check], self.example)
 
 
 def findings() -> Verb[list[Finding]]:
@@ -66,7 +100,7 @@ def finding(check: str) -> Verb[Finding | None]:
         wrong = yield from _oldest_of_circles()
     else:
         wrong = [str(row[0]) for row in (yield Statement(check))]
-    return Finding(CHECKS[check], len(wrong), wrong[0]) if wrong else None
+    return Finding(check, len(wrong), wrong[0]) if wrong else None
 
 
 def mend() -> Verb[list[Finding]]:

@@ -77,10 +77,10 @@ def test_a_sound_database_is_read_and_found_so(gsess: Gsess, address: str):
 
 def test_tables_that_do_not_agree_are_found(gsess: Gsess, spoilt: str):
     found = gsess("--home", spoilt, "sessiondb", "check")
-    assert (found.code, "sessions without counts" in found.out) == (Exit.UNSOUND, True)
+    assert (found.code, "1 session without counts: s" in found.out) == (Exit.UNSOUND, True)
     assert "sessiondb repair" not in found.out
     told = health_of(gsess, "--home", spoilt)["Content"]
-    assert (told[0], "sessions without counts" in told[1]) == ("bad", True)
+    assert (told[0], "1 session without counts: s" in told[1]) == ("bad", True)
     assert "repair" not in str(told[2])
 
 

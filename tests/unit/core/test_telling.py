@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway_sessions.core.telling import ago, bytes_of, counted, length_of, moment_of, size, span
+from gateway_sessions.core.telling import ago, bytes_of, counted, length_of, moment_of, size, span, such_as
 from gateway_sessions.errors import InvalidInputError
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -103,3 +103,8 @@ def test_what_is_no_moment_is_refused_by_name():
 def test_one_thing_is_one_thing():
     assert [counted(number, "lane") for number in (0, 1, 2000)] == ["0 lanes", "1 lane", "2,000 lanes"]
     assert counted(2, "reply", "replies") == "2 replies"
+
+
+def test_one_of_several_things_is_an_example_and_a_single_one_is_all_there_is():
+    told = [such_as(number, "lane that waits", "lanes that wait", "a") for number in (1, 2000)]
+    assert told == ["1 lane that waits: a", "2,000 lanes that wait, such as a"]
