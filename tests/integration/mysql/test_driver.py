@@ -18,7 +18,7 @@ from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
 from gateway_sessions.storage.drivers.mysql_errors import FOREIGN
 from gateway_sessions.storage.drivers.mysql_link import Link, Links
 from tests.integration.server_contract import ServerContract, exists, make_session, wait_until_blocked
-from tests.mysql import BLOCKED, MIGRATIONS, SERVER, a_pool, connected
+from tests.mysql import BLOCKED, MIGRATIONS, a_pool, connected
 
 INSERT = "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?, 'o', 'cli', 1)"
 
@@ -295,8 +295,8 @@ async def test_a_connection_is_protected_if_the_server_can(address: str):
     assert protected["DISABLED"] is False
 
 
-async def test_whoever_hangs_up_waits_for_no_answer():
-    server, silent, ended = urlsplit(SERVER), asyncio.Event(), asyncio.Event()
+async def test_whoever_hangs_up_waits_for_no_answer(address: str):
+    server, silent, ended = urlsplit(address), asyncio.Event(), asyncio.Event()
 
     async def pass_back(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         while data := await source.read(1 << 16):
@@ -314,8 +314,8 @@ async def test_whoever_hangs_up_waits_for_no_answer():
             writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as way:
-        port = way.sockets[0].getsockname()[1]
-        pool = await connect(server._replace(netloc=f"root@127.0.0.1:{port}").geturl(), USUAL, 1)
+        login, port = server.netloc.rpartition("@")[0], way.sockets[0].getsockname()[1]
+        pool = await connect(server._replace(netloc=f"{login}@127.0.0.1:{port}").geturl(), USUAL, 1)
         async with Links(pool, USUAL, 10).lent() as link:
             await link.begin_aside()
             ended.clear()
