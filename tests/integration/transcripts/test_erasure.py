@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -64,9 +64,14 @@ def traces(home: Path) -> dict[str, list[str]]:
     """The canaries in every byte of every file."""
     found: dict[str, list[str]] = {}
     for path in sorted(home.rglob("*")):
-        if path.is_file() and (hits := [one for one in CANARIES if one.encode() in path.read_bytes()]):
-            found[str(path.relative_to(home))] = hits
+        with suppress(FileNotFoundError):  # a copy gets its own name when it is whole
+            if path.is_file() and (hits := hits_in(path.read_bytes())):
+                found[str(path.relative_to(home))] = hits
     return found
+
+
+def hits_in(content: bytes) -> list[str]:
+    return [one for one in CANARIES if one.encode() in content]
 
 
 async def talk(store: SessionStore, source: SessionSource, *texts: str) -> str:
