@@ -46,7 +46,7 @@ VALUES: Final[Mapping[str, Sequence[object]]] = {
     "ANY": ("{", 1 << 62, b"\xff"),
 }
 """What may stand in a column of each kind; bytes are stored as a text that is none."""
-STEP: Final = 40
+STEP: Final = 80
 """One in so many is tried in a normal run."""
 ABOUT_ALL: Final = {"meta"}
 """Tables of which a store may need every row to open at all."""

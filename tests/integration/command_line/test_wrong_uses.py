@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gateway_sessions.cli.exits import Exit
+from gateway_sessions.storage.drivers.sqlite import SqliteDriver
 from tests.integration.command_line.conftest import Gsess, key
 from tests.programs import WarmPython
 
@@ -202,7 +203,12 @@ NOBODY = 65_534
 
 
 @pytest.mark.timeout(60)
-def test_a_database_that_another_program_keeps_locked(gsess: Gsess, home: Path, warm_python: WarmPython):
+def test_a_database_that_another_program_keeps_locked(
+    gsess: Gsess, home: Path, warm_python: WarmPython, monkeypatch: pytest.MonkeyPatch
+):
+    defaults = SqliteDriver.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "busy_seconds", 0.5)  # nobody lets go in 15 either
     with warm_python.start(LOCKED, home / "sessions.db") as other:
         assert other.stdout.readline() == "locked\n"
         ended = gsess("--home", home, "sessions", "list")
