@@ -113,6 +113,7 @@ class Lanes:
 
     def ended(self, running: RunningTurn) -> None:
         """It does not run any more."""
+        running.hear_no_more()
         if self.running.get(running.turn.session_key) is running:
             del self.running[running.turn.session_key]
         self._owners[running.owner] -= 1

@@ -86,7 +86,7 @@ class Reach:
     async def tell(self, session_key: str, message: InboundMessage) -> None:
         """Tell the running turn of a lane something that it need not hear."""
         if (running := self._lanes.running.get(session_key)) is not None:
-            await running.steer(message)
+            await running.steer(message)  # nothing waits: it is a part of the turn already
         else:
             await self._write(Letter.TELL, session_key, message)
 
@@ -153,16 +153,7 @@ class Reach:
         if (reason := _STOPS.get(letter)) is not None:
             running.stop(reason)
         elif message is not None:
-            await self._say(letter, running, message, seq)
-
-    async def _say(self, letter: Letter, running: RunningTurn, message: InboundMessage, seq: int) -> None:
-        """Give the message to the agent; one that it does not take keeps its place in the queue."""
-        try:
-            taken = await running.steer(message)
-            if letter is Letter.STEER and taken and await running.turn.steer(seq):
-                running.steered += 1
-        except Exception:  # foreign code: the message waits, as if there had been nothing to steer
-            logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
+            await running.steer(message, seq if letter is Letter.STEER else None)
 
     async def _write(self, letter: Letter, session_key: str, message: InboundMessage, seq: int = 0) -> None:
         """Ask the node that runs the lane's turn."""

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import asyncio
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
+from typing import Final
 
 import anyio
 
 from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.runtime.agents import Agent, Steerable
+from gateway_sessions.runtime.foreign_code import problem_within
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs.ledger import NO_TURN
 from gateway_sessions.storage.verbs.ledger import RunningTurn as Facts
+
+logger = logging.getLogger(__name__)
+
+TO_TAKE: Final = timedelta(seconds=1)
+"""How long an agent may take over a message: whoever brought it waits, and all that comes behind it."""
 
 
 class StopReason(StrEnum):
@@ -38,6 +51,8 @@ class RunningTurn:
         self.steered = 0
         self.scope = anyio.CancelScope()
         """What the agent works in."""
+        self._told: set[anyio.CancelScope] = set()
+        """Messages that the agent is being given."""
 
     @property
     def owner(self) -> str:
@@ -64,10 +79,61 @@ class RunningTurn:
         if reason is StopReason.OVERTAKEN and self.context is not None:
             self.context.end()
         self.scope.cancel()
+        self.hear_no_more()
 
-    async def steer(self, message: InboundMessage) -> bool:
-        """Give the agent a message; False if it does not take it."""
-        working = self.context is not None and not self.context.is_over
-        if not working or not isinstance(self.agent, Steerable):
-            return False
-        return bool(await self.agent.steer(message))
+    def hear_no_more(self) -> None:
+        """Nobody gives the agent a message any more: what it has not taken by now waits."""
+        for scope in self._told:
+            scope.cancel()
+
+    async def steer(self, message: InboundMessage, seq: int | None = None) -> None:
+        """Give the agent a message; if it takes it in time, the waiting one of that place joins the turn.
+
+        One that is not taken in time was not taken, whatever the agent still does: it keeps its place.
+        """
+        context, agent = self.context, self.agent
+        if context is None or context.is_over or not isinstance(agent, Steerable):
+            return
+        give = partial(self._give, agent, context, message, seq)
+        with self._telling() as scope:
+            problem = await problem_within(TO_TAKE, context.clock, give, grace=timedelta())
+            if problem is not None and not scope.cancel_called:
+                facts = {"action": "steer_failed", "problem": problem}
+                logger.error("an agent did not come to taking a message", extra=facts)
+
+    async def _give(
+        self, agent: Steerable, context: TurnContext, message: InboundMessage, seq: int | None
+    ) -> None:
+        try:
+            taken = await agent.steer(message)
+        except Exception:  # foreign code: the message waits, as if there had been nothing to steer
+            logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
+            return
+        if taken and seq is not None and not context.is_over and not _called_off():
+            # Begun in the very step in which the agent has taken it, or the turn could be over before; and
+            # shielded: what was taken in time is not given back because that was written down later.
+            await asyncio.shield(self._add(seq))
+
+    async def _add(self, seq: int) -> None:
+        """Make a waiting message part of the turn."""
+        try:
+            self.steered += await self.turn.steer(seq)
+        except GatewaySessionsError:
+            facts = {"action": "steer_failed", "session_key": self.turn.session_key, "seq": seq}
+            logger.exception("a message could not be made part of a turn", extra=facts)
+
+    @contextmanager
+    def _telling(self) -> Generator[anyio.CancelScope]:
+        """Called off as soon as the turn is to end."""
+        with anyio.CancelScope() as scope:
+            self._told.add(scope)
+            try:
+                yield scope
+            finally:
+                self._told.discard(scope)
+
+
+def _called_off() -> bool:
+    """Whether the running task was told to end, and went on."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
