@@ -12,6 +12,7 @@
     │   ├── NotGivenUpError             nothing of that number was given up, to be tried again
     │   └── ConfigError                 all problems of a configuration at once
     ├── InvalidTransitionError          a state does not allow an event
+    ├── AliasUnknownError               nobody can say by which name a person goes
     ├── SessionNotFoundError
     ├── SessionEndedError               a session is over, and cannot be split
     ├── SentBeforeErasureError          a late message of somebody who was erased since
@@ -101,9 +102,8 @@ class InvalidTitleError(InvalidInputError):
     def __init__(self, length: int, limit: int) -> None:
         self.length = length
         self.limit = limit
-        super().__init__(
-            f"the title has {length} characters, {limit} are allowed" if length else "the title is empty"
-        )
+        too_long = f"the title has {length} characters, {limit} are allowed"
+        super().__init__(too_long if length else "the title is empty")
 
 
 class TitleTakenError(InvalidInputError):
@@ -160,6 +160,15 @@ class InvalidTransitionError(GatewaySessionsError):
         super().__init__(f"a session that is {state} does not take {event}")
 
 
+class AliasUnknownError(GatewaySessionsError):
+    """Nobody can say now by which name a person goes; nothing was done, so deliver their message again."""
+
+    def __init__(self, platform: str, problem: str) -> None:
+        self.platform = platform
+        self.problem = problem
+        super().__init__(f"an alias on {platform} could not be looked up: {problem}; nothing was done")
+
+
 class SessionNotFoundError(GatewaySessionsError, LookupError):
     """No session with that id is visible to the one who asks."""
 
@@ -183,10 +192,8 @@ class SessionOnLaneError(GatewaySessionsError):
     def __init__(self, session_key: str, session_id: str) -> None:
         self.session_key = session_key
         self.session_id = session_id
-        super().__init__(
-            f"session {session_id!r} is the current one of lane {session_key!r}; "
-            "reset, switch or prune the lane instead"
-        )
+        where = f"session {session_id!r} is the current one of lane {session_key!r}"
+        super().__init__(f"{where}; reset, switch or prune the lane instead")
 
 
 class SessionBusyError(GatewaySessionsError):
@@ -317,11 +324,8 @@ class SchemaTooNewError(StorageError):
     def __init__(self, path: str, *, readable_from: int, ours: int) -> None:
         self.readable_from = readable_from
         self.ours = ours
-        super().__init__(
-            path,
-            f"needs at least schema version {readable_from}, this program knows {ours}: "
-            "install a newer gateway_sessions",
-        )
+        needs = f"needs at least schema version {readable_from}, this program knows {ours}"
+        super().__init__(path, f"{needs}: install a newer gateway_sessions")
 
 
 class MigrationError(StorageError):

@@ -81,6 +81,7 @@ from gateway_sessions.error_details import ConfigProblem, SessionCandidate
 from gateway_sessions.errors import (
     AdapterError,
     AdapterUnavailableError,
+    AliasUnknownError,
     AmbiguousSessionError,
     CancelledItselfError,
     ConfigError,
@@ -161,6 +162,7 @@ __all__ = [
     "AgentFactory",
     "AgentFunction",
     "AliasResolver",
+    "AliasUnknownError",
     "Allowed",
     "AmbiguousSessionError",
     "AnchoredView",

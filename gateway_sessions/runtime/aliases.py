@@ -1,7 +1,7 @@
 """The one identifier by which a person with several goes, so that they land in one lane.
 
-Finding it may take files or a network, and every message needs it: answers are kept for a while, and whatever
-goes wrong, the message is routed all the same.
+Finding it may take files or a network, and every message needs it: answers can be kept for a while, and then
+the message is routed whatever goes wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import stat
 from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,18 +23,49 @@ from cachetools import LRUCache, TTLCache
 
 from gateway_sessions.core.keys import normalize_whatsapp
 from gateway_sessions.core.source import Platform, check_identifier
+from gateway_sessions.errors import AliasUnknownError
 from gateway_sessions.ports import AliasResolver, Clock
+from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, answer_within
 from gateway_sessions.runtime.single_flight import SingleFlight
 
 TTL: Final = timedelta(minutes=5)
 SIZE: Final = 4096
 MAX_ALIASES: Final = 32
 MAX_FILE_BYTES: Final = 4096
+TO_RESOLVE: Final = timedelta(seconds=5)
+"""How long a resolver may take: somebody's message waits for it."""
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9@.+-]+")
 _logger = logging.getLogger(__name__)
 
 _Key = tuple[str, str]
+
+
+class Aliases:
+    """Asks a resolver each time. `AliasUnknownError` if that fails, or takes too long.
+
+    Without an answer nobody knows which lane a message belongs to. None is guessed: another one's would be
+    wrong, and so would be a new one.
+    """
+
+    def __init__(self, resolve: AliasResolver, *, clock: Clock) -> None:
+        self._resolve = resolve
+        self._clock = clock
+
+    async def __call__(self, platform: str, identifier: str) -> str:
+        """Return the identifier that all aliases of this one share."""
+        try:
+            return await _asked(self._resolve, self._clock, platform, identifier) or identifier
+        except Exception as error:
+            raise AliasUnknownError(platform, f"{type(error).__name__}: {error}"[:MAX_PROBLEM]) from error
+
+
+async def _asked(resolve: AliasResolver, clock: Clock, platform: str, identifier: str) -> str:
+    """What a resolver says, in time."""
+    ask = partial(resolve, platform, identifier)
+    alias = await answer_within(TO_RESOLVE, "an alias resolver", ask, clock, grace=timedelta())
+    check_identifier("alias", alias)
+    return alias
 
 
 class CachedAliases:
@@ -47,6 +79,7 @@ class CachedAliases:
         self, resolve: AliasResolver, *, clock: Clock, ttl: timedelta = TTL, size: int = SIZE
     ) -> None:
         self._resolve = resolve
+        self._clock = clock
         self._fresh: TTLCache[_Key, str] = TTLCache(
             size, ttl.total_seconds(), timer=lambda: clock.now().timestamp()
         )
@@ -70,8 +103,7 @@ class CachedAliases:
     async def _ask(self, key: _Key) -> str:
         platform, identifier = key
         try:
-            alias = await self._resolve(platform, identifier)
-            check_identifier("alias", alias)
+            alias = await _asked(self._resolve, self._clock, platform, identifier)
         except Exception as error:  # noqa: BLE001 -- the resolver is foreign code; the message must go on
             self._complain(key, error)
             return self._last_known.get(key, identifier)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions.core.lifecycle import policy_for
@@ -17,12 +17,15 @@ from gateway_sessions.core.session import SessionEntry, session_id_at
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
 from gateway_sessions.runtime.entropy import Entropy
+from gateway_sessions.runtime.foreign_code import answer_within
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
 
 ID_DIGITS: Final = 8
+TO_TELL: Final = timedelta(seconds=1)
+"""How long may be thought about whether work is running: somebody's message waits for that."""
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +79,18 @@ class StoreContext:
             return False
         try:
             answer = self.has_active_processes(session_key)
-            return bool(await answer if inspect.isawaitable(answer) else answer)
-        except asyncio.CancelledError:
-            raise
-        except Exception:  # foreign code: its failure must not cost a session
+            if inspect.isawaitable(answer):
+                wait = partial(_awaited, answer)
+                answer = await answer_within(
+                    TO_TELL, "has_active_processes", wait, self.clock, grace=timedelta()
+                )
+            return bool(answer)
+        except Exception:  # foreign code: its failure must not cost a session, nor keep anybody waiting
             logger.warning(
                 "has_active_processes failed", exc_info=True, extra={"action": "active_work_unknown"}
             )
             return True
+
+
+async def _awaited(answer: Awaitable[bool]) -> bool:
+    return await answer

@@ -58,15 +58,39 @@ async def problem_within(
 ) -> str | None:
     """Run *work* like that, but no longer than *limit*; what went wrong, or None."""
     outcome = _Outcome[object]()
-    seconds = limit.total_seconds()
-    task = _begun(outcome.of(work))
+    in_time = await _ended_within(
+        limit, f"work of at most {_in_words(limit)}", outcome.of(work), clock, grace
+    )
+    return outcome.problem if in_time else f"took longer than {_in_words(limit)}"
+
+
+async def answer_within(
+    limit: timedelta, what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
+) -> T:
+    """What *work* returns or raises, run like that; `TimeoutError` if it takes longer than *limit*."""
+    outcome = _Outcome[T]()
+    if not await _ended_within(limit, what, outcome.of(work), clock, grace):
+        problem = f"{what} took longer than {_in_words(limit)}"
+        raise TimeoutError(problem)
+    return outcome.result(what)
+
+
+async def _ended_within(
+    limit: timedelta, what: str, work: Coroutine[Any, Any, None], clock: Clock, grace: timedelta
+) -> bool:
+    """Run *work* in a task of its own, and stop it if it takes too long; whether it ended by itself."""
+    task = _begun(work)
     try:
-        await _first_of(task, clock.sleep(seconds))
+        await _first_of(task, clock.sleep(limit.total_seconds()))
         in_time = task.done()
     finally:
-        await _stopped(f"work of at most {seconds:g} s", task, clock, grace)
+        await _stopped(what, task, clock, grace)
     _raise_fatal(task)
-    return outcome.problem if in_time else f"took longer than {seconds:g} s"
+    return in_time
+
+
+def _in_words(limit: timedelta) -> str:
+    return f"{limit.total_seconds():g} s"
 
 
 class _Outcome(Generic[T]):

@@ -20,6 +20,7 @@ from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.core.recovery import CrashLoopLimits
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
+from gateway_sessions.runtime.aliases import Aliases, CachedAliases
 from gateway_sessions.runtime.backups import Backups
 from gateway_sessions.runtime.cluster import Cluster, Duty
 from gateway_sessions.runtime.context import StoreContext
@@ -103,7 +104,7 @@ class Assembly:
         context = self._context(db, hooks, policies)
         snapshot = await self._open_snapshot(context, incidents)
         restart = RestartRecords(context, self.home)
-        routing = Routing(context, self.isolation, self.options.aliases, self.cache)
+        routing = Routing(context, self.isolation, self._aliases(), self.cache)
         ledger = Ledger(context, routing, self._limits(), self._rules_for())
         started = await restart.recover()
         cluster = self._among_others(context, ledger, restart)
@@ -179,6 +180,12 @@ class Assembly:
         )
         db.on_index_fault = lambda problem, place: incidents.report("search_index_lost", problem, place)
         return await cleanup.enter_async_context(db)
+
+    def _aliases(self) -> AliasResolver | None:
+        given = self.options.aliases
+        if given is None or isinstance(given, CachedAliases):  # that deals with failures by itself
+            return given
+        return Aliases(given, clock=self.clock)
 
     def _limits(self) -> Limits:
         return Limits(

@@ -16,6 +16,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("adapters/console.py", "Console._hand_over"): "told to the person at the terminal, and logged",
     ("adapters/webhook.py", "Webhook._take"): "the sender is asked to try again, and it is logged",
     ("runtime/agent_cache.py", "AgentCache._is_light"): "logged; the agent is closed and not kept",
+    ("runtime/aliases.py", "Aliases.__call__"): "raised again, as what it means for the message",
     ("runtime/aliases.py", "CachedAliases._ask"): "the resolver's failure is logged, the plain id is used",
     ("runtime/commands.py", "Commands._handle"): "logged; the person is told that it failed",
     ("runtime/commands.py", "Commands._work"): "logged; the command is found open by the next start",

@@ -3,12 +3,20 @@ import json
 import logging
 import os
 from collections import Counter
+from collections.abc import Awaitable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from gateway_sessions.runtime.aliases import MAX_ALIASES, CachedAliases, WhatsAppAliasFiles
+from gateway_sessions.errors import AliasUnknownError, InvalidSourceError
+from gateway_sessions.runtime.aliases import (
+    MAX_ALIASES,
+    TO_RESOLVE,
+    Aliases,
+    CachedAliases,
+    WhatsAppAliasFiles,
+)
 from gateway_sessions.testing import FakeClock
 
 
@@ -28,6 +36,14 @@ class Directory:
         if self.failure is not None:
             raise self.failure
         return self.aliases.get(identifier, identifier)
+
+
+async def _failure(asking: Awaitable[object]) -> Exception | None:
+    try:
+        await asking
+    except AliasUnknownError as error:
+        return error
+    return None
 
 
 @pytest.fixture
@@ -113,7 +129,46 @@ class TestCachedAliases:
         assert directory.asked["signal", "1"] == 2
 
 
+class TestWithoutAMemory:
+    async def test_it_is_asked_each_time(self, directory, clock):
+        directory.aliases["123"] = "7"
+        aliases = Aliases(directory, clock=clock)
+        assert [await aliases("whatsapp", "123"), await aliases("whatsapp", "123")] == ["7", "7"]
+        assert directory.asked.total() == 2
+
+    async def test_an_id_without_an_alias_stands_for_itself(self, directory, clock):
+        directory.aliases["123"] = None
+        assert await Aliases(directory, clock=clock)("whatsapp", "123") == "123"
+
+    async def test_a_failure_is_told_as_what_it_means_for_the_message(self, directory, clock):
+        directory.failure = RuntimeError("boom")
+        with pytest.raises(AliasUnknownError, match=r"whatsapp.*RuntimeError: boom") as caught:
+            await Aliases(directory, clock=clock)("whatsapp", "123")
+        assert caught.value.platform == "whatsapp"
+        assert caught.value.__cause__ is directory.failure
+
+    async def test_an_answer_that_is_no_identifier_is_a_failure(self, directory, clock):
+        directory.aliases["123"] = 17
+        with pytest.raises(AliasUnknownError) as caught:
+            await Aliases(directory, clock=clock)("whatsapp", "123")
+        assert isinstance(caught.value.__cause__, InvalidSourceError)
+
+    async def test_one_that_hangs_keeps_nobody_waiting(self, directory, clock):
+        directory.open.clear()
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(_failure(Aliases(directory, clock=clock)("whatsapp", "123")))
+            await clock.advance(TO_RESOLVE)
+            assert isinstance(await asyncio.wait_for(asking, 5), AliasUnknownError)
+
+
 class TestAFailingResolver:
+    async def test_one_that_hangs_keeps_nobody_waiting(self, aliases, directory, clock):
+        directory.open.clear()
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(aliases("signal", "123"))
+            await clock.advance(TO_RESOLVE)
+            assert await asyncio.wait_for(asking, 5) == "123"
+
     async def test_the_id_stands_for_itself(self, aliases, directory):
         directory.failure = OSError("no such file: /bridge/lid-mapping-49170.json")
         assert await aliases("whatsapp", "+49170@s.whatsapp.net") == "49170"

@@ -18,6 +18,7 @@ from gateway_sessions.runtime.foreign_code import (
     INSISTENCE,
     MAX_PROBLEM,
     PATIENCE,
+    answer_within,
     in_fresh_context,
     problem_within,
 )
@@ -295,3 +296,41 @@ class TestTimeLimit:
 
         await problem_within(LIMIT, FakeClock(), look)
         assert found == ["none"]
+
+
+class TestAnAnswerWithinALimit:
+    async def test_it_is_what_the_work_returns(self):
+        canary.set("mine")
+        assert await answer_within(LIMIT, "it", seen, FakeClock()) == "none"
+
+    async def test_its_failure_is_raised_as_it_is(self):
+        failure = LookupError("theirs")
+
+        async def fail() -> None:
+            raise failure
+
+        with pytest.raises(LookupError) as caught:
+            await answer_within(LIMIT, "it", fail, FakeClock())
+        assert caught.value is failure
+
+    async def test_one_that_cancels_itself_is_named(self):
+        with pytest.raises(CancelledItselfError, match="it cancelled itself"):
+            await answer_within(LIMIT, "it", cancel_itself, FakeClock())
+
+    async def test_one_that_takes_too_long_is_stopped_and_its_late_answer_does_not_count(self):
+        clock = FakeClock()
+
+        async def late() -> str:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return "late"
+            return "never"
+
+        async def asked() -> None:
+            with pytest.raises(TimeoutError, match="it took longer than 30 s"):
+                await answer_within(LIMIT, "it", late, clock)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asked())
+            await clock.advance(LIMIT)

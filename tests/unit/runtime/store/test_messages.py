@@ -8,6 +8,7 @@ import pytest
 
 from gateway_sessions import EndReason, SessionSource, StoreStoppedError
 from gateway_sessions.errors import InvalidSourceError, StorageError, UnidentifiedSourceError
+from gateway_sessions.runtime.context import TO_TELL
 from gateway_sessions.runtime.entropy import Entropy
 from tests.unit.runtime.lanes import (
     DAILY,
@@ -211,6 +212,32 @@ class TestActiveWork:
             old = await store.get_or_create_session(dm())
             pass_time(clock, hours=2)
             assert (await store.get_or_create_session(dm())).session_id == old.session_id
+
+    async def test_who_cancels_itself_over_that_is_taken_to_be_busy(self, home, clock):
+        async def cancelled(_: str) -> bool:
+            raise asyncio.CancelledError
+
+        async with open_store(
+            home, quick(session_reset=IDLE), clock, has_active_processes=cancelled
+        ) as store:
+            old = await store.get_or_create_session(dm())
+            pass_time(clock, hours=2)
+            assert (await store.get_or_create_session(dm())).session_id == old.session_id
+
+    async def test_who_does_not_come_to_an_answer_keeps_nobody_waiting(self, home, clock):
+        """A message that came when a reset was due was never taken in."""
+
+        async def hanging(_: str) -> bool:
+            return await asyncio.get_running_loop().create_future()
+
+        async with open_store(home, quick(session_reset=IDLE), clock, has_active_processes=hanging) as store:
+            old = await store.get_or_create_session(dm())
+            pass_time(clock, hours=2)
+            async with asyncio.TaskGroup() as tasks:
+                kept = tasks.create_task(store.get_or_create_session(dm()))
+                await clock.advance(TO_TELL)
+                await asyncio.wait_for(kept, 5)
+            assert kept.result().session_id == old.session_id
 
     async def test_an_answer_that_came_too_late_is_asked_for_again(self, home, clock):
         """While the question was out, the session was used: it is not due any more."""

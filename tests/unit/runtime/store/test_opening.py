@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -11,7 +10,7 @@ from gateway_sessions import StorageUnavailableError, StoreBusyError
 from gateway_sessions.config import Durability, SessionDBConfig
 from gateway_sessions.failpoints import arm
 from gateway_sessions.runtime.entropy import Entropy
-from tests.unit.runtime.lanes import IDLE, dm, everything, open_store, pass_time, quick
+from tests.unit.runtime.lanes import dm, everything, open_store, quick
 
 
 class TestDatabaseElsewhere:
@@ -71,15 +70,3 @@ class TestTakenIds:
         second = await store.get_or_create_session(dm(), force_new=True)
         third = await store.reset_session(first.session_key)
         assert [one.session_id[-2:] for one in (first, second, third)] == ["aa", "bb", "cc"]
-
-
-async def test_a_question_about_active_work_that_is_cancelled_cancels_the_caller(home, clock):
-    async def cancelled(_: str) -> bool:
-        raise asyncio.CancelledError
-
-    async with open_store(home, quick(session_reset=IDLE), clock, has_active_processes=cancelled) as store:
-        old = await store.get_or_create_session(dm())
-        pass_time(clock, hours=2)
-        with pytest.raises(asyncio.CancelledError):
-            await store.get_or_create_session(dm())
-        assert await store.get_session(old.session_key) == old
