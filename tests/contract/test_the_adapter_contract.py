@@ -82,6 +82,52 @@ class Deaf(FakePlatform):
             return Duplicate(seq=1, session_key="k")
 
 
+class Offended(FakePlatform):
+    """Hears nothing any more once something was not taken."""
+
+    offended = False
+
+    async def delivers(self, message: InboundMessage) -> Receipt:
+        if self.offended:
+            return Duplicate(seq=1, session_key="k")
+        try:
+            return await super().delivers(message)
+        except GatewaySessionsError:
+            self.offended = True
+            raise
+
+
+class Insisting(FakePlatform):
+    """Brings again what was not taken, before it brings anything else: as it should."""
+
+    def __init__(self, *, capabilities: AdapterCapabilities) -> None:
+        super().__init__(capabilities=capabilities)
+        self.kept: list[InboundMessage] = []
+
+    async def delivers(self, message: InboundMessage) -> Receipt:
+        self.kept.append(message)
+        while True:
+            receipt = await super().delivers(self.kept[0])
+            if self.kept.pop(0) is message:
+                return receipt
+
+
+class Stuck(Insisting):
+    """Brings nothing but what was not taken, even when it was."""
+
+    async def delivers(self, message: InboundMessage) -> Receipt:
+        self.kept.append(message)
+        return await FakePlatform.delivers(self, self.kept[0])
+
+
+class Repeating(Insisting):
+    """Brings what was not taken twice."""
+
+    async def delivers(self, message: InboundMessage) -> Receipt:
+        self.kept = self.kept * 2
+        return await super().delivers(message)
+
+
 class Boasting(FakePlatform):
     """Claims to know a repeat, and does not."""
 
@@ -198,6 +244,9 @@ async def left_overs() -> AsyncIterator[None]:
         (Hoarding, "test_a_message_can_be_stored"),
         (Hasty, "test_nothing_is_acknowledged_before_it_was_taken"),
         (Deaf, "test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard"),
+        (Offended, "test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard"),
+        (Stuck, "test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard"),
+        (Repeating, "test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard"),
         (Boasting, "test_what_is_sent_with_one_key_is_shown_once_if_that_is_claimed"),
         (Cutting, "test_the_longest_text_is_shown_whole_and_a_longer_one_not_at_all"),
         (Stubborn, "test_a_send_that_is_cancelled_anywhere_leaves_nothing_behind"),
@@ -211,6 +260,12 @@ async def left_overs() -> AsyncIterator[None]:
 async def test_a_broken_promise_is_found(broken: type[FakePlatform], test: str):
     with pytest.raises(FAILURES):
         await getattr(Contract(), test)(FakeBench(broken(capabilities=CLAIMS)), Inbox())
+
+
+async def test_a_platform_that_brings_again_what_was_not_taken_is_in_order():
+    bench, inbox = FakeBench(Insisting(capabilities=CLAIMS)), Inbox()
+    await Contract().test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard(bench, inbox)
+    assert [one.text for one in inbox.messages] == ["lost", "next"]
 
 
 @pytest.mark.parametrize("broken", [Vague, Silent])

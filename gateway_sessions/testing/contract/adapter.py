@@ -159,7 +159,10 @@ class AdapterContract:
             await inbox.wait_for_rest()
             inbox.failure = None
             assert await bench.says("next")
-            assert [one.text for one in await inbox.wait_for(1)] == ["next"]
+            await inbox.wait_for_text("next")
+        # A platform that keeps what was not taken may bring it again by then, before the next or after it.
+        texts = sorted(one.text for one in inbox.messages)
+        assert texts in (["next"], ["lost", "next"])
 
     # Messages on their way out
 

@@ -90,6 +90,10 @@ class Inbox:
         await self._until(lambda: len(self.messages) >= count)
         return self.messages
 
+    async def wait_for_text(self, text: str) -> None:
+        """Wait until a message of that text has arrived, whatever comes before it."""
+        await self._until(lambda: any(one.text == text for one in self.messages))
+
     async def wait_for_call(self) -> None:
         """Wait until something is being handed over, or was."""
         await self._until(lambda: self.calls > 0)
