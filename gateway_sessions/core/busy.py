@@ -35,7 +35,7 @@ class BusyMode(StrEnum):
     COLLECT = "collect"  # it waits, and all that one person says until then becomes one turn
     STEER = "steer"  # the running turn gets it, if its agent takes messages
     INTERRUPT = "interrupt"  # the running turn ends, and what it did stands
-    REJECT = "reject"  # it is refused
+    REJECT = "reject"  # it is refused, unless it asks to wait
     ROLLBACK = "rollback"  # the running turn ends, and is taken back
 
 
@@ -221,7 +221,7 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
     effect = None if demotion else wanted
     if effect is Disposition.STEERS:
         return Enqueue(ready_at=arrival.at, then=effect)
-    rejects = rules.mode is BusyMode.REJECT and not arrival.internal
+    rejects = rules.mode is BusyMode.REJECT and not (arrival.solo or arrival.internal)
     if load.last is not None and _joins(arrival, load.last, rules) and not (rejects and load.running):
         ready_at = min(arrival.at + rules.debounce, load.last.first_at + rules.debounce_cap)
         then = effect or Disposition.MERGED

@@ -219,6 +219,7 @@ class AdmissionContract(StoreContract):
         await begin(store)
         assert (await refuse(store, said("two"), rules=rules)).reason is RejectReason.BUSY
         assert (await accept(store, "three", internal=True, rules=rules)).seq == 2
+        assert (await accept(store, "four", solo=True, rules=rules)).disposition is Disposition.QUEUED
 
     async def test_a_burst_of_one_person_becomes_one_turn(
         self, store: SessionStore, clock: FakeClock

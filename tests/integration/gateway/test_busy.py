@@ -196,6 +196,23 @@ async def test_reject_refuses_while_a_turn_runs_and_says_so_once(tmp_path: Path)
         assert await house.outcomes("ann") == {"turned": 1}
 
 
+@pytest.mark.parametrize("mode", BusyMode)
+async def test_a_message_that_is_to_wait_in_line_waits_in_any_mode(tmp_path: Path, mode: BusyMode):
+    gate = Gate()
+    agent = ScriptedAgent([waits_at(gate), answers("1")], "2")
+    async with open_house(tmp_path, busy(mode, max_queued=1), agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.clock.advance(seconds=5)
+        await gate.reached()
+        assert what(await house.platform.says("ann", "/queue and a hotel")) is Disposition.QUEUED
+        refused = await house.platform.says("ann", "/queue and a flight")
+        assert isinstance(refused, Rejected)
+        assert refused.reason is RejectReason.QUEUE_FULL
+        gate.open()
+        await house.settles()
+        assert [turn.text for turn in agent.turns] == ["one", "and a hotel"]
+
+
 @pytest.mark.parametrize("drop", DropPolicy)
 async def test_a_full_queue_never_drops_a_message_silently(tmp_path: Path, drop: DropPolicy):
     gate = Gate()

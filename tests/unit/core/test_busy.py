@@ -55,7 +55,7 @@ runs-work        queued      queued    queued*   queued*      queued*      busy
 runs-both        queued      queued    steers    queued*      queued*      busy
 ends             queued      queued    queued    queued       queued       busy
 """
-# What disturbs nothing: pictures and files, and what was asked for with /queue.
+# What disturbs nothing: pictures and files.
 QUIET: Final = """
                  collect     queue     steer     interrupt    rollback     reject
 idle             starts      starts    starts    starts       starts       starts
@@ -63,8 +63,8 @@ waits            queued      queued    queued    queued       queued       busy
 runs             queued      queued    queued    queued       queued       busy
 ends             queued      queued    queued    queued       queued       busy
 """
-# What the program says.
-INTERNAL: Final = """
+# What waits in any mode: what was asked for with /queue, and what the program says.
+PATIENT: Final = """
                  collect     queue     steer     interrupt    rollback     reject
 idle             starts      starts    starts    starts       starts       starts
 waits            queued      queued    queued    queued       queued       queued
@@ -78,7 +78,7 @@ def table(text: str) -> dict[tuple[str, str], str]:
     return {(row[0], mode): outcome for row in rows for mode, outcome in zip(head, row[1:], strict=True)}
 
 
-WORDS_TABLE, QUIET_TABLE, INTERNAL_TABLE = table(WORDS), table(QUIET), table(INTERNAL)
+WORDS_TABLE, QUIET_TABLE, PATIENT_TABLE = table(WORDS), table(QUIET), table(PATIENT)
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class Case:
 
     def expected(self) -> tuple[str, str | None]:
         """The outcome, and what of that is done besides: joining, or dropping somebody."""
-        said = self.text and not self.media and not self.solo and not self.internal
-        if self.internal:
-            outcome = INTERNAL_TABLE[self.situation, self.mode]
+        said = self.text and not self.media
+        if self.solo or self.internal:
+            outcome = PATIENT_TABLE[self.situation, self.mode]
         elif not said:
             outcome = QUIET_TABLE[self.situation, self.mode]
         else:

@@ -152,13 +152,13 @@ class TestWhatWentWrongElsewhere:
             lane.send(arrival(at=AT + LATER * number))
         assert lane.drain() == [[number] for number in range(1, 9)]
 
-    @pytest.mark.parametrize("mode", [mode for mode in EVERY if mode is not BusyMode.REJECT])
+    @pytest.mark.parametrize("mode", EVERY)
     def test_messages_of_queue_commands_are_not_merged(self, mode):
         lane = self.busy(mode=mode)
         for _ in range(3):
             lane.send(arrival(solo=True))
         lane.send(photo())
-        assert lane.drain() == [[1], [2], [3], [4], [5]]
+        assert lane.drain() == [[1], [2], [3], [4], *([[5]] if mode is not BusyMode.REJECT else [])]
 
     @pytest.mark.parametrize("mode", [BusyMode.STEER, BusyMode.INTERRUPT, BusyMode.ROLLBACK])
     def test_a_queue_command_does_not_disturb_the_running_turn(self, mode):
