@@ -16,6 +16,8 @@ _WHOSE: Final = MappingProxyType(
         BudgetOf.DAY: "today's budget for everybody",
     }
 )
+_AGAIN: Final = "Please send your message again then."
+"""Not /retry: by then another conversation may have begun, in which there is nothing to try again."""
 _HOUR: Final = timedelta(hours=1)
 _MINUTE: Final = timedelta(minutes=1)
 
@@ -28,7 +30,7 @@ def budget_warning(uses: Sequence[BudgetUse]) -> str:
 def budget_stop(stop: Stop, now: datetime, zone: tzinfo) -> str:
     """What people are told whose message is not worked on."""
     why = " and ".join(dict.fromkeys(_reached(use) for use in stop.reached))
-    return f"I did not work on that: {why}. {_way_on(stop, now, zone)} /retry tries your message again then."
+    return f"I did not work on that: {why}. {_way_on(stop, now, zone)} {_AGAIN}"
 
 
 def _nearly(use: BudgetUse) -> str:

@@ -14,17 +14,20 @@ def acknowledgement(disposition: Disposition, depth: int = 0, demotion: Demotion
 
     *depth* is how many turns wait, this one included.
     """
+    others = depth - 1
+    after = f"after {others} other{'s' if others > 1 else ''}" if others > 0 else ""
     match disposition:
         case Disposition.QUEUED:
-            others = depth - 1
-            before = f", after {others} other{'s' if others > 1 else ''}" if others > 0 else ""
+            before = f", {after}" if after else ""
             return f"Queued: I will answer this when I am done{before}.{demotion_note(demotion)}"
         case Disposition.STEERS:
             return "Passed on to what I am working on."
         case Disposition.INTERRUPTS:
-            return "Stopping what I was doing, and turning to this."
+            then = f". I will answer this {after}." if after else ", and turning to this."
+            return f"Stopping what I was doing{then}"
         case Disposition.ROLLS_BACK:
-            return "Taking back what I was doing, and starting again with this."
+            then = f". I will answer this {after}." if after else ", and starting again with this."
+            return f"Taking back what I was doing{then}"
         case _:
             return None
 

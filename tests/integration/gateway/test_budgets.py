@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway_sessions import BudgetLimit, Budgets, Config, UnknownPrices
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.policies import SessionResetPolicy
@@ -118,7 +120,7 @@ async def test_what_would_go_over_a_budget_does_not_run_and_is_answered(tmp_path
             await house.settles()
         stopped = (
             "I did not work on that: your budget for today is used up. "
-            "It goes on at 00:00 (UTC), in 12 hours. /retry tries your message again then."
+            "It goes on at 00:00 (UTC), in 12 hours. Please send your message again then."
         )
         assert house.platform.shown("ann") == ["used 120", stopped]
         assert await house.transcript("ann") == [
@@ -170,6 +172,27 @@ async def test_a_new_conversation_has_a_budget_of_its_own(tmp_path: Path):
             await house.settles()
         assert "/new begins a conversation with a budget of its own." in house.platform.shown("ann")[-1]
         await house.store.reset_session(house.key("ann"))
+        await house.platform.says("ann", "30")
+        await house.settles()
+        assert house.platform.shown("ann")[-1] == "used 30"
+
+
+@pytest.mark.parametrize("way_on", ["/new", "a night"])
+async def test_whoever_does_what_a_budget_says_is_answered(tmp_path: Path, way_on: str):
+    clock = FakeClock(NOON)
+    nightly = replace(QUICK, session_reset=SessionResetPolicy(mode="daily"))
+    limit = limited(nightly, **{"session" if way_on == "/new" else "person": tokens(100)})
+    async with open_house(tmp_path, limit, clock=clock, agent=costly) as house:
+        for text in ("120", "30"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        told = house.platform.shown("ann")[-1]
+        assert told.endswith("Please send your message again then.")
+        assert ("/new" in told, "/retry" in told) == (way_on == "/new", False)
+        if way_on == "/new":
+            await house.platform.says("ann", "/new")
+        else:
+            await clock.advance(hours=20)
         await house.platform.says("ann", "30")
         await house.settles()
         assert house.platform.shown("ann")[-1] == "used 30"

@@ -257,6 +257,26 @@ async def test_a_person_is_told_what_becomes_of_a_message_but_not_again_and_agai
         await house.settles()
 
 
+@pytest.mark.parametrize("mode", [BusyMode.INTERRUPT, BusyMode.ROLLBACK])
+async def test_whoever_ends_a_turn_is_told_truly_what_comes_before_them(tmp_path: Path, mode: BusyMode):
+    agent = ScriptedAgent([hangs()], "a hotel", "a flight", "cancelled")
+    async with open_house(tmp_path, busy(mode), agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.platform.says("ann", "/queue book a hotel")
+        await house.platform.says("ann", "/queue book a flight")
+        await house.platform.says("ann", "cancel my card")
+        await house.clock.advance(seconds=10)
+        told = [one.text for one in house.platform.sent if one.message.is_notice]
+        assert told[-1].endswith("what I was doing. I will answer this after 2 others.")
+        assert [turn.text for turn in agent.turns] == [
+            "one",
+            "book a hotel",
+            "book a flight",
+            "cancel my card",
+        ]
+
+
 async def test_a_mode_of_the_session_counts_at_once_and_for_it_alone(tmp_path: Path):
     ann, bob = Gate(), Gate()
     agent = ScriptedAgent([waits_at(ann), answers("1")], [waits_at(bob), answers("1")])

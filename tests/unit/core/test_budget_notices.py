@@ -46,7 +46,7 @@ def test_a_warning_says_what_nobody_knows():
 def test_a_stop_says_when_it_goes_on_in_the_zone_of_the_people():
     assert stopped(use(BudgetOf.PERSON, 130)) == (
         "I did not work on that: your budget for today is used up. "
-        "It goes on at 00:00 (Europe/Vienna), in 5 hours. /retry tries your message again then."
+        "It goes on at 00:00 (Europe/Vienna), in 5 hours. Please send your message again then."
     )
 
 

@@ -351,6 +351,18 @@ class TestAcknowledgements:
     def test_a_queued_message_is_told_its_place(self, depth, text):
         assert acknowledgement(Disposition.QUEUED, depth) == text
 
+    @pytest.mark.parametrize(
+        ("disposition", "first"),
+        [
+            (Disposition.INTERRUPTS, "Stopping what I was doing"),
+            (Disposition.ROLLS_BACK, "Taking back what I was doing"),
+        ],
+    )
+    def test_what_ends_a_turn_is_told_what_comes_before_it(self, disposition, first):
+        assert acknowledgement(disposition, 1) != acknowledgement(disposition, 2)
+        assert acknowledgement(disposition, 2) == f"{first}. I will answer this after 1 other."
+        assert acknowledgement(disposition, 3) == f"{first}. I will answer this after 2 others."
+
     def test_what_happens_at_once_is_not_announced_and_all_else_differently(self):
         texts = {each: acknowledgement(each, 1) for each in Disposition}
         silent = {each for each, text in texts.items() if text is None}
