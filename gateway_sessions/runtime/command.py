@@ -20,6 +20,7 @@ from typing import Final, Protocol, TypeAlias
 import msgspec
 
 from gateway_sessions.config import Config
+from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.command_answers import CommandHelp
 from gateway_sessions.core.commands import check_command_name
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
@@ -68,6 +69,10 @@ class CommandHost(Protocol):
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
         """The turn that runs on a lane."""
+        ...
+
+    def rules_for(self, message: InboundMessage) -> BusyRules:
+        """The rules for a message that finds its lane busy."""
         ...
 
     async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
@@ -138,6 +143,8 @@ class Command:
     """It is cut off after so long."""
     begun: str | None = None
     """For one that takes long: it is carried out in the background, and people are told this at once."""
+    urgent: bool = False
+    """Whether there is room for it even when too many commands are under way: for one on a lane at a time."""
     queued: Callable[[InboundMessage], InboundMessage | None] | None = None
     """For one that may bring a message for the agent: that message, which gets a turn of its own."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -36,8 +36,10 @@ from gateway_sessions.errors import (
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.answering import Answers, Asker
 from gateway_sessions.runtime.command import AT_ONCE, Command, CommandCall, CommandHost
+from gateway_sessions.runtime.command_places import CommandPlaces
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, problem_within
+from gateway_sessions.runtime.queue_limits import OVERLOADED
 from gateway_sessions.storage.verbs import commands as verbs
 from gateway_sessions.storage.verbs.ledger import Noted
 
@@ -62,9 +64,11 @@ class _Job:
     """Why it was not carried out, or not as it was meant."""
     done: anyio.Event = field(default_factory=anyio.Event)
     """Nobody need wait for it any more."""
+    held: ExitStack = field(default_factory=ExitStack)
+    """Its place among those that are under way."""
 
     @property
-    def place(self) -> tuple[str, str]:
+    def where(self) -> tuple[str, str]:
         """The lane and the command."""
         return self.noted.session_key, self.command.name
 
@@ -95,6 +99,7 @@ class Commands:
         self._answers = answers
         self._tell = tell
         self._clock = host.store.clock
+        self._places = CommandPlaces(host.config.gateway.max_waiting)
         self._in_background: set[tuple[str, str]] = set()
         self.under_way = 0
         """How many are being carried out."""
@@ -104,13 +109,18 @@ class Commands:
     async def run(self, message: InboundMessage) -> Receipt:
         """Carry a command out. It is done when this returns, unless it takes long; its answer is owed."""
         command = self._host.commands[message.command or ""]
-        if (queued := await self._queued(command, message)) is not None:
-            return await self._queue(message, queued)
-        job = await self._noted(command, message, aloud=True)
-        if not isinstance(job, _Job):
-            self._tell(message, job)
-            return job
-        self._begin(job)
+        if (place := self._place_for(command, message)) is None:
+            refused = await self._host.store.ledger.unless_known(message, OVERLOADED)
+            self._tell(message, refused)
+            return refused
+        with place:
+            if (queued := await self._queued(command, message)) is not None:
+                return await self._queue(message, queued)
+            job = await self._noted(command, message, aloud=True)
+            if not isinstance(job, _Job):
+                self._tell(message, job)
+                return job
+            self._begin(job, place)
         if command.begun is None:
             await job.done.wait()
         return await self._receipt(job)
@@ -122,14 +132,24 @@ class Commands:
             problem = f"{text[:80]!r} is no command"
             raise InvalidInputError(problem)
         command = self._host.commands[message.command or ""]
-        if (queued := await self._queued(command, message)) is not None:
-            return _acknowledged(await self._host.admit(queued, solo=True))
-        job = await self._noted(command, message, aloud=False)
-        if not isinstance(job, _Job):
-            return job.text if isinstance(job, Rejected) else None
-        self._begin(job)
+        if (place := self._place_for(command, message)) is None:
+            return OVERLOADED.text
+        with place:
+            if (queued := await self._queued(command, message)) is not None:
+                return _acknowledged(await self._host.admit(queued, solo=True))
+            job = await self._noted(command, message, aloud=False)
+            if not isinstance(job, _Job):
+                return job.text if isinstance(job, Rejected) else None
+            self._begin(job, place)
         await job.done.wait()
         return job.answer
+
+    def _place_for(self, command: Command, message: InboundMessage) -> ExitStack | None:
+        """A place for a command; None if too many are under way."""
+        store = self._host.store
+        key = store.key_for(message.source)
+        owner = store.ledger.owner_on(key, message.source)
+        return self._places.take(command, key, owner, self._host.rules_for(message).max_queued)
 
     # A message that a command brings
 
@@ -163,8 +183,9 @@ class Commands:
         failpoint("command_noted")
         return _Job(command=command, message=message, noted=noted, aloud=aloud)
 
-    def _begin(self, job: _Job) -> None:
+    def _begin(self, job: _Job, place: ExitStack) -> None:
         """Let the command be carried out, whatever becomes of whoever brought it."""
+        job.held = place.pop_all()
         self.under_way += 1
         self._tasks.start_soon(self._work, job)
 
@@ -179,6 +200,7 @@ class Commands:
             logger.exception("a command was not settled", extra=job.report("command_unsettled"))
         finally:
             job.done.set()
+            job.held.close()
             self.under_way -= 1
             self.on_done()
 
@@ -186,17 +208,18 @@ class Commands:
         """Run the handler; afterwards the job knows the answer."""
         if job.command.begun is None:
             await self._run(job)
-        elif job.place in self._in_background:
+        elif job.where in self._in_background:
             job.answer = job.command.begun
         else:
-            self._in_background.add(job.place)
+            self._in_background.add(job.where)
+            job.held.close()  # there is one of these at a time, and others need not wait for it
             try:
                 if job.aloud:
                     told = partial(verbs.tell, job.noted.session_key)
                     await self._answers.owe(job.asker, job.command.begun, told)
                 await self._run(job)
             finally:
-                self._in_background.discard(job.place)
+                self._in_background.discard(job.where)
 
     async def _run(self, job: _Job) -> None:
         late = await problem_within(job.command.limit, self._clock, partial(self._handle, job))

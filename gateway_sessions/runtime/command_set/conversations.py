@@ -140,7 +140,7 @@ COMMANDS: Final = (
         summary="Bring back the conversation that the last reset took away.",
         aliases=("undo_reset",),
     ),
-    Command("stop", _stop, summary="Stop what runs here, and drop what waits."),
+    Command("stop", _stop, summary="Stop what runs here, and drop what waits.", urgent=True),
     Command(
         "resume",
         _Resume(),

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions import Config
+from gateway_sessions import Command, CommandCall, Config
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
@@ -244,3 +245,116 @@ async def test_when_too_much_waits_everybody_is_told_and_what_was_taken_is_still
         await house.settles()
         answered = [one.target.chat_id for one in house.platform.sent if not one.message.is_notice]
         assert answered == ["p0", "p1", "p2", "p3", "p4", "p5", "late"]
+
+
+# Commands
+
+
+class Pings:
+    """A command that takes as long as the test wants it to."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.heard: list[str] = []
+        self.command = Command("ping", self.ping, summary="Say pong.")
+
+    async def ping(self, call: CommandCall) -> str:
+        self.heard.append(call.arguments)
+        await self.gate.wait()
+        return "pong"
+
+
+def told(receipts: Iterable[Receipt]) -> Counter[str]:
+    """What became of some messages."""
+    return Counter(str(one.reason) if isinstance(one, Rejected) else type(one).__name__ for one in receipts)
+
+
+async def test_a_flood_of_commands_is_refused_and_one_who_asks_beside_it_is_not(tmp_path: Path):
+    pings = Pings()
+    async with open_house(tmp_path, CONFIG, agent=takes_its_time, commands=[pings.command]) as house:
+        says = house.platform.says
+        async with asyncio.TaskGroup() as tasks:
+            flood = [tasks.create_task(says("eve", f"/ping {n}", message_id=f"e{n}")) for n in range(500)]
+            asks = [tasks.create_task(says(one, f"/ping {one}")) for one in ("bob", "cid")]
+            await house.settles()
+            assert sorted(pings.heard) == [*"01234567", "bob", "cid"]
+            again = await says("eve", "/ping 3", message_id="e3")
+            pings.gate.set()
+        assert told(one.result() for one in flood) == {"Accepted": MAX_QUEUED, "overloaded": 500 - MAX_QUEUED}
+        assert told(one.result() for one in asks) == {"Accepted": 2}
+        assert told([again]) == {"Duplicate": 1}
+        await house.settles()
+        refusals = [one for one in house.platform.shown("eve") if one != "pong"]
+        assert len(refusals) == 1
+        assert house.platform.shown("bob") == ["pong"]
+        assert told([await says("eve", "/ping late")]) == {"Accepted": 1}
+
+
+async def test_all_commands_together_have_a_bound_as_well(tmp_path: Path):
+    pings = Pings()
+    config = replace(CONFIG, gateway=replace(CONFIG.gateway, max_waiting=5))
+    async with open_house(tmp_path, config, agent=takes_its_time, commands=[pings.command]) as house:
+        async with asyncio.TaskGroup() as tasks:
+            asks = [tasks.create_task(house.platform.says(f"p{number}", "/ping")) for number in range(9)]
+            await house.settles()
+            pings.gate.set()
+        assert told(one.result() for one in asks) == {"Accepted": 5, "overloaded": 4}
+
+
+async def test_a_stop_gets_through_a_flood_of_commands(tmp_path: Path):
+    pings = Pings()
+    async with open_house(tmp_path, CONFIG, agent=takes_its_time, commands=[pings.command]) as house:
+        says = house.platform.says
+        await says("eve", "work")
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(50):
+                tasks.create_task(says("eve", f"/ping {number}"))
+            await house.settles()
+            assert told([await says("eve", "/stop")]) == {"Accepted": 1}
+            assert house.gateway.running_turn(house.key("eve")) is None
+            pings.gate.set()
+
+
+async def test_commands_leave_room_behind_them_however_they_end(tmp_path: Path):
+    async def fails(_: CommandCall) -> str:
+        raise LookupError
+
+    async def compresses(chats: object) -> list[dict[str, str]]:
+        await asyncio.Event().wait()
+        return []
+
+    pings = Pings()
+    config = replace(CONFIG, busy=replace(CONFIG.busy, max_queued=1))
+    commands = [pings.command, Command("fail", fails)]
+    async with open_house(
+        tmp_path, config, agent=takes_its_time, commands=commands, compressor=compresses
+    ) as house:
+        says = house.platform.says
+        await says("eve", "work")
+        await house.clock.advance(seconds=1)
+        cut_off = asyncio.create_task(says("eve", "/ping"))
+        await house.settles()
+        cut_off.cancel()
+        await house.settles()
+        assert told([await says("eve", "/status")]) == {"overloaded": 1}  # it is still being carried out
+        pings.gate.set()
+        await house.settles()
+        for text in ("/fail", "/queue more", "/compress", "/compress", "/queue list", "/ping"):
+            assert told([await says("eve", text)]) == {"Accepted": 1}, text
+            await house.settles()
+        assert await house.gateway.command(house.platform.source("eve"), "/ping") == "pong"
+        await house.clock.advance(minutes=3)  # until the compression is cut off
+
+
+async def test_commands_cannot_pile_up_while_the_platform_is_away(tmp_path: Path):
+    async with open_house(tmp_path, CONFIG, agent=takes_its_time) as house:
+        with house.platform.outage():
+            receipts = [
+                one
+                for _ in range(10)
+                for one in await asyncio.gather(*(house.platform.says("eve", "/help") for _ in range(100)))
+            ]
+            assert told(receipts) == {"Accepted": 10 * MAX_QUEUED, "overloaded": 1000 - 10 * MAX_QUEUED}
+            assert told([await house.platform.says("bob", "/help")]) == {"Accepted": 1}
+        await house.clock.advance(minutes=10)
+        assert len(house.platform.shown("bob")) == 1
