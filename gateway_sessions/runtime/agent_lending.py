@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from gateway_sessions.core.agent_config import AgentValidity
+from gateway_sessions.core.agent_config import AgentValidity, agent_config_hash
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.agents import Agent, AgentSource
+
+AgentSettings: TypeAlias = Callable[[SessionEntry], Mapping[str, object]]
+"""What an agent is made with; one that was made with other settings is not used again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,3 +59,14 @@ async def lend(
             cache.discard(agent)
         else:
             cache.check_in(agent, kept)
+
+
+def validity_of(
+    entry: SessionEntry, version: tuple[int, ...], settings: AgentSettings | None
+) -> AgentValidity:
+    """What an agent of that session has to have seen, and been made with."""
+    made_with = dict(settings(entry)) if settings is not None else {}
+    chosen = dict(entry.model_override or {})
+    return AgentValidity(
+        entry.session_id, version, agent_config_hash({"settings": made_with, "model": chosen})
+    )

@@ -29,7 +29,7 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.runtime.turn_desk import Passage
+from gateway_sessions.runtime.turn_parts import Passage
 
 REMEMBERED: Final = 4096
 """Of so many sessions it is known what their people were told today."""

@@ -19,13 +19,13 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import Usage, UsageFacts, usage_of
 from gateway_sessions.runtime.agent_cache import AgentCache
+from gateway_sessions.runtime.agent_lending import AgentSettings, validity_of
 from gateway_sessions.runtime.agents import Agent, AgentSource, Farewelling, SessionEnding
 from gateway_sessions.runtime.budget_gate import BudgetGate
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.foreign_code import in_fresh_context
 from gateway_sessions.runtime.hooks import SessionFinalized
 from gateway_sessions.runtime.store import SessionStore
-from gateway_sessions.runtime.turn_desk import AgentSettings, validity_of
 from gateway_sessions.storage.verbs import beginning, reading
 from gateway_sessions.storage.verbs import usage as usages
 

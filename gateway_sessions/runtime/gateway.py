@@ -20,6 +20,7 @@ from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejecte
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.agent_cache import AgentCache
+from gateway_sessions.runtime.agent_lending import AgentSettings
 from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, AgentSource
 from gateway_sessions.runtime.answering import Answers
 from gateway_sessions.runtime.budget_gate import BudgetGate
@@ -43,7 +44,7 @@ from gateway_sessions.runtime.reach import Reach
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.runtime.turn_desk import AgentSettings, Passage, TurnParts
+from gateway_sessions.runtime.turn_parts import Passage, TurnParts
 from gateway_sessions.runtime.turn_runner import TurnRunner
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs.ledger import NO_TURN

@@ -26,7 +26,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.foreign_code import problem_within
 from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.runtime.turn_desk import Passage
+from gateway_sessions.runtime.turn_parts import Passage
 
 logger = logging.getLogger(__name__)
 

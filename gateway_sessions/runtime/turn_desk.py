@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
-from gateway_sessions.core.agent_config import AgentValidity, agent_config_hash
+from gateway_sessions.core.agent_config import AgentValidity
 from gateway_sessions.core.gateway_notices import (
     FAILED,
     INTERRUPTED,
@@ -22,21 +22,16 @@ from gateway_sessions.core.messages import Message, Role
 from gateway_sessions.core.outbound import GROWING, OutboundMessage, ReplyTarget
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.reply import Reply
-from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import Usage
 from gateway_sessions.errors import FencedError, StorageError, StorageFullError, StorageUnavailableError
 from gateway_sessions.failpoints import failpoint
-from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.agent_cache import AgentCache
-from gateway_sessions.runtime.agent_lending import Loan, lend
-from gateway_sessions.runtime.agents import Agent, AgentSource, run_turn
-from gateway_sessions.runtime.delivery import Delivery
-from gateway_sessions.runtime.overseer import Overseer
+from gateway_sessions.runtime.agent_lending import Loan, lend, validity_of
+from gateway_sessions.runtime.agents import Agent, run_turn
 from gateway_sessions.runtime.running import RunningTurn, StopReason
-from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.streaming import Streaming
 from gateway_sessions.runtime.turn import Ended, Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
+from gateway_sessions.runtime.turn_parts import TurnParts
 from gateway_sessions.storage.verbs.outbox import Owed
 
 T = TypeVar("T")
@@ -49,37 +44,6 @@ LONGEST_PAUSE: Final = timedelta(seconds=30)
 MAX_PROBLEM: Final = 500
 NO_STORAGE: Final = (StorageUnavailableError, StorageFullError)
 """What may be better in a moment."""
-
-AgentSettings: TypeAlias = Callable[[SessionEntry], Mapping[str, object]]
-"""What an agent is made with; one that was made with other settings is not used again."""
-Gate: TypeAlias = Callable[[Turn], Awaitable["Passage"]]
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """Whether a turn may run, and what people are told first."""
-
-    allowed: bool = True
-    notice: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnParts:
-    """The parts of a gateway that a turn touches."""
-
-    store: SessionStore
-    clock: Clock
-    source: AgentSource
-    cache: AgentCache
-    delivery_for: Callable[[str, str], Delivery | None]
-    may_go_on: Callable[[RunningTurn], bool]
-    """Whether the lane's next turn may follow at once."""
-    gate: Gate
-    over: Callable[[Turn, str], object]
-    """Told how each turn ended."""
-    settings: AgentSettings | None = None
-    timeout: timedelta | None = None
-    overseer: Overseer
 
 
 @dataclass(slots=True)
@@ -364,17 +328,6 @@ class TurnDesk:
             seq=self._turn.seq,
             under_way=under_way,
         )
-
-
-def validity_of(
-    entry: SessionEntry, version: tuple[int, ...], settings: AgentSettings | None
-) -> AgentValidity:
-    """What an agent of that session has to have seen, and been made with."""
-    made_with = dict(settings(entry)) if settings is not None else {}
-    chosen = dict(entry.model_override or {})
-    return AgentValidity(
-        entry.session_id, version, agent_config_hash({"settings": made_with, "model": chosen})
-    )
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from gateway_sessions.runtime.events import EventKind, Events
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.running import RunningTurn
 from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.runtime.turn_desk import TurnDesk, TurnParts
+from gateway_sessions.runtime.turn_desk import TurnDesk
+from gateway_sessions.runtime.turn_parts import TurnParts
 
 logger = logging.getLogger(__name__)
 
