@@ -4,14 +4,16 @@ The cache holds idle agents only. A turn checks its agent out and returns it at 
 can be evicted, and an agent's age in here is how long it has been idle. Whatever the cache lets go of, for
 whatever reason, is closed in a task of its own: nobody waits for that but `aclose`.
 
-Every method but `aclose` and `run` does its work without awaiting, so no cancellation can come between.
+Every method but `make`, `aclose` and `run` does its work without awaiting, so no cancellation can come
+between.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,7 +30,7 @@ from gateway_sessions.core.vitals import AgentCounts
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents import Agent, Closable
-from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, problem_within
+from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, called, in_fresh_context, problem_within
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +112,27 @@ class AgentCache:
             )
             raise InvalidInputError(problem)
         self._owned[id(agent)] = _Owned(agent, key)
+
+    async def make(self, key: str, build: Callable[[], Awaitable[Agent]]) -> Agent:
+        """A new agent, lent to a turn of the lane. One that comes when its turn was stopped is closed."""
+        made: list[Agent] = []
+        wanted = True
+
+        async def work() -> Agent:
+            agent = await build()
+            self.adopt(key, agent)
+            made.append(agent)
+            if not wanted:  # it was left alone, perhaps for so long that nobody closes agents any more
+                await self._closed(self._lent(agent))
+            return agent
+
+        try:
+            return await in_fresh_context("the making of an agent", work, self._clock)
+        except asyncio.CancelledError:
+            wanted = False
+            for agent in made:
+                self.discard(agent)
+            raise
 
     def check_in(self, agent: Agent, validity: AgentValidity) -> None:
         """Take an agent back and keep it for a turn of the same *validity*."""
@@ -201,7 +224,7 @@ class AgentCache:
         if (limit := self._weight_limit) is None:
             return True
         try:
-            owned.weight = max(limit.weigh(owned.agent), 0)
+            owned.weight = max(called("the weighing of an agent", limit.weigh, owned.agent), 0)
         except Exception as error:  # noqa: BLE001 -- foreign code: its failure costs a warm agent at most
             problem = f"{type(error).__name__}: {error}"[:MAX_PROBLEM]
             facts = {"action": "agent_weight_unknown", "session_key": owned.key, "problem": problem}
@@ -214,6 +237,13 @@ class AgentCache:
         owned.place = _Place.CLOSING
         if isinstance(owned.agent, Closable):
             self._tasks.start_soon(self._close, owned, owned.agent)
+        else:
+            del self._owned[id(owned.agent)]
+
+    async def _closed(self, owned: _Owned) -> None:
+        owned.place = _Place.CLOSING
+        if isinstance(owned.agent, Closable):
+            await self._close(owned, owned.agent)
         else:
             del self._owned[id(owned.agent)]
 

@@ -6,6 +6,7 @@ The class is for those that keep something between turns; what else it may offer
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -67,6 +68,11 @@ class Farewelling(Protocol):
         ...
 
 
+def _at_once() -> bool:
+    """Nobody keeps the agent from beginning."""
+    return True
+
+
 def _not_noted(facts: UsageFacts) -> None:
     """What becomes of usage that nobody adds up."""
 
@@ -123,15 +129,17 @@ def current_turn() -> TurnContext:
         raise NoTurnError from None
 
 
-async def run_turn(agent: Agent, turn: TurnContext, *, grace: timedelta = GRACE) -> Reply:
+async def run_turn(
+    agent: Agent, turn: TurnContext, *, begins: Callable[[], bool] = _at_once, grace: timedelta = GRACE
+) -> Reply:
     """What the agent answers. It runs in a fresh context, in which `current_turn()` is this one.
 
-    Cancel this to stop the agent: it may clean up for as long as *grace*.
+    Cancel this to stop the agent: it may clean up for as long as *grace*. It does nothing at all unless it
+    *begins*, which is asked in its own task, right before its first step.
     """
     try:
-        answer = await in_fresh_context(
-            "the agent's turn", partial(_answer, agent, turn), turn.clock, grace=grace
-        )
+        work = partial(_answer, agent, turn, begins)
+        answer = await in_fresh_context("the agent's turn", work, turn.clock, grace=grace)
     finally:
         turn.end()
     return _reply_of(agent, turn, answer)
@@ -180,7 +188,9 @@ def name_of(given: object) -> str:
     return str(getattr(named, "__qualname__", type(named).__qualname__))
 
 
-async def _answer(agent: Agent, turn: TurnContext) -> Answer:
+async def _answer(agent: Agent, turn: TurnContext, begins: Callable[[], bool]) -> Answer:
+    if not begins():
+        raise asyncio.CancelledError
     _current.set(turn)
     return await _awaited(_name_of_agent(agent), agent.run_turn(turn))
 

@@ -19,7 +19,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import Usage, UsageFacts, usage_of
 from gateway_sessions.runtime.agent_cache import AgentCache
-from gateway_sessions.runtime.agent_lending import AgentSettings, validity_of
+from gateway_sessions.runtime.agent_lending import AgentSettings, made, validity_of
 from gateway_sessions.runtime.agents import Agent, AgentSource, Farewelling, SessionEnding
 from gateway_sessions.runtime.budget_gate import BudgetGate
 from gateway_sessions.runtime.events import EventKind
@@ -123,6 +123,4 @@ class Farewells:
         warm = self.cache.check_out(key, validity) if self.cache.holds(key, validity) else None
         if warm is not None:
             return warm
-        agent = await self.source.build(entry, history)
-        self.cache.adopt(key, agent)
-        return agent
+        return await made(self.source, self.cache, entry, history)

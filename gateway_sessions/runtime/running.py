@@ -72,6 +72,13 @@ class RunningTurn:
             steered=self.steered,
         )
 
+    def begin(self, agent: Agent) -> bool:
+        """Whether the agent may begin: a turn that was stopped before that begins nothing."""
+        if self.stop_reason is not None:
+            return False
+        self.agent = agent
+        return True
+
     def stop(self, reason: StopReason) -> None:
         """Let the agent come to its end. One that has lost its lane is heard no more, even if it goes on."""
         if self.stop_reason is None or reason is StopReason.OVERTAKEN:

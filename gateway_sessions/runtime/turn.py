@@ -23,7 +23,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.storable import brief_text
 from gateway_sessions.core.usage import Usage
-from gateway_sessions.errors import FencedError, StorageError, TurnEndedError
+from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Verb
 from gateway_sessions.storage.verbs import turns as verbs
@@ -255,6 +255,8 @@ class Turn:
 
     async def _leave(self, exc: BaseException | None) -> None:
         match exc:
+            case asyncio.CancelledError() if not _is_cancelled():
+                await self.fail(str(CancelledItselfError("the work on a turn")))
             case None | asyncio.CancelledError():
                 await asyncio.shield(self.release())
             case Exception():
@@ -283,3 +285,9 @@ class Turn:
 
     def _facts(self) -> dict[str, object]:
         return {"session_key": self.session_key, "token": self.token}
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody wants the caller to end, rather than something that it awaits was cancelled."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

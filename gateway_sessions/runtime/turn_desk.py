@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Final, TypeVar
 
-from gateway_sessions.core.agent_config import AgentValidity
 from gateway_sessions.core.gateway_notices import (
     FAILED,
     INTERRUPTED,
@@ -52,6 +52,8 @@ class _Work:
 
     reply: Reply | None = None
     error: Exception | None = None
+    loan: Loan | None = None
+    """The agent, if it is not one that all sessions share."""
 
 
 class TurnDesk:
@@ -87,55 +89,54 @@ class TurnDesk:
     # The agent
 
     async def _work_on(self) -> Ended | None:
-        """Let the agent work that all sessions share: nobody asks what it has seen, and nobody closes it."""
-        agent = self._parts.source.shared
-        if agent is None:
-            return await self._work_with_its_own()
-        work = _Work()
-        await self._let_work(agent, work)
-        return await self._end(work)
-
-    async def _work_with_its_own(self) -> Ended | None:
-        """Let an agent work that this session alone has."""
-        parts, entry, work = self._parts, self._turn.entry, _Work()
-        loan: Loan | None = None
-        validity: AgentValidity | None = None
-        async with AsyncExitStack() as lent:
-            try:
-                validity = validity_of(entry, self._turn.version, parts.settings)
-                lending = lend(parts.source, parts.cache, entry, self._turn.transcript, validity)
-                loan = await lent.enter_async_context(lending)
-            except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
-                work.error = error
-            else:
-                await self._let_work(loan.agent, work)
+        """Let the agent work. Nobody asks what one has seen that all sessions share, and nobody closes it."""
+        if (shared := self._parts.source.shared) is not None:
+            return await self._end(await self._work_of(shared))
+        with ExitStack() as lent:
+            work = await self._work_of(lent)
             ended = await self._end(work)
-            if loan is not None and validity is not None and ended is not None:
-                self._keep(loan, validity, ended)
+            if work.loan is not None and ended is not None:
+                self._keep(work.loan, ended)
             return ended
 
-    def _keep(self, loan: Loan, validity: AgentValidity, ended: Ended) -> None:
+    def _keep(self, loan: Loan, ended: Ended) -> None:
         """Keep the agent warm if it has seen all that the transcript says."""
         if ended.entry is not None and self.outcome == "turned":
-            seen = replace(validity, session_id=ended.entry.session_id, transcript_version=ended.version)
+            seen = replace(loan.asked, session_id=ended.entry.session_id, transcript_version=ended.version)
             loan.keep(seen)
 
     # Its work
 
-    async def _let_work(self, agent: Agent, work: _Work) -> None:
-        context = self._context()
-        self._running.context, self._running.agent = context, agent
-        failpoint("turn_working")
+    async def _work_of(self, agent: Agent | ExitStack) -> _Work:
+        """What comes of the agent's work: of that one's, or of one that is lent until the stack is closed.
+
+        Whoever makes one is stopped like the agent itself, and takes of its time.
+        """
+        work, running = _Work(), self._running
+        if running.stop_reason is not None:
+            return work
+        running.context = context = self._context()
         adapter = self._delivery.adapter if self._delivery is not None else None
-        self._parts.overseer.watch(self._running, context, adapter, self._target)
-        with self._running.scope:
+        self._parts.overseer.watch(running, context, adapter, self._target)
+        with running.scope:
             try:
-                work.reply = await run_turn(agent, context)
+                if isinstance(agent, ExitStack):
+                    work.loan = agent.enter_context(await self._lent())
+                    agent = work.loan.agent
+                    context.progress()
+                failpoint("turn_working")
+                work.reply = await run_turn(agent, context, begins=partial(running.begin, agent))
             except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
                 work.error = error
-        self._parts.overseer.leave(self._running)
+        self._parts.overseer.leave(running)
         context.end()
         failpoint("turn_answered")
+        return work
+
+    async def _lent(self) -> Loan:
+        parts, entry = self._parts, self._turn.entry
+        validity = validity_of(entry, self._turn.version, parts.settings)
+        return await lend(parts.source, parts.cache, entry, self._turn.transcript, validity)
 
     def _context(self) -> TurnContext:
         turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout

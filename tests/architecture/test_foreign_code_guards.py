@@ -29,8 +29,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/session_search.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",
     ("runtime/titling.py", "Titling._ask.work"): "a titler's failure is logged and costs a title at most",
-    ("runtime/turn_desk.py", "TurnDesk._let_work"): "an agent's failure is its turn's",
-    ("runtime/turn_desk.py", "TurnDesk._work_with_its_own"): "the failure of a factory is the turn's",
+    ("runtime/turn_desk.py", "TurnDesk._work_of"): "the failure of an agent or a factory is the turn's",
     ("runtime/turn_runner.py", "TurnRunner._run_one"): "logged; other people's turns go on",
     (
         "storage/control_server.py",

@@ -422,22 +422,21 @@ class TestLending:
         source = AgentSource(agent_factory=agents)
         lent = []
         for number in range(3):
-            async with lend(source, cache, entry_of("a"), nothing_said, version(number)) as loan:
+            with await lend(source, cache, entry_of("a"), nothing_said, version(number)) as loan:
                 lent.append(loan.agent)
                 loan.keep(version(number + 1))
         assert lent == [agents.made[0][1]] * 3
 
     async def test_an_agent_that_nobody_asks_to_keep_is_closed(self, cache, agents):
-        async with lend(AgentSource(agent_factory=agents), cache, entry_of("a"), nothing_said, version()):
+        with await lend(AgentSource(agent_factory=agents), cache, entry_of("a"), nothing_said, version()):
             pass
         await settled(cache)
         assert agents.open == []
 
     async def test_a_turn_that_fails_after_all_closes_its_agent(self, cache, agents):
         async def turn() -> None:
-            async with lend(
-                AgentSource(agent_factory=agents), cache, entry_of("a"), nothing_said, version()
-            ) as loan:
+            source = AgentSource(agent_factory=agents)
+            with await lend(source, cache, entry_of("a"), nothing_said, version()) as loan:
                 loan.keep(version(1))
                 raise LookupError
 
@@ -446,25 +445,12 @@ class TestLending:
         await settled(cache)
         assert agents.open == []
 
-    async def test_the_agent_that_all_sessions_share_is_never_cached_nor_closed(self, cache):
-        shared = ScriptedAgent()
-        source = AgentSource(agent=shared)
-        async with (
-            lend(source, cache, entry_of("a"), nothing_said, version()) as one,
-            lend(source, cache, entry_of("b"), nothing_said, version()) as other,
-        ):
-            one.keep(version())
-            assert one.agent is other.agent is shared
-        await cache.aclose()
-        assert (shared.closes, alive(cache)) == (0, (0, 0, 0))
-
     async def test_a_factory_that_hands_out_one_agent_twice_is_refused(self, cache):
         agent = ScriptedAgent()
         source = AgentSource(agent_factory=lambda entry, history: agent)
-        async with lend(source, cache, entry_of("a"), nothing_said, version()) as loan:
+        with await lend(source, cache, entry_of("a"), nothing_said, version()) as loan:
             with pytest.raises(InvalidInputError, match="agent="):
-                async with lend(source, cache, entry_of("b"), nothing_said, version()):
-                    pass
+                await lend(source, cache, entry_of("b"), nothing_said, version())
             loan.keep(version())
         assert cache.check_out("a", version()) is agent
 
@@ -482,7 +468,7 @@ class TestLending:
         async def turns(cache: AgentCache) -> None:
             source = AgentSource(agent_factory=make)
             for number in range(3):
-                async with lend(source, cache, entry_of("a"), nothing_said, version(number % 2)) as loan:
+                with await lend(source, cache, entry_of("a"), nothing_said, version(number % 2)) as loan:
                     await pause()
                     loan.keep(version(1))
                     await pause()
@@ -525,7 +511,7 @@ class TestChurn:
             cache = AgentCache(tasks, clock, AgentCacheConfig(size=16))
             source = AgentSource(agent_factory=make)
             for number in range(10_000):
-                async with lend(source, cache, entry_of(f"lane {number}"), nothing_said, version()) as loan:
+                with await lend(source, cache, entry_of(f"lane {number}"), nothing_said, version()) as loan:
                     loan.keep(version())
                 if number % 100 == 99:
                     await settled(cache)

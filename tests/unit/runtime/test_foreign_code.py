@@ -19,6 +19,7 @@ from gateway_sessions.runtime.foreign_code import (
     MAX_PROBLEM,
     PATIENCE,
     answer_within,
+    called,
     in_fresh_context,
     problem_within,
 )
@@ -76,6 +77,19 @@ class TestFreshContext:
         with pytest.raises(CancelledItselfError, match="it cancelled itself") as caught:
             await in_fresh_context("it", cancel_itself, FakeClock())
         assert caught.value.what == "it"
+
+
+class TestCalled:
+    def test_a_plain_function_sees_no_context_variable_of_its_caller(self):
+        token = canary.set("mine")
+        assert called("it", canary.get) == "none"
+        canary.reset(token)
+
+    async def test_what_it_has_of_something_that_was_cancelled_cancels_nobody(self):
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        gone.cancel()
+        with pytest.raises(CancelledItselfError, match="it cancelled itself"):
+            called("it", gone.result)
 
 
 class Steps(list[str]):
