@@ -23,12 +23,14 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.usage import UsageFacts
 from gateway_sessions.errors import InvalidInputError, NoTurnError
 from gateway_sessions.runtime.foreign_code import GRACE, in_fresh_context
+from gateway_sessions.runtime.given import awaited, check_function, refuse, shown
 from gateway_sessions.runtime.turn_context import TurnContext
 
 Answer: TypeAlias = Reply | str | None
 """None: what was shown is the reply, or else what was said on the way, or else silence."""
 
 _NO_AGENT: Final = "an agent is an async function of one turn, or an object with an async run_turn"
+_NO_FACTORY: Final = "give a function of a session's entry and its conversation that returns an agent"
 _current: ContextVar[TurnContext] = ContextVar("gateway_sessions_turn")
 
 
@@ -113,7 +115,7 @@ class FunctionAgent:
 
     async def run_turn(self, turn: TurnContext) -> Answer:
         """Call the function."""
-        return await _awaited(self.name, self._function(turn))
+        return await awaited(f"the agent {self.name}", self._function(turn))
 
     @property
     def name(self) -> str:
@@ -156,6 +158,8 @@ class AgentSource:
                 "give either agent, which all sessions share, or agent_factory, which makes each its own"
             )
             raise InvalidInputError(problem)
+        if agent_factory is not None:
+            check_function("agent_factory", agent_factory, _NO_FACTORY, or_class=True)
         self.shared: Agent | None = None if agent is None else _agent_of("agent is", agent)
         """It is never cached and never closed here: whoever made it does that."""
         self._factory = agent_factory
@@ -192,14 +196,7 @@ async def _answer(agent: Agent, turn: TurnContext, begins: Callable[[], bool]) -
     if not begins():
         raise asyncio.CancelledError
     _current.set(turn)
-    return await _awaited(_name_of_agent(agent), agent.run_turn(turn))
-
-
-async def _awaited(name: str, answer: Awaitable[Answer]) -> Answer:
-    if not inspect.isawaitable(answer):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
-        problem = f"the agent {name} returned {_shown(answer)} at once: write `async def`"
-        raise InvalidInputError(problem)
-    return await answer
+    return await awaited(f"the agent {_name_of_agent(agent)}", agent.run_turn(turn))
 
 
 def _reply_of(agent: Agent, turn: TurnContext, answer: object) -> Reply:
@@ -212,31 +209,16 @@ def _reply_of(agent: Agent, turn: TurnContext, answer: object) -> Reply:
             return Reply(turn.shown) if turn.shown else Reply("\n\n".join(turn.said), silent=True)
         case _:
             name = _name_of_agent(agent)
-            problem = f"the agent {name} answered {_shown(answer)}; an answer is a str, a Reply or None"
+            problem = f"the agent {name} answered {shown(answer)}; an answer is a str, a Reply or None"
             raise InvalidInputError(problem)
 
 
 def _agent_of(what: str, given: object) -> Agent:
     """The given as an agent, or `InvalidInputError`: *what* is it."""
-    if not inspect.isclass(given):
-        if isinstance(given, Agent):
-            return given
-        if callable(given):
-            return FunctionAgent(cast("AgentFunction", given))
-    if inspect.iscoroutine(given):
-        given.close()  # nobody will ever await it
-    problem = f"{what} {_shown(given)}; {_NO_AGENT}"
-    raise InvalidInputError(problem)
+    if inspect.isclass(given) or not (isinstance(given, Agent) or callable(given)):
+        refuse(what, given, _NO_AGENT)
+    return given if isinstance(given, Agent) else FunctionAgent(cast("AgentFunction", given))
 
 
 def _name_of_agent(agent: Agent) -> str:
     return agent.name if isinstance(agent, FunctionAgent) else name_of(agent)
-
-
-def _shown(given: object) -> str:
-    """What something is, without what is in it."""
-    if given is None:
-        return "None"
-    return (
-        f"the class {given.__qualname__}" if inspect.isclass(given) else f"a value of {type(given).__name__}"
-    )

@@ -31,12 +31,14 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.events import Events
+from gateway_sessions.runtime.given import check_function, check_is, check_text, each_of
 from gateway_sessions.runtime.running import RunningTurn
 from gateway_sessions.runtime.store import SessionStore
 
 AT_ONCE: Final = timedelta(seconds=10)
 """How long a command may take while whoever brought it waits."""
 IN_BACKGROUND: Final = timedelta(minutes=2)
+_NO_COMMANDS: Final = 'give a list, as in [Command("ping", ping)]'
 
 
 class CommandHost(Protocol):
@@ -149,8 +151,12 @@ class Command:
     """For one that may bring a message for the agent: that message, which gets a turn of its own."""
 
     def __post_init__(self) -> None:
+        check_text("the name of a command", self.name)
+        each_of(f"aliases of /{self.name}", self.aliases, str, 'give names, as in ("p",)')
         for name in self.names:
             check_command_name(name)
+        check_function(f"the handler of /{self.name}", self.handler, "give an async function of the call")
+        check_is(f"the limit of /{self.name}", self.limit, timedelta, "give a timedelta")
         if self.limit <= timedelta():
             problem = f"the limit of /{self.name} must be more than nothing"
             raise InvalidInputError(problem)
@@ -172,8 +178,11 @@ class CommandSet:
     """The commands of a gateway by name. A later one takes its names from those before it."""
 
     def __init__(self, *several: Iterable[Command], allowed: Allowed | None = None) -> None:
+        if allowed is not None:
+            check_function("allowed", allowed, "give a function of the call that returns a bool")
         self._allowed = allowed
-        self._by_name = {name: one for commands in several for one in commands for name in one.names}
+        given = [one for commands in several for one in each_of("commands", commands, Command, _NO_COMMANDS)]
+        self._by_name = {name: one for one in given for name in one.names}
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name

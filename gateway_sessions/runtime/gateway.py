@@ -36,6 +36,7 @@ from gateway_sessions.runtime.delivery import Delivery, Patience
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.farewell import Farewells
 from gateway_sessions.runtime.foreign_code import GRACE, PATIENCE
+from gateway_sessions.runtime.given import adapters_of, check_function, check_is, check_message, each_of
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
 from gateway_sessions.runtime.observers import AfterTurn, Observers, OnMessage, OnTurn
@@ -52,6 +53,8 @@ from gateway_sessions.storage.verbs.outbox import OwedReply
 
 logger = logging.getLogger(__name__)
 
+_NO_STORE: Final = "open one first: `async with SessionStore.open(path) as store`"
+_NO_LANES: Final = "give a list of the keys of lanes, as `store.key_for` tells them"
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 TO_STOP: Final = GRACE + PATIENCE + timedelta(seconds=1)
 """How long turns may take to end that were stopped: the agents' time, and that of what is stored."""
@@ -82,13 +85,16 @@ class Gateway(Resource):
         lanes: Iterable[str] | None = None,
     ) -> None:
         super().__init__("gateway")
+        check_is("store", store, SessionStore, _NO_STORE)
         self.store = store
         self.config = store.config
         self._clock = store.clock
         self._source = AgentSource(agent=agent, agent_factory=agent_factory)
+        if agent_settings is not None:
+            check_function("agent_settings", agent_settings, "give a function of a session's entry")
         self._settings = agent_settings
-        self._only = None if lanes is None else frozenset(lanes)
-        self._adapters = by_account(adapters)
+        self._only = None if lanes is None else frozenset(each_of("lanes", lanes, str, _NO_LANES))
+        self._adapters = by_account(adapters_of(adapters))
         self.commands = CommandSet(built_in(compressor), commands, allowed=allowed)
         """What people can ask for with a slash."""
         self._busy = self.config.busy_book()
@@ -116,6 +122,7 @@ class Gateway(Resource):
         What it does to a turn that runs already is a matter of the lane's busy mode.
         """
         self._check_running()
+        check_message(message)
         if not self._observers.see_messages:
             return await self._taken(message)
         key = self.store.key_for(message.source)
@@ -137,6 +144,7 @@ class Gateway(Resource):
     async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
         """Take a message in for the agent, even if it looks like a command; *solo*: for a turn of its own."""
         self._check_running()
+        check_message(message)
         receipt = await self._admitted(message, solo=solo)
         self._tell_of(message, receipt, solo=solo)
         return receipt
@@ -184,6 +192,7 @@ class Gateway(Resource):
     @property
     def busy(self) -> bool:
         """Whether a turn runs or waits here, or a reply is being sent."""
+        self._check_running()
         return bool(self._lanes.waiting) or not self._at_rest()
 
     async def settled(self) -> None:
@@ -193,12 +202,14 @@ class Gateway(Resource):
 
     def look_again(self) -> None:
         """Look at once for turns and replies that are due, as after the clock was set."""
+        self._check_running()
         self._lanes.wake()
         for delivery in self._deliveries.values():
             delivery.wake()
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
         """The turn that runs on a lane in this process."""
+        self._check_running()
         return self._lanes.running.get(session_key)
 
     def rules_for(self, message: InboundMessage) -> BusyRules:

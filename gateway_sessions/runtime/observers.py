@@ -24,7 +24,9 @@ from gateway_sessions.core.receipts import Rejected, RejectReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.agents import name_of
 from gateway_sessions.runtime.foreign_code import problem_within
+from gateway_sessions.runtime.given import awaited, check_function, check_is
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_parts import Passage
 
@@ -35,6 +37,8 @@ GRACE: Final = timedelta(seconds=1)
 """How long an observer that took too long may clean up."""
 AT_ONCE: Final = 64
 """Ended turns that are being told of at the same time; of what comes beyond that nobody is told."""
+
+_AN_OBSERVER: Final = "give an async function of what is observed"
 
 T = TypeVar("T")
 
@@ -63,6 +67,13 @@ class Observer(Generic[T]):
     timeout: timedelta = TIMEOUT
     fails_closed: bool = False
     """Whether its failure counts as a refusal."""
+
+    def __post_init__(self) -> None:
+        check_function("ask of an observer", self.ask, _AN_OBSERVER)
+        check_is("timeout of an observer", self.timeout, timedelta, "give a timedelta")
+        if self.timeout <= timedelta():
+            problem = "the timeout of an observer must be more than nothing"
+            raise InvalidInputError(problem)
 
 
 OnMessage: TypeAlias = (
@@ -93,9 +104,9 @@ class Observers:
         after_turn: AfterTurn | None = None,
     ) -> None:
         self._clock = clock
-        self._on_message: Observer[InboundMessage] | None = _observer(on_message)
-        self._on_turn: Observer[ObservedTurn] | None = _observer(on_turn)
-        self._after_turn: Observer[ObservedTurn] | None = _observer(after_turn)
+        self._on_message: Observer[InboundMessage] | None = _observer("on_message", on_message)
+        self._on_turn: Observer[ObservedTurn] | None = _observer("on_turn", on_turn)
+        self._after_turn: Observer[ObservedTurn] | None = _observer("after_turn", after_turn)
         self._lines: dict[str, _Line] = {}
         self._tasks: TaskGroup | None = None
         self._telling = 0
@@ -176,7 +187,7 @@ class Observers:
         answers: list[Any] = []
 
         async def ask() -> None:
-            answer = await observer.ask(about)
+            answer = await awaited(f"{what}, {name_of(observer.ask)},", observer.ask(about))
             check(about, answer)
             answers.append(answer)
 
@@ -187,9 +198,10 @@ class Observers:
         return False if observer.fails_closed else None
 
 
-def _observer(given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
+def _observer(what: str, given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
     if given is None or isinstance(given, Observer):
         return given  # pyright: ignore[reportUnknownVariableType]  # it loses T, which `given` has
+    check_function(what, given, f"{_AN_OBSERVER}, or an Observer")
     return Observer(given)
 
 

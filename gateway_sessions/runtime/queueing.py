@@ -11,6 +11,7 @@ from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.core.receipts import Receipt
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.changes import Changes
+from gateway_sessions.runtime.given import check_message
 from gateway_sessions.runtime.ledger import Ledger
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.storage.database import SessionDB
@@ -53,6 +54,7 @@ class QueueMethods(Resource):
         *solo* gives it a turn of its own, whatever comes after it. *running* says what only the caller knows
         of the turn that runs on the lane.
         """
+        check_message(message)
         if message.kind is not MessageKind.NEW:
             return await self._changes.apply(message)
         receipt, _ = await self.ledger.enqueue(message, rules, solo=solo, running=running)

@@ -23,6 +23,7 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.core.usage import Usage, UsageFacts, usage_of
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.given import check_text
 
 Append: TypeAlias = Callable[[Sequence[Message]], Awaitable[object]]
 Say: TypeAlias = Callable[[Reply], Awaitable[object]]
@@ -180,6 +181,7 @@ class TurnContext:
     async def show(self, partial: str) -> None:
         """Show how the reply looks so far, on platforms where a message can be changed."""
         self._check_running()
+        check_text("what is shown", partial)
         self.shown = partial
         await self.ports.show(partial)
         self.progress()
@@ -242,5 +244,6 @@ class TurnStream:
 
     async def write(self, piece: str) -> None:
         """Add a piece and show the whole."""
+        check_text("a piece of a reply", piece)
         self._pieces.append(piece)
         await self._turn.show(self.text)

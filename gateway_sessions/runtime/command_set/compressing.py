@@ -17,6 +17,7 @@ from gateway_sessions.core.messages import Message, message_of
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.command import IN_BACKGROUND, Command, CommandCall
+from gateway_sessions.runtime.given import check_function
 from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.storage.verbs import commands as verbs
 from gateway_sessions.storage.verbs.access import IdTaken
@@ -29,6 +30,8 @@ Compressor: TypeAlias = Callable[[list[Chat]], Awaitable[Iterable[Message | Mapp
 
 def compress_with(compressor: Compressor | None) -> Command:
     """The command; without a *compressor* it only says so."""
+    if compressor is not None:
+        check_function("compressor", compressor, "give an async function of a conversation")
     return Command(
         "compress",
         _unable if compressor is None else partial(_compress, compressor),
