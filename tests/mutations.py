@@ -68,6 +68,27 @@ MUTATIONS: Final = (
         instead="lane.attempts",
         tests=("tests/unit/runtime/test_restart.py",),
     ),
+    Mutation(
+        what="the fresh context: an agent sees the variables of whoever has submitted",
+        file="runtime/foreign_code.py",
+        line="asyncio.create_task(work, context=Context())",
+        instead="asyncio.create_task(work)",
+        tests=("tests/integration/gateway/test_field_failures.py",),
+    ),
+    Mutation(
+        what="the version of the transcript: a warm agent remembers what was taken back",
+        file="runtime/agent_cache.py",
+        line="if owned is not None and owned.validity == validity:",
+        instead="if owned is not None:",
+        tests=("tests/integration/gateway/test_field_failures.py",),
+    ),
+    Mutation(
+        what="the eviction: an undo leaves the agent of its lane in memory",
+        file="runtime/command_set/turns.py",
+        line="    if taken is not None:\n        call.gateway.agents.evict(call.session_key)\n",
+        instead="",
+        tests=("tests/integration/gateway/test_field_failures.py",),
+    ),
 )
 
 

@@ -71,6 +71,8 @@ FAILURES: Final = MappingProxyType(
         "the watcher closed an agent in its turn": "the_watcher_closes_no_agent_that_works",
         "a turn longer than the idle time ended itself": "a_turn_may_last_longer_than_the_idle_time",
         "a context variable sent a reply to another chat": "a_variable_set_in_one_turn_is_unknown_in_others",
+        "an agent saw the variables of whoever wrote": "a_variable_of_whoever_submits_is_unknown_in_a_turn",
+        "an agent remembered what was taken back": "an_agent_does_not_remember_what_was_taken_back",
         "an undo forgot the wrong agent": "an_undo_makes_the_agent_of_that_very_lane_anew",
         "a reply was lost around a restart": "a_reply_is_not_lost_between_answer_and_send",
     }
@@ -463,14 +465,63 @@ async def test_a_variable_set_in_one_turn_is_unknown_in_others(tmp_path: Path):
         assert (chat.get(), current_turn()) == (turn.text, turn)
         return f"for {chat.get()}"
 
+    async def writes(person: str) -> None:
+        chat.set(f"whoever submits for {person}")
+        await house.platform.says(person, person)
+
     async with open_house(tmp_path, agent=agent) as house:
         people = [f"p{number}" for number in range(10)]
         for _ in range(2):
-            await asyncio.gather(*(house.platform.says(person, person) for person in people))
+            await asyncio.gather(*(writes(person) for person in people))
             await house.clock.advance(seconds=2)
         assert set(seen) == {"nobody"}
         for person in people:
             assert replies(house, person) == [f"for {person}"] * 2
+
+
+async def test_a_variable_of_whoever_submits_is_unknown_in_a_turn(tmp_path: Path):
+    chat: ContextVar[str] = ContextVar("chat", default="nobody")
+    seen: dict[str, str] = {}
+
+    async def agent(turn: TurnContext) -> str:
+        seen[turn.text] = chat.get()
+        chat.set(turn.text)
+        if turn.text == "p0":  # one turn writes to somebody else, and so submits their message itself
+            await house.platform.says("zoe", "from p0")
+        return turn.text
+
+    async def writes(person: str) -> None:
+        chat.set(f"the handler of {person}")
+        await house.platform.says(person, person)
+        await house.platform.says(person, f"{person} again")
+
+    async with open_house(tmp_path, busy(BusyMode.QUEUE, debounce=AT_ONCE), agent=agent) as house:
+        people = [f"p{number}" for number in range(5)]
+        await asyncio.gather(*(writes(person) for person in people))
+        await house.settles()
+        for person in people:  # one task brings what all of them say, as an adapter does
+            chat.set(f"the adapter, for {person}")
+            await house.platform.says(person, f"{person} once more")
+        await house.settles()
+        said = [text for person in people for text in (person, f"{person} again", f"{person} once more")]
+        assert seen == dict.fromkeys([*said, "from p0"], "nobody")
+
+
+async def test_an_agent_does_not_remember_what_was_taken_back(tmp_path: Path):
+    agents = ScriptedAgents()
+    async with open_house(tmp_path, agent_factory=agents) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+            await house.settles()
+        session_id = await house.store.peek_session_id(house.key("ann"))
+        assert session_id is not None
+        await house.store.rewind_session(session_id)  # the gateway is not told of it
+        assert house.gateway.agents.counts.idle == 1
+        await house.platform.says("ann", "three")
+        await house.settles()
+        assert len(agents.made) == 2
+        history = agents.made[1][1].histories[0]
+        assert [row["content"] for row in history if row["role"] == "user"] == ["one", "three"]
 
 
 async def test_an_undo_makes_the_agent_of_that_very_lane_anew(tmp_path: Path):
@@ -482,6 +533,7 @@ async def test_an_undo_makes_the_agent_of_that_very_lane_anew(tmp_path: Path):
             await house.settles()
         await house.platform.says("ann", "/undo", chat="room")
         await house.settles()
+        assert [agent.closes for _, agent in agents.made] == [1, 0]
         for person, chat in (("ann", "room"), ("bob", None)):
             await house.platform.says(person, "two", chat=chat)
             await house.settles()
