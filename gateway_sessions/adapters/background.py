@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import anyio
+
+from gateway_sessions.errors import CancelledItselfError
 
 
 @asynccontextmanager
@@ -13,7 +17,7 @@ async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> 
     """Run a coroutine function within the block, and nothing behind it.
 
     If it fails, the block is left by its error at once. That one and errors of the block itself come out as
-    they are, not in a group.
+    they are, not in a group. A cancellation that comes out of it unasked for is a `CancelledItselfError`.
     """
     failure: Exception | None = None
 
@@ -21,6 +25,11 @@ async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> 
         nonlocal failure
         try:
             await work()
+        except asyncio.CancelledError:
+            if anyio.current_effective_deadline() == -math.inf:  # the block ends
+                raise
+            failure = CancelledItselfError("an adapter's work in the background")
+            tasks.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001 -- the block ends with it
             failure = error
             tasks.cancel_scope.cancel()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
@@ -55,12 +57,21 @@ class Connections:
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     tried.set()
                     await anyio.Event().wait()  # for ever; a fake clock sees that this is no work
-            except Exception:  # foreign code: a platform that is down must not end the others
+            except (Exception, asyncio.CancelledError) as error:
+                # Foreign code: a platform that is down must not end the others, nor must a library that lets
+                # a cancellation out which nobody here has asked for.
+                if isinstance(error, asyncio.CancelledError) and _ends():
+                    raise
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
             tried.set()
             await self._clock.sleep(pause.total_seconds())
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _ends() -> bool:
+    """Whether whoever runs this was told to end."""
+    return anyio.current_effective_deadline() == -math.inf
 
 
 def by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:

@@ -25,7 +25,6 @@ from gateway_sessions.core.delivery import (
     Tried,
     failure_of,
     is_too_old,
-    marked,
     plan_delivery,
     split_message,
 )
@@ -35,6 +34,7 @@ from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.insistence import Insistence, Truth
+from gateway_sessions.runtime.sending import hand_over
 from gateway_sessions.runtime.sent_replies import SentReplies
 from gateway_sessions.runtime.waking import NEVER, Alarm
 from gateway_sessions.storage.verbs import outbox
@@ -311,17 +311,12 @@ class Delivery:
             self.wake()
         self.on_idle()
 
-    async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, BaseException | None]:
-        """Hand the reply to the adapter; the id it got, or what went wrong."""
-        message = reply.message
-        if reply.maybe_duplicate and not self.adapter.capabilities.idempotent_send:
-            message = marked(message)
+    async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
+        """Hand the reply to the adapter, for so long and no longer; the id it got, or what went wrong."""
         with send.scope:
             self._limit(send)
             try:
-                return await self._hand_over(reply, message), None
-            except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
-                return None, error
+                return await hand_over(self.adapter, reply)
             finally:
                 send.overdue_at = NEVER
         return None, TimeoutError(f"took longer than {self._patience.timeout}")
@@ -334,13 +329,7 @@ class Delivery:
             self._check_at = overdue_at
             self._alarm.ring()
 
-    async def _hand_over(self, reply: OwedReply, message: OutboundMessage) -> str | None:
-        if message.replaces is not None:
-            await self.adapter.edit(reply.target, message.replaces, message)
-            return message.replaces
-        return await self.adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)
-
-    async def _failed(self, reply: OwedReply, error: BaseException) -> None:
+    async def _failed(self, reply: OwedReply, error: Exception) -> None:
         failed, now = failure_of(error), self._clock.now()
         unclear = reply.unclear + (failed.how is Failure.UNKNOWN)
         problem = f"{type(error).__name__}: {error}"[:500]

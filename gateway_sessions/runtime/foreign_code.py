@@ -104,6 +104,12 @@ def _in_words(limit: timedelta) -> str:
     return f"{limit.total_seconds():g} s"
 
 
+def told_to_end() -> bool:
+    """Whether anybody has cancelled the running task; else a cancellation leaked out of what it called."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class _Outcome(Generic[T]):
     """How some work ended; at first, and for good if it cancels itself: neither well nor badly."""
 

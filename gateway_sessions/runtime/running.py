@@ -16,7 +16,7 @@ import anyio
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.runtime.agents import Agent, Steerable
-from gateway_sessions.runtime.foreign_code import problem_within
+from gateway_sessions.runtime.foreign_code import problem_within, told_to_end
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs.ledger import NO_TURN
@@ -116,7 +116,7 @@ class RunningTurn:
         except Exception:  # foreign code: the message waits, as if there had been nothing to steer
             logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
             return
-        if taken and seq is not None and not context.is_over and not _called_off():
+        if taken and seq is not None and not context.is_over and not told_to_end():
             # Begun in the very step in which the agent has taken it, or the turn could be over before; and
             # shielded: what was taken in time is not given back because that was written down later.
             await asyncio.shield(self._add(seq))
@@ -138,9 +138,3 @@ class RunningTurn:
                 yield scope
             finally:
                 self._told.discard(scope)
-
-
-def _called_off() -> bool:
-    """Whether the running task was told to end, and went on."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -23,7 +23,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/connections.py", "Connections._keep"): "logged; the adapter is connected again",
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
     ("runtime/foreign_code.py", "_Outcome.of"): "raised or told where the outcome is waited for",
-    ("runtime/delivery.py", "Delivery._send"): "told apart by its kind, and kept with the reply",
+    ("runtime/sending.py", "hand_over"): "told apart by its kind, and kept with the reply",
     ("runtime/running.py", "RunningTurn._give"): "logged; the message waits for a turn of its own",
     ("runtime/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/session_search.py", "SessionSearch._summarised"): "the places that match are shown instead",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -67,6 +67,7 @@ async def open_house(
     *,
     platform: FakePlatform | None = None,
     clock: FakeClock | None = None,
+    others: Sequence[FakePlatform] = (),
     pool: object | None = None,
     **options: Any,
 ) -> AsyncGenerator[House]:
@@ -75,7 +76,7 @@ async def open_house(
     platform = platform or FakePlatform(clock=clock)
     async with (
         SessionStore.open(home, config, clock=clock, pool=pool) as store,
-        Gateway(store, adapters=[platform], **options) as gateway,
+        Gateway(store, adapters=[platform, *others], **options) as gateway,
     ):
         yield House(home, platform, clock, store, gateway)
 

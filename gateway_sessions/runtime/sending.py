@@ -1,0 +1,34 @@
+"""Handing one reply to its platform, and hearing what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.core.delivery import marked
+from gateway_sessions.core.outbound import OutboundMessage
+from gateway_sessions.errors import CancelledItselfError
+from gateway_sessions.runtime.foreign_code import told_to_end
+from gateway_sessions.storage.verbs.outbox import OwedReply
+
+
+async def hand_over(adapter: Adapter, reply: OwedReply) -> tuple[str | None, Exception | None]:
+    """Send a reply, marked if it may have been sent before; the id it got, or what went wrong."""
+    message = reply.message
+    if reply.maybe_duplicate and not adapter.capabilities.idempotent_send:
+        message = marked(message)
+    try:
+        return await _sent(adapter, reply, message), None
+    except asyncio.CancelledError:
+        if told_to_end():
+            raise
+        return None, CancelledItselfError("an adapter's send")  # it may have happened
+    except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
+        return None, error
+
+
+async def _sent(adapter: Adapter, reply: OwedReply, message: OutboundMessage) -> str | None:
+    if message.replaces is not None:
+        await adapter.edit(reply.target, message.replaces, message)
+        return message.replaces
+    return await adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)
