@@ -165,7 +165,7 @@ def marked(message: OutboundMessage) -> OutboundMessage:
 def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -> tuple[OutboundMessage, ...]:
     """The messages to send for one that may be too long, each with room for the mark of a repeat.
 
-    What is attached comes with the last one.
+    The first one stands where the whole was to stand; what is attached comes with the last one.
     """
     if capabilities.max_length is None:
         return (message,)
@@ -173,9 +173,10 @@ def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -
     limit = capabilities.max_length - room
     if capabilities.length_unit.length(message.text) <= limit:
         return (message,)
-    *first, last = split_text(message.text, limit, capabilities.length_unit) or ("",)
+    *texts, last = split_text(message.text, limit, capabilities.length_unit) or ("",)
     bare = OutboundMessage(is_notice=message.is_notice, format=message.format)
-    return (*(bare.saying(text) for text in first), message.saying(last))
+    first, *others = (*(bare.saying(text) for text in texts), message.instead_of(None).saying(last))
+    return (first.instead_of(message.replaces), *others)
 
 
 def _pause_of(seconds: float | None) -> timedelta:

@@ -139,6 +139,10 @@ class Delivery:
         self._commits += 1
         return self._tasks is not None and room and free and self.alone
 
+    def owes(self, session_key: str) -> bool:
+        """Whether a lane is owed something, or is about to be: what is not owed must not overtake that."""
+        return session_key in self._lanes
+
     def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
         """What to owe for a message that may be too long for the platform."""
         return split_message(message, self.adapter.capabilities)

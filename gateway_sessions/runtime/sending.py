@@ -13,9 +13,10 @@ from gateway_sessions.storage.verbs.outbox import OwedReply
 
 
 async def hand_over(adapter: Adapter, reply: OwedReply) -> tuple[str | None, Exception | None]:
-    """Send a reply, marked if it may have been sent before; the id it got, or what went wrong."""
+    """Send a reply, marked if it may be seen twice; the id it got, or what went wrong."""
     message = reply.message
-    if reply.maybe_duplicate and not adapter.capabilities.idempotent_send:
+    shown_once = adapter.capabilities.idempotent_send or message.replaces is not None
+    if reply.maybe_duplicate and not shown_once:
         message = marked(message)
     try:
         return await _sent(adapter, reply, message), None

@@ -19,7 +19,7 @@ from gateway_sessions.core.gateway_notices import (
     reset_notice,
 )
 from gateway_sessions.core.messages import Message, Role
-from gateway_sessions.core.outbound import GROWING, OutboundMessage, ReplyTarget
+from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.usage import Usage
@@ -68,9 +68,8 @@ class TurnDesk:
         last = turn.messages[-1]
         self._target = ReplyTarget.answering(last)
         self._delivery = parts.delivery_for(last.source.platform, last.account)
-        adapter = self._delivery.adapter if self._delivery is not None else None
         self._streaming = Streaming(
-            adapter, self._target, f"{GROWING}{turn.session_key}:{turn.token}", parts.clock
+            self._delivery, self._target, parts.clock, session_key=turn.session_key, token=turn.token
         )
         self.outcome = "unknown"
         """How the turn ended, in a word."""
@@ -163,7 +162,8 @@ class TurnDesk:
         message = reply.message
         if message is None:
             return
-        with self._expecting([message]) as owed:
+        await self._streaming.settled()
+        with self._expecting(self._streaming.followed_by([message])) as owed:
             ids = await self._turn.owe(*owed.replies)
             owed.committed(ids, self._turn.entry.session_id)
 
@@ -199,10 +199,8 @@ class TurnDesk:
         self.outcome = "turned"
         rows = [reply.row] if reply.row is not None else []
         said = reply.message
-        if said is not None and self._streaming.message_id is not None:
-            said = said.instead_of(self._streaming.message_id)
         return await self._settle(
-            [*self._notices(), *([said] if said is not None else [])],
+            self._notices() if said is None else self._streaming.followed_by([*self._notices(), said]),
             lambda owed, go_on: self._turn.commit(
                 rows,
                 usages=self._usages,

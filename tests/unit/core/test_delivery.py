@@ -276,6 +276,13 @@ def test_a_long_message_comes_in_parts_and_what_is_attached_with_the_last():
     assert {(part.is_notice, part.format) for part in parts} == {(True, TextFormat.MARKDOWN)}
 
 
+def test_of_a_long_message_the_first_part_takes_the_place_of_what_was_shown():
+    message = OutboundMessage(text="word " * 60, attachments=(PHOTO,), replaces="r1")
+    parts = split_message(message, AdapterCapabilities(max_length=100))
+    assert [part.replaces for part in parts] == ["r1"] + [None] * (len(parts) - 1)
+    assert [part.attachments for part in parts] == [()] * (len(parts) - 1) + [(PHOTO,)]
+
+
 @pytest.mark.parametrize("unit", LengthUnit)
 @pytest.mark.parametrize("idempotent", [False, True])
 @pytest.mark.parametrize("max_length", [64, 100, 4096])

@@ -1,0 +1,164 @@
+"""Replies that grow before people's eyes: in the end everything stands once, and in the order it was said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from gateway_sessions import SessionResetPolicy
+from gateway_sessions.core.delivery import REPEATED
+from gateway_sessions.core.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.policies import ResetMode
+from gateway_sessions.core.reply import Reply
+from gateway_sessions.errors import DeliveryRefusedError
+from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
+from tests.integration.gateway.house import QUICK, open_house
+
+SHORT = replace(ABLE, max_length=100)
+PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
+LONG = " ".join(f"word{number}" for number in range(40))
+
+
+async def long(turn: TurnContext) -> Reply:
+    await turn.show(LONG[:50])
+    return Reply(LONG, attachments=(PHOTO,))
+
+
+async def telling(turn: TurnContext) -> str:
+    """Says something while a reply grows, which goes on growing after that."""
+    await turn.show("Thinking")
+    await turn.say("Found a file.")
+    await turn.clock.sleep(2)
+    await turn.show("The ans")
+    await turn.clock.sleep(2)
+    return "The answer."
+
+
+class Forgetful(FakePlatform):
+    """People have taken away what was shown so far."""
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        self.sent = [one for one in self.sent if one.message_id != message_id]
+        raise DeliveryRefusedError(self.platform, "there is no such message")
+
+
+class Torn(FakePlatform):
+    """The connection breaks once when the whole reply is put in its place, which happens all the same."""
+
+    def __init__(self, clock: FakeClock, capabilities: AdapterCapabilities) -> None:
+        super().__init__(clock=clock, capabilities=capabilities)
+        self.breaks = True
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        await super().edit(target, message_id, message)
+        if message.replaces is not None and self.breaks:
+            self.breaks = False
+            raise ConnectionResetError
+
+
+async def test_a_reply_that_outgrew_one_message_is_read_from_its_beginning(tmp_path: Path):
+    """Its end stood at the top, where it had grown, and its beginning below."""
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock, capabilities=SHORT)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
+        await platform.says("ann", "tell me")
+        await house.settles()
+        assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
+        first, *others = platform.sent
+        assert [one.text for one in first.before] == [LONG[:50]]
+        assert [one.message.attachments for one in (first, *others)][-2:] == [(), (PHOTO,)]
+        assert not any(one.before for one in others)
+
+
+async def test_a_long_reply_of_which_people_took_the_beginning_away_is_sent_anew_in_order(tmp_path: Path):
+    clock = FakeClock()
+    platform = Forgetful(clock=clock, capabilities=SHORT)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
+        await platform.says("ann", "tell me")
+        await house.settles()
+        assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
+
+
+async def test_a_long_reply_that_may_stand_there_already_stands_there_once_and_without_a_mark(
+    tmp_path: Path,
+):
+    """To put it in its place again changes nothing that people see, so nothing repeats."""
+    clock = FakeClock()
+    platform = Torn(clock, SHORT)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
+        await platform.says("ann", "tell me")
+        await house.settles()
+        await clock.advance(minutes=1)
+        await house.settles()
+        assert REPEATED not in "".join(platform.shown("ann"))
+        assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
+
+
+async def test_what_is_said_on_the_way_stands_above_the_answer(tmp_path: Path):
+    """The answer took the place of what had grown, above what was said after that had begun."""
+    async with open_house(tmp_path, agent=telling) as house:
+        await house.platform.says("ann", "look")
+        await house.clock.advance(seconds=5)
+        assert house.platform.shown("ann") == ["Found a file.", "The answer."]
+        first, second = house.platform.sent
+        assert [one.text for one in first.before] == ["Thinking"]
+        assert [one.text for one in second.before] == ["The ans"]
+        assert len({one.idempotency_key for one in house.platform.attempts}) == 2
+
+
+async def test_the_notice_of_a_new_conversation_stands_above_the_answer_that_grew(tmp_path: Path):
+    async def growing(turn: TurnContext) -> str:
+        await turn.show("He")
+        return "Hello."
+
+    daily = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60))
+    async with open_house(tmp_path, daily, agent=growing) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        await house.clock.advance(hours=5)
+        before = len(house.platform.sent)
+        await house.platform.says("ann", "two")
+        await house.settles()
+        notice, answer = house.platform.sent[before:]
+        assert notice.message.is_notice
+        assert (answer.text, answer.message.is_notice) == ("Hello.", False)
+
+
+async def test_nothing_grows_above_what_is_still_owed(tmp_path: Path):
+    """What was said before could not be sent yet, and the answer grew where it was to stand."""
+
+    async def slow(turn: TurnContext) -> str:
+        await turn.say("One moment.")
+        for so_far in ("The", "The ans"):
+            await turn.clock.sleep(5)
+            await turn.show(so_far)
+        return "The answer."
+
+    async with open_house(tmp_path, agent=slow) as house:
+        house.platform.rate_limit(30)
+        await house.platform.says("ann", "look")
+        await house.clock.advance(minutes=2)
+        await house.settles()
+        assert house.platform.shown("ann") == ["One moment.", "The answer."]
+
+
+async def test_an_answer_grows_not_more_often_than_the_platform_likes_also_behind_what_is_said(
+    tmp_path: Path,
+):
+    async def hasty(turn: TurnContext) -> str:
+        for number in range(5):
+            await turn.show(f"so far {number}")
+            await turn.say(f"said {number}")
+        return "done"
+
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock, capabilities=replace(ABLE, min_edit_interval=timedelta(seconds=1)))
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=hasty) as house:
+        await platform.says("ann", "look")
+        await house.settles()
+        assert platform.shown("ann") == [*(f"said {number}" for number in range(5)), "done"]
+        assert sum(one.idempotency_key.startswith("stream:") for one in platform.attempts) == 1
