@@ -13,11 +13,12 @@ from types import MappingProxyType, NoneType
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from gateway_sessions.core.field_types import check_each, check_types
 from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
 from gateway_sessions.core.source import SessionSource, check_identifier
-from gateway_sessions.core.storable import REPLACEMENT, record_text
+from gateway_sessions.core.storable import REPLACEMENT, record_text, storable_text
 from gateway_sessions.core.untrusted import anonymous, attributed, inline_name, shortened, visible
 from gateway_sessions.errors import InvalidInputError
 
@@ -64,6 +65,10 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         check_types("an attachment", self, _OF_ATTACHMENT)
+        for name in ("url", "media_type", "name"):
+            value = getattr(self, name)
+            if value and (text := storable_text(value)) != value:
+                force_setattr(self, name, text)
 
 
 class ReplyTo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,10 +12,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from gateway_sessions.core.inbound import Attachment, InboundMessage
 from gateway_sessions.core.messages import NO_EXTRA
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.storable import storable_text
 from gateway_sessions.errors import InvalidInputError
 
 GROWING: Final = "stream:"
@@ -90,6 +92,11 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     format: TextFormat = TextFormat.PLAIN
     replaces: str | None = None
     """The message on the platform that this one takes the place of, where a reply was shown as it grew."""
+
+    def __post_init__(self) -> None:
+        # What is sent at once must not differ from what a later try reads from the database.
+        if (text := storable_text(self.text)) != self.text:
+            force_setattr(self, "text", text)
 
     @property
     def is_empty(self) -> bool:

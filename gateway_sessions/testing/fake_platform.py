@@ -260,6 +260,7 @@ class FakePlatform:
         """Show a message, or whatever was planned."""
         self.attempts.append(Attempt(target=target, message=message, idempotency_key=idempotency_key))
         self._check_reachable()
+        _on_the_wire(message)
         if not self.capabilities.fits(message.text):
             raise DeliveryRefusedError(self.platform, "the text is too long")
         mishap = self._mishaps.popleft() if self._mishaps else None
@@ -274,6 +275,7 @@ class FakePlatform:
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
         """Let a message say something else."""
         self._check_reachable()
+        _on_the_wire(message)
         for one in self._in(target.chat_id):
             if one.message_id == message_id and self.capabilities.edit:
                 one.before.append(one.message)
@@ -323,3 +325,8 @@ class FakePlatform:
         """Wake whoever waits for something new."""
         self._news.set()
         self._news = asyncio.Event()
+
+
+def _on_the_wire(message: OutboundMessage) -> bytes:
+    """What would be sent: a text that no platform can be told, such as half a character, fails here too."""
+    return msgspec.json.encode(message)

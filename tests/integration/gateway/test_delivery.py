@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -13,7 +14,9 @@ from typing import TypeVar
 
 import pytest
 
+from gateway_sessions.core.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.outbound import AdapterCapabilities
+from gateway_sessions.core.reply import Reply
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.gateway import Gateway
@@ -190,6 +193,25 @@ async def test_a_long_reply_is_sent_in_parts_in_order(tmp_path: Path):
         assert len(parts) > 1
         assert all(len(part) <= 4096 for part in parts)
         assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+async def test_half_a_character_in_an_answer_is_sent_as_it_is_kept(tmp_path: Path):
+    """As `json.loads` gives it: no platform took it, and its repeat said that it may be one."""
+    half = json.loads('"fine \\ud83d cut"')
+
+    async def cut(turn: TurnContext) -> Reply:
+        await turn.show(half)
+        await turn.say(half)
+        photo = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg", name=half)
+        return Reply(half, attachments=(photo,))
+
+    async with open_house(tmp_path, agent=cut) as house:
+        await house.platform.says("ann", "tell me")
+        await house.settles()
+        assert house.platform.shown("ann") == ["fine \ufffd cut", "fine \ufffd cut"]
+        assert house.platform.sent[-1].message.attachments[0].name == "fine \ufffd cut"
+        assert house.platform.sent[0].before[0].text == "fine \ufffd cut"
+        assert await owed(house) == 0
 
 
 async def owing_one_reply(tmp_path: Path) -> tuple[FakePlatform, FakeClock]:

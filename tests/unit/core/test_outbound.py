@@ -16,6 +16,7 @@ from gateway_sessions.core.outbound import (
     TextFormat,
 )
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.storable import record_text
 from gateway_sessions.errors import InvalidInputError
 
 SOURCE = SessionSource(
@@ -92,6 +93,23 @@ def test_another_text_changes_nothing_else():
     message = OutboundMessage(text="a", attachments=(PHOTO,), is_notice=True, format=TextFormat.MARKDOWN)
     assert message.saying("b") == OutboundMessage(
         text="b", attachments=(PHOTO,), is_notice=True, format=TextFormat.MARKDOWN
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("fine", "fine"), ("grüß 😀", "grüß 😀"), ("nul \x00 ä", "nul \ufffd ä"),
+        ("half \ud83d", "half \ufffd"), ("\ud83d\ude00", "\ufffd\ufffd"),
+    ],
+)  # fmt: skip
+def test_what_is_sent_is_what_is_stored(text: str, sent: str):
+    message = OutboundMessage(text=text)
+    assert message.text == sent
+    assert OutboundMessage(text="a").saying(text) == message
+    assert msgspec.json.decode(record_text("reply", message, {}), type=OutboundMessage) == message
+    assert Attachment(kind=AttachmentKind.PHOTO, url=text, name=text) == Attachment(
+        kind=AttachmentKind.PHOTO, url=sent, name=sent
     )
 
 

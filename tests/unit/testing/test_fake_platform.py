@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import force_setattr
 
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
@@ -319,3 +320,14 @@ async def test_a_text_that_is_too_long_is_refused(connected: FakePlatform):
 def test_what_was_sent_says_what_it_says_now():
     one = Sent(message_id="r1", target=ANN, message=said("now"), idempotency_key="k", before=[said("then")])
     assert one.text == "now"
+
+
+async def test_half_a_character_is_not_shown_but_fails_as_on_any_wire(platform: FakePlatform):
+    message_id = await send(platform, "whole")
+    broken = said("half")
+    force_setattr(broken, "text", "half \ud83d")  # as no message of the package ever is
+    with pytest.raises(UnicodeEncodeError):
+        await platform.send(ANN, broken, idempotency_key="k")
+    with pytest.raises(UnicodeEncodeError):
+        await platform.edit(ANN, message_id, broken)
+    assert platform.shown() == ["whole"]
