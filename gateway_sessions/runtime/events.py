@@ -94,7 +94,7 @@ class Events:
             listener.hear(event)
 
     def listen(self, *, room: int = ROOM, kinds: Iterable[EventKind] | None = None) -> Listener:
-        """Listen within `async with`: `async for event in listener`, until the store is closed.
+        """Listen within `async with`: `async for event in listener`, until the block or the store ends.
 
         To all kinds, or to some. What there is no room for is missed, and counted.
         """
@@ -126,7 +126,10 @@ class Events:
 
 
 class Listener:
-    """Somebody who listens; whoever is too slow misses the oldest events, and is told how many."""
+    """Somebody who listens; whoever is too slow misses the oldest events, and is told how many.
+
+    Where its block ends, so does what can be heard: a loop over it in another task comes to its end as well.
+    """
 
     def __init__(self, events: Events, room: int, kinds: frozenset[EventKind]) -> None:
         if room < 1:
@@ -137,6 +140,7 @@ class Listener:
         self._heard: deque[GatewayEvent] = deque(maxlen=room)
         self._news = anyio.Event()
         self._untold = 0
+        self._listens = False
         self.missed = 0
         """How many events there was no room for, in all."""
 
@@ -156,19 +160,23 @@ class Listener:
 
     async def __aenter__(self) -> Self:
         self._events.add(self)
+        self._listens = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._events.remove(self)
+        self._listens = False
+        self.wake()
 
     def __aiter__(self) -> AsyncIterator[GatewayEvent]:
         return self
 
     async def __anext__(self) -> GatewayEvent:
         while not self._heard:
-            if self._events.closed:
+            if self._events.closed or not self._listens:
                 raise StopAsyncIteration
-            self._news = anyio.Event()
+            if self._news.is_set():  # else another task waits for it already
+                self._news = anyio.Event()
             await self._news.wait()
         return self._next()
 

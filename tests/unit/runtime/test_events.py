@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sessions.core.news import Transition
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.runtime.events import EventKind, Events, GatewayEvent
+from gateway_sessions.runtime.events import EventKind, Events, GatewayEvent, Listener
 from gateway_sessions.runtime.session_events import SessionEvents
 from gateway_sessions.testing import FakeClock
 
@@ -129,3 +129,28 @@ async def test_at_the_end_listeners_get_what_is_left_and_then_stop(events):
 async def test_a_listener_without_room_is_refused(events):
     with pytest.raises(InvalidInputError, match="room = 0"):
         events.listen(room=0)
+
+
+async def test_whoever_still_listens_where_the_block_ends_comes_to_the_end(events):
+    """A task that read events for ever kept its program from ending, even past the end of the store."""
+
+    async def read(listener: Listener) -> list[object]:
+        return numbers([event async for event in listener])
+
+    async with asyncio.TaskGroup() as tasks:
+        async with events.listen() as listener:
+            readers = [tasks.create_task(read(listener)) for _ in range(2)]
+            await asyncio.sleep(0)
+            events.emit(EventKind.COMMAND, seq=1)
+            await asyncio.sleep(0)
+            events.emit(EventKind.COMMAND, seq=2)
+        async with asyncio.timeout(5):
+            assert sorted([*await readers[0], *await readers[1]]) == [1, 2]
+    events.emit(EventKind.COMMAND, seq=3)
+    assert [event async for event in listener] == []
+
+
+async def test_what_was_heard_can_be_taken_behind_the_block(events):
+    async with events.listen() as listener:
+        events.emit(EventKind.COMMAND, seq=1)
+    assert numbers([event async for event in listener]) == [1]
