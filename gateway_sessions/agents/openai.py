@@ -28,7 +28,7 @@ from gateway_sessions.core.completions.events import EventStream, EventTooLongEr
 from gateway_sessions.core.completions.refusals import Refusal, pause_asked
 from gateway_sessions.core.completions.retrying import pause_before_next
 from gateway_sessions.core.reply import Reply
-from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.model_errors import ModelAnswerError, ModelRefusedError, ModelUnavailableError
 from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
 
@@ -182,7 +182,7 @@ class OpenAIAgent:
         try:
             await self._read_whole(turn, response, answer, reply)
         finally:  # whoever is cut off has used the model as well
-            if not turn.is_over:
+            with suppress(FencedError):  # unless nobody has waited so long
                 turn.report_usage(
                     **answer.usage(provider=self._endpoint.host, base_url=self._endpoint.base_url)
                 )

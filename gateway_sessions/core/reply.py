@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway_sessions.core.field_types import check_each
 from gateway_sessions.core.inbound import Attachment
 from gateway_sessions.core.messages import Content, Message, Role, message_of
 from gateway_sessions.core.outbound import OutboundMessage, TextFormat
+from gateway_sessions.core.storable import check_choice
 from gateway_sessions.errors import InvalidInputError
 
 NOTHING: Final = "[Nothing was said.]"
@@ -42,6 +44,10 @@ class Reply:
             problem = f"the text of a reply must be a str, not {type(self.text).__name__}"
             raise InvalidInputError(problem)
         object.__setattr__(self, "attachments", tuple(self.attachments))
+        if self.attachments:
+            check_each("the attachments of a reply", self.attachments, Attachment)
+        if not isinstance(self.format, TextFormat):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
+            object.__setattr__(self, "format", check_choice("format", self.format, TextFormat))
         if own := _OWN & self.extra.keys():
             problem = f"extra must leave {', '.join(sorted(own))} to the reply itself"
             raise InvalidInputError(problem)

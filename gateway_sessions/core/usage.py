@@ -15,6 +15,7 @@ from typing import Any, Final, TypedDict, TypeGuard, Unpack
 
 import msgspec
 
+from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 
@@ -192,6 +193,19 @@ def usage_of(event_id: str, at: datetime, **facts: Unpack[UsageFacts]) -> Usage:
         **counts,
         **words,
     )
+
+
+def check_usage(usage: Usage) -> Usage:
+    """Return an event as `usage_of` would have made it, or raise `InvalidInputError`."""
+    if not isinstance(usage, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        problem = f"usage must be a Usage, not {type(usage).__name__}"
+        raise InvalidInputError(problem)
+    at = instant_of("at", usage.at)
+    if at is None:
+        problem = "a use of a model must have a time, `at`"
+        raise InvalidInputError(problem)
+    told: Any = {name: getattr(usage, name) for name in UsageFacts.__annotations__}
+    return usage_of(usage.event_id, at, **told)
 
 
 def add_up(sums: Iterable[UsageSum]) -> UsageSum:

@@ -48,6 +48,8 @@ class RunningTurn:
         self.context: TurnContext | None = None
         self.agent: Agent | None = None
         self.stop_reason: StopReason | None = None
+        self.leaving = False
+        """Whether the gateway ends, for whatever reason the turn was stopped."""
         self.steered = 0
         self.scope = anyio.CancelScope()
         """What the agent works in."""
@@ -81,10 +83,11 @@ class RunningTurn:
 
     def stop(self, reason: StopReason) -> None:
         """Let the agent come to its end. One that has lost its lane is heard no more, even if it goes on."""
+        self.leaving = self.leaving or reason is StopReason.SHUTDOWN
         if self.stop_reason is None or reason is StopReason.OVERTAKEN:
             self.stop_reason = reason
         if reason is StopReason.OVERTAKEN and self.context is not None:
-            self.context.end()
+            self.context.fence()
         self.scope.cancel()
         self.hear_no_more()
 

@@ -195,10 +195,17 @@ class Turn:
             last_prompt_tokens=last_prompt_tokens,
         )
 
-    async def fail(self, problem: str, *, replies: Sequence[Owed] = (), go_on: bool = False) -> Ended:
+    async def fail(
+        self,
+        problem: str,
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        go_on: bool = False,
+    ) -> Ended:
         """Give the turn up: its messages become dead letters, which can be tried again."""
         text = brief_text(problem, MAX_PROBLEM)
-        return await self._end(Outcome.DEAD, go_on=go_on, problem=text, replies=replies)
+        return await self._end(Outcome.DEAD, go_on=go_on, problem=text, usages=usages, replies=replies)
 
     async def interrupt(
         self,

@@ -20,7 +20,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
-from gateway_sessions.core.usage import Usage, UsageFacts, usage_of
+from gateway_sessions.core.usage import Usage, UsageFacts, check_usage, usage_of
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.given import check_text
@@ -91,6 +91,7 @@ class TurnContext:
     _side_work: int = field(default=0, init=False)
     _events: int = field(default=0, init=False)
     _over: bool = field(default=False, init=False)
+    _fenced: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.last_progress_at = self.clock.now()
@@ -146,7 +147,7 @@ class TurnContext:
     @property
     def is_over(self) -> bool:
         """Whether the agent has answered, or was stopped."""
-        return self._over
+        return self._over or self._fenced
 
     async def history(self, limit: int | None = None) -> list[Chat]:
         """The conversation as it stands now, this turn's message last, in the form that models expect.
@@ -191,11 +192,17 @@ class TurnContext:
         return TurnStream(self)
 
     def report_usage(self, usage: Usage | None = None, **facts: Unpack[UsageFacts]) -> None:
-        """Note one use of a model: `report_usage(model="…", input_tokens=…, output_tokens=…)`."""
-        self._check_running()
+        """Note one use of a model: `report_usage(model="…", input_tokens=…, output_tokens=…)`.
+
+        Also while it is being stopped: what was spent is counted, whatever becomes of the turn.
+        """
+        if self._over:
+            raise FencedError(self.session_key, self.token)
         if usage is None:
             self._events += 1
             usage = usage_of(f"{self.idempotency_key}:{self._events}", self.clock.now(), **facts)
+        else:
+            usage = check_usage(usage)
         self.ports.usage(usage)
         self.progress()
 
@@ -221,8 +228,12 @@ class TurnContext:
         """The turn is over. For whoever runs it; from now on the agent can do nothing with it."""
         self._over = True
 
+    def fence(self) -> None:
+        """The turn has lost its lane. For whoever runs it; the agent can only say what it has used."""
+        self._fenced = True
+
     def _check_running(self) -> None:
-        if self._over:
+        if self.is_over:
             raise FencedError(self.session_key, self.token)
 
 

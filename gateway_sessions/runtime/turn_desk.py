@@ -23,7 +23,13 @@ from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.usage import Usage
-from gateway_sessions.errors import FencedError, StorageError, StorageFullError, StorageUnavailableError
+from gateway_sessions.errors import (
+    FencedError,
+    StorageError,
+    StorageFullError,
+    StorageUnavailableError,
+    StoreStoppedError,
+)
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.agent_lending import Loan, lend, validity_of
 from gateway_sessions.runtime.agents import Agent, run_turn
@@ -32,6 +38,7 @@ from gateway_sessions.runtime.streaming import Streaming
 from gateway_sessions.runtime.turn import Ended, Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
 from gateway_sessions.runtime.turn_parts import TurnParts
+from gateway_sessions.storage.verbs import usage as uses
 from gateway_sessions.storage.verbs.outbox import Owed
 
 T = TypeVar("T")
@@ -78,6 +85,15 @@ class TurnDesk:
 
     async def work(self) -> Ended | None:
         """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
+        try:
+            ended = await self._work()
+        except Exception:
+            await self._count()
+            raise
+        await self._count()
+        return ended
+
+    async def _work(self) -> Ended | None:
         try:
             passage = await self._parts.gate(self._turn)
         except StorageError as error:
@@ -170,6 +186,16 @@ class TurnDesk:
     # Its end
 
     async def _end(self, work: _Work) -> Ended | None:
+        try:
+            return await self._end_as_it_went(work)
+        except (FencedError, StoreStoppedError, *NO_STORAGE):
+            raise
+        except Exception as error:  # what the agent has left is refused, so the agent has failed
+            if self._turn.ended:
+                raise
+            return await self._failed(error)
+
+    async def _end_as_it_went(self, work: _Work) -> Ended | None:
         reason = self._running.stop_reason
         if reason is StopReason.OVERTAKEN or isinstance(work.error, FencedError):
             self.outcome = "overtaken"
@@ -242,7 +268,7 @@ class TurnDesk:
         told = OutboundMessage(text=notice, is_notice=True)
         return await self._settle(
             [*self._notices(), told],
-            lambda owed, go_on: self._turn.fail(problem, replies=owed, go_on=go_on),
+            lambda owed, go_on: self._turn.fail(problem, usages=self._usages, replies=owed, go_on=go_on),
         )
 
     async def _try_later(self, error: Exception) -> None:
@@ -260,6 +286,17 @@ class TurnDesk:
         key = self._turn.session_key
         await self._turn.release()
         await self._parts.store.mark_resume_pending(key, ResumeReason.SHUTDOWN_TIMEOUT)
+
+    async def _count(self) -> None:
+        """Count what was used if no end of the turn is stored: it was spent, and changes no conversation."""
+        if self.settled or not self._usages:
+            return
+        spent = partial(uses.record_spent, self._turn.entry.session_id, self._usages, self._parts.clock.now())
+        try:
+            await self._insist(lambda: self._parts.store.db.write(spent))
+        except StorageError:
+            facts = {"action": "usage_lost", "session_key": self._turn.session_key, "seq": self._turn.seq}
+            logger.exception("what a turn has used could not be counted", extra=facts)
 
     def _unfinished(self) -> list[Message]:
         """What a model is told of a turn that was interrupted."""
@@ -297,7 +334,7 @@ class TurnDesk:
             try:
                 return await end()
             except NO_STORAGE:
-                if self._running.stop_reason is StopReason.SHUTDOWN:
+                if self._running.leaving:
                     raise  # the next start finds the turn cut off, and tries it again
                 facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
                 logger.exception("a turn could not be committed and is tried again", extra=facts)
@@ -311,8 +348,8 @@ class TurnDesk:
         if delivery is None or not messages:
             yield _Expected([self._owed(one) for one in messages])
             return
-        follows = delivery.expect(key)
         parts = [part for one in messages for part in delivery.parts(one)]
+        follows = delivery.expect(key)
         owed = _Expected([self._owed(one, under_way=follows and not at) for at, one in enumerate(parts)])
         try:
             yield owed

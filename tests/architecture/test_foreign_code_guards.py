@@ -29,6 +29,8 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/session_search.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",
     ("runtime/titling.py", "Titling._ask.work"): "a titler's failure is logged and costs a title at most",
+    ("runtime/turn_desk.py", "TurnDesk.work"): "raised again once what was used is counted",
+    ("runtime/turn_desk.py", "TurnDesk._end"): "what an agent has left is refused: its turn fails",
     ("runtime/turn_desk.py", "TurnDesk._work_of"): "the failure of an agent or a factory is the turn's",
     ("runtime/turn_runner.py", "TurnRunner._run_one"): "logged; other people's turns go on",
     (

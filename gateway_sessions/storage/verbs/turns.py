@@ -207,8 +207,7 @@ def _leave_in_session(
         return None, []
     session_id = yield from _writes_to(held, entry)
     ids = yield from _settle_rows(settlement, session_id, change)
-    for one in settlement.usages:
-        yield from uses.record(session_id, one, change.now)
+    yield from uses.record_spent(session_id, settlement.usages, change.now)
     if settlement.usages:  # an entry counts tokens as well
         entry = (yield from load(held.session_key, entry)) or entry
     return (yield from _settle_entry(settlement, entry, session_id, change)), ids

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from gateway_sessions.core.budgets import Spent
@@ -54,6 +56,17 @@ def record(session_id: str, usage: Usage, now: datetime) -> Verb[bool]:
         yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
         yield from _count_in_entry(session_id, sum_of(usage), status, now)
     return True
+
+
+def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Verb[None]:
+    """Count what a turn has spent, however it ended, and also if it has lost its lane, or its session.
+
+    Nothing is refused: what an earlier try was counted for in another session has been counted, and nothing
+    is known any more of a session that was erased.
+    """
+    for one in usages:
+        with suppress(InvalidInputError, SessionNotFoundError):
+            yield from record(session_id, one, now)
 
 
 def amend(

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import Hidden, InvalidInputError, SessionState, SessionStore
+from gateway_sessions import Hidden, InvalidInputError, SessionSource, SessionState, SessionStore
 from gateway_sessions.core.usage import usage_of
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.lanes import (
@@ -66,6 +66,29 @@ class EndingsContract(StoreContract):
         ]
         with pytest.raises(InvalidInputError, match="no dead letter"):
             await store.requeue(letter.item_id)
+
+    async def test_what_failed_has_cost_what_it_used(self, store: SessionStore, clock: FakeClock) -> None:
+        await accept(store, "one")
+        turn = await begin(store)
+        used = usage_of("call", clock.now(), model="m", input_tokens=5)
+        await turn.fail("no power", usages=[used])
+        (letter,) = await store.dead_letters()
+        await store.requeue(letter.item_id)
+        await (await begin(store)).commit([reply("hi")], usages=[used])
+        usage = await store.db.usage_of_session(turn.entry.session_id)
+        assert (usage.total.events, usage.total.input_tokens) == (1, 5)
+
+    async def test_what_was_counted_for_another_session_keeps_nobody_from_an_answer(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        used = usage_of("call", clock.now(), model="m", input_tokens=5)
+        other = await store.get_or_create_session(SessionSource(platform="cli", user_id="eve"))
+        await store.db.record_usage(other.session_id, "call", model="m", input_tokens=5)
+        await accept(store, "one")
+        turn = await begin(store)
+        await turn.commit([reply("hi")], usages=[used])
+        assert (await store.db.usage_of_session(turn.entry.session_id)).total.events == 0
+        assert (await store.db.usage_of_session(other.session_id)).total.events == 1
 
     async def test_all_that_failed_together_is_tried_again_together(
         self, store: SessionStore, clock: FakeClock

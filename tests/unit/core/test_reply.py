@@ -64,3 +64,14 @@ def test_a_reply_s_own_members_cannot_come_in_twice(member):
 def test_only_text_is_a_text(text):
     with pytest.raises(InvalidInputError, match=type(text).__name__):
         Reply(text)
+
+
+def test_what_is_attached_must_be_an_attachment():
+    with pytest.raises(InvalidInputError, match="attachments of a reply must be Attachment, not str"):
+        Reply("look", attachments=("file:///a.png",))  # type: ignore[arg-type]
+
+
+def test_a_format_may_be_given_by_its_name_and_no_other():
+    assert Reply("hi", format="markdown").format is TextFormat.MARKDOWN  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="format must be one of plain, markdown"):
+        Reply("hi", format="bogus")  # type: ignore[arg-type]

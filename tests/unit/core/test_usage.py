@@ -11,8 +11,10 @@ from gateway_sessions.core.usage import (
     CostStatus,
     ModelUsage,
     SessionUsage,
+    Usage,
     UsageSum,
     add_up,
+    check_usage,
     counted,
     sum_of,
     usage_of,
@@ -31,6 +33,33 @@ def entry(**members) -> SessionEntry:
     return SessionEntry(
         session_key="k", session_id="s", created_at=NOW, updated_at=NOW, last_interaction_at=NOW, **members
     )
+
+
+def test_an_event_that_somebody_made_by_hand_is_as_if_it_had_been_told():
+    by_hand = Usage(event_id="e", at=NOW, model="m", input_tokens=3, estimated_cost_usd=0.5)
+    assert check_usage(by_hand) == event(model="m", input_tokens=3, estimated_cost_usd=0.5)
+    assert check_usage(event(api_calls=2)) == event(api_calls=2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"input_tokens": "3"},
+        {"at": None},
+        {"at": "soon"},
+        {"event_id": ""},
+        {"estimated_cost_usd": float("nan")},
+        {"model": 5},
+    ],
+)
+def test_an_event_that_somebody_made_by_hand_is_refused_where_it_is_told(wrong):
+    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+        check_usage(Usage(**{"event_id": "e", "at": NOW, **wrong}))
+
+
+def test_what_is_no_event_is_refused():
+    with pytest.raises(InvalidInputError, match="Usage, not dict"):
+        check_usage({"event_id": "e"})
 
 
 def test_what_is_left_out_is_nothing_and_its_price_is_unknown():

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from gateway_sessions import Message
 from gateway_sessions.core.reply import Reply
-from gateway_sessions.core.usage import usage_of
+from gateway_sessions.core.usage import Usage, usage_of
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
 from gateway_sessions.testing import FakeClock
@@ -139,9 +139,23 @@ class TestUsage:
         turn.report_usage(usage)
         assert noted.used == [usage]
 
-    def test_what_cannot_be_is_refused(self, turn):
+    def test_what_cannot_be_is_refused(self, turn, noted, clock):
         with pytest.raises(InvalidInputError, match="input_tokens"):
             turn.report_usage(input_tokens=-1)
+        with pytest.raises(InvalidInputError, match="output_tokens"):
+            turn.report_usage(Usage(event_id="theirs", at=clock.now(), output_tokens="many"))
+        assert noted.used == []
+
+    def test_whoever_has_lost_the_lane_can_still_tell_what_was_spent(self, turn, noted):
+        turn.fence()
+        turn.report_usage(model="m")
+        assert (len(noted.used), turn.is_over) == (1, True)
+
+    def test_whoever_is_over_is_counted_by_nobody(self, turn, noted):
+        turn.end()
+        with pytest.raises(FencedError):
+            turn.report_usage(model="m")
+        assert noted.used == []
 
 
 class TestSignsOfLife:
