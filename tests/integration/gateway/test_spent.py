@@ -6,15 +6,18 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from gateway_sessions import BudgetLimit, Budgets, Config, Scope
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.usage import usage_of
-from gateway_sessions.errors import FencedError
+from gateway_sessions.errors import FencedError, StorageUnavailableError
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.verbs.usage import record_spent
 from tests.integration.gateway.house import QUICK, House, busy, open_house
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))
@@ -178,3 +181,50 @@ async def test_what_is_told_after_the_end_is_refused_because_nobody_would_count_
         await house.settles()
         with pytest.raises(FencedError):
             turns[0].report_usage(model="m", input_tokens=1)
+
+
+class Away:
+    """A database that takes no more of what was spent until it is back."""
+
+    def __init__(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.away = True
+        self.refused = 0
+        self._write = house.store.db.write
+        monkeypatch.setattr(house.store.db, "write", self)
+
+    async def __call__(self, verb: Any) -> object:
+        if self.away and getattr(verb, "func", None) is record_spent:
+            self.refused += 1
+            raise StorageUnavailableError("sessions.db", "it is away")
+        return await self._write(verb)
+
+
+async def test_what_was_spent_is_counted_when_the_database_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with open_house(tmp_path, agent=spends) as house:
+        database = Away(house, monkeypatch)
+        assert await after(house, "hang", "/stop") == (0, 0.0)
+        await house.platform.says("ann", "done")
+        await house.settles()
+        assert house.platform.shown() == ["Stopped.", "done"]
+        database.away = False
+        session_id = await house.store.peek_session_id(house.key("ann"))
+        assert session_id is not None
+        await house.clock.advance(seconds=30)
+        await house.settles()
+        assert await spent(house, session_id) == (2, 2.0)
+
+
+async def test_a_gateway_that_ends_meanwhile_says_that_it_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async with open_house(tmp_path, agent=spends) as house:
+        database = Away(house, monkeypatch)
+        await after(house, "hang", "/stop")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(house.gateway.drain, timedelta(0))
+            await house.clock.advance(seconds=31)
+        assert database.refused > 1
+        lost = [one for one in caplog.records if getattr(one, "action", "") == "usage_lost"]
+        assert [vars(one)["session_key"] for one in lost] == [house.key("ann")]
