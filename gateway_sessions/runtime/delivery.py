@@ -320,7 +320,7 @@ class Delivery:
         with send.scope:
             self._limit(send)
             try:
-                return await hand_over(self.adapter, reply)
+                return await hand_over(self.adapter, reply, send.scope)
             finally:
                 send.overdue_at = NEVER
         return None, TimeoutError(f"took longer than {self._patience.timeout}")

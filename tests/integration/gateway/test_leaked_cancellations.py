@@ -108,10 +108,11 @@ async def test_an_adapter_that_cancels_itself_is_connected_again_and_the_others_
         assert bad.shown() == ["back again"]
 
 
-async def test_a_send_that_cancels_itself_is_repeated_with_the_mark(tmp_path: Path):
+@LEAKS
+async def test_a_send_that_cancels_itself_is_repeated_with_the_mark(tmp_path: Path, leak: Leak):
     """It was sent again as if it had never been tried, and people saw it twice."""
     clock = FakeClock()
-    platform = AtSending("bad", clock, of_a_future)
+    platform = AtSending("bad", clock, leak)
     async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
         await platform.says("ann", "one")
         await house.settles()

@@ -75,6 +75,18 @@ class Finishing(Agent):
         return await super().steer(message)
 
 
+class Thoughtful(Agent):
+    """Takes a message once it has thought about it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thought = asyncio.Event()
+
+    async def steer(self, message: InboundMessage) -> bool:
+        await self.thought.wait()
+        return await super().steer(message)
+
+
 class Looking(Agent):
     async def steer(self, message: InboundMessage) -> bool:
         self.taken.append(canary.get())
@@ -158,6 +170,24 @@ async def test_a_stop_is_answered_while_the_agent_hangs_over_a_message(
             await bringing  # no time passes: the turn is over, so nobody is to hear the message
             await house.settles()
         assert any("top" in text for text in house.platform.shown("ann")), house.platform.shown("ann")
+
+
+async def test_an_agent_that_is_done_meanwhile_hears_the_message_in_its_own_turn_only(
+    tmp_path: Path, tasks: asyncio.TaskGroup
+):
+    """It had taken it in the end, for a turn that was over, and then it had a turn of its own as well."""
+    agent = Thoughtful()
+    async with open_house(tmp_path, STEERED, agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.settles()
+        bringing = tasks.create_task(house.platform.says("ann", "two"))
+        await house.settles()
+        await goes(house, agent)
+        assert bringing.done()
+        agent.thought.set()
+        await house.settles()
+        assert agent.turns == ["one", "two"]
+        assert agent.taken == []
 
 
 async def test_what_ends_a_turn_is_part_of_it_and_is_not_answered_again(tmp_path: Path):
