@@ -62,7 +62,11 @@ class Adapter(Protocol):
         ...
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """Let a message that was sent say something else; asked only of those that can `edit`."""
+        """Let a message that was sent say something else; asked only of those that can `edit`.
+
+        So a reply is shown as it grows. At the end the whole is put in that place (`message.replaces`), or
+        its first part; refuse that where the place is gone, and it is sent as a new message.
+        """
         ...
 
     async def typing(self, target: ReplyTarget) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import partial
 from typing import Final
 
 import anyio
@@ -104,28 +103,25 @@ class RunningTurn:
         context, agent = self.context, self.agent
         if context is None or context.is_over or not isinstance(agent, Steerable):
             return
-        give = partial(self._give, agent, context, message, seq)
+        is_taken = asyncio.Event()
+
+        async def give() -> None:
+            if await _takes(agent, message) and not context.is_over and not told_to_end():
+                is_taken.set()
+                # Begun in the very step in which the agent has taken it, or the turn could be over before;
+                # and shielded: what was taken in time is not given back because that is written down late.
+                await asyncio.shield(self._add(seq))
+
         with self._telling() as scope:
             problem = await problem_within(TO_TAKE, context.clock, give, grace=timedelta())
-            if problem is not None and not scope.cancel_called:
+            if problem is not None and not scope.cancel_called and not is_taken.is_set():
                 facts = {"action": "steer_failed", "problem": problem}
                 logger.error("an agent did not come to taking a message", extra=facts)
 
-    async def _give(
-        self, agent: Steerable, context: TurnContext, message: InboundMessage, seq: int | None
-    ) -> None:
-        try:
-            taken = await agent.steer(message)
-        except Exception:  # foreign code: the message waits, as if there had been nothing to steer
-            logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
-            return
-        if taken and seq is not None and not context.is_over and not told_to_end():
-            # Begun in the very step in which the agent has taken it, or the turn could be over before; and
-            # shielded: what was taken in time is not given back because that was written down later.
-            await asyncio.shield(self._add(seq))
-
-    async def _add(self, seq: int) -> None:
+    async def _add(self, seq: int | None) -> None:
         """Make a waiting message part of the turn."""
+        if seq is None:
+            return
         try:
             self.steered += await self.turn.steer(seq)
         except GatewaySessionsError:
@@ -141,3 +137,11 @@ class RunningTurn:
                 yield scope
             finally:
                 self._told.discard(scope)
+
+
+async def _takes(agent: Steerable, message: InboundMessage) -> bool:
+    try:
+        return bool(await agent.steer(message))
+    except Exception:  # foreign code: the message waits, as if there had been nothing to steer
+        logger.exception("an agent could not be steered", extra={"action": "steer_failed"})
+        return False

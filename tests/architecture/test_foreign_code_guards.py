@@ -24,7 +24,7 @@ GUARDS: dict[tuple[str, str], str] = {
     ("runtime/context.py", "StoreContext.active_work"): "who cannot tell whether work runs counts as busy",
     ("runtime/foreign_code.py", "_Outcome.of"): "raised or told where the outcome is waited for",
     ("runtime/sending.py", "hand_over"): "told apart by its kind, and kept with the reply",
-    ("runtime/running.py", "RunningTurn._give"): "logged; the message waits for a turn of its own",
+    ("runtime/running.py", "_takes"): "logged; the message waits for a turn of its own",
     ("runtime/hooks.py", "Hooks._call"): "a hook's failure is stored with its call",
     ("runtime/session_search.py", "SessionSearch._summarised"): "the places that match are shown instead",
     ("runtime/single_flight.py", "SingleFlight.share"): "handed to everybody who shares the flight",
