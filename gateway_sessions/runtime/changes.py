@@ -16,6 +16,7 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, rewriting
 from gateway_sessions.storage.verbs import ledger as verbs
 from gateway_sessions.storage.verbs.ledger import Noted
+from gateway_sessions.storage.verbs.rewriting import RowNow
 
 
 class Changes:
@@ -56,24 +57,29 @@ class Changes:
         )
 
     async def _carry_out(self, message: InboundMessage, session_key: str) -> bool:
-        found = await self._ledger.reword(_original(message), _said(message))
-        if found is not None and not found.running:
-            return True
-        if found is not None and message.kind is MessageKind.EDIT:
+        edited = message.kind is MessageKind.EDIT
+        found = await self._ledger.reword(_original(message), message if edited else None)
+        if found is None:
+            content = turn_content([message]) if edited else None
+            return await self._rewrite(session_key, RowNow(message.message_id, content))
+        if found.running and edited:
             await self._tell_running(found.session_key, message)
-        return await self._rewrite(message, session_key) or found is not None
+        if found.row is not None:
+            await self._rewrite(found.session_key, found.row)
+        if found.running or found.dead:
+            self._on_rewritten(found.session_key)
+        return True
 
-    async def _rewrite(self, message: InboundMessage, session_key: str) -> bool:
+    async def _rewrite(self, session_key: str, row: RowNow) -> bool:
         """Change it in all sessions of the lane: it may have been said before a reset, and be in a branch."""
-        said = message.message_id
-        if said is None:
+        if row.name is None:
             return False
         changed = False
-        for session_id in await self._db.read(partial(rewriting.holding, session_key, said)):
-            if message.kind is MessageKind.EDIT:
-                changed |= await self._db.edit_message(session_id, said, turn_content([message]))
+        for session_id in await self._db.read(partial(rewriting.holding, session_key, row.name)):
+            if row.content is not None:
+                changed |= await self._db.edit_message(session_id, row.name, row.content)
             else:
-                changed |= await self._db.retract_message(session_id, said)
+                changed |= await self._db.retract_message(session_id, row.name)
         if changed:
             self._on_rewritten(session_key)
         return changed
@@ -87,7 +93,3 @@ def _original(message: InboundMessage) -> str:
     """The name under which the message came that is changed."""
     original = msgspec.structs.replace(message, kind=MessageKind.NEW, revision=0)
     return original.idempotency_key or ""
-
-
-def _said(message: InboundMessage) -> InboundMessage | None:
-    return message if message.kind is MessageKind.EDIT else None

@@ -12,10 +12,11 @@ from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.storage.verbs import queue, turns
+from gateway_sessions.storage.verbs import queue, rewording, turns
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
-from gateway_sessions.storage.verbs.queue import Overtaken, ReadyLane, Reworded
+from gateway_sessions.storage.verbs.queue import Overtaken, ReadyLane
+from gateway_sessions.storage.verbs.rewording import Reworded
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
@@ -116,8 +117,8 @@ class WaitingTurns:
         return await self._rearranged(session_key, lambda _: queue.move(session_key, seq, to))
 
     async def reword(self, event: str, said: InboundMessage | None) -> Reworded | None:
-        """Let a waiting message say something else, or, with None, take it back; None if none of it waits."""
-        reworded = await self.change(partial(queue.reword, event, said, "person"))
+        """Let a message say something else, or, with None, take it back; None if it is settled or unknown."""
+        reworded = await self.change(partial(rewording.reword, event, said, "person"))
         if reworded is not None and reworded.lane is not None:
             self._note_lane(reworded.lane)
         return reworded

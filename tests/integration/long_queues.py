@@ -19,7 +19,7 @@ from gateway_sessions.core.messages import Message
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs import access, beginning, consistency, ledger, queue, turns
+from gateway_sessions.storage.verbs import access, beginning, consistency, ledger, rewording, turns
 from gateway_sessions.storage.verbs.beginning import Claimed, Starter
 from gateway_sessions.storage.verbs.inbox_rows import place_of
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
@@ -211,7 +211,7 @@ async def a_reworded_message(bench: Bench, lane: Lane) -> int:
     """Whoever said it last says it otherwise."""
     admitted = await bench.run(lane.admitting("one more"))
     event, said = lane.message("one more").idempotency_key or "", lane.message("one other")
-    found, cost = await bench.cost(queue.reword(event, said, "person", bench.change))
+    found, cost = await bench.cost(rewording.reword(event, said, "person", bench.change))
     assert found is not None
     assert found.seq == admitted.receipt.seq
     return cost
@@ -230,7 +230,7 @@ DEEDS: Final[Sequence[Deed]] = (
 
 
 def _damaged_head(lane: Lane) -> Verb[None]:
-    (item,) = yield Statement("open_event", (lane.message("first").idempotency_key,))
+    (item,) = yield Statement("kept_event", (lane.message("first").idempotency_key,))
     yield Statement("set_payload", ("{", item[0]))
 
 

@@ -14,7 +14,7 @@ from itertools import count
 
 from gateway_sessions.core.busy import Arrival, BusyRules, Enqueue, LaneLoad, Merge, Waiting, plan_arrival
 from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.receipts import Accepted, Receipt, Rejected
 from gateway_sessions.core.recovery import (
@@ -32,10 +32,20 @@ class Said:
 
     seq: int
     message: InboundMessage
+    at: datetime
     outcome: Outcome | None = None
     session_id: str | None = None
     """Where its last turn took place."""
     tries: int = 0
+    alone: bool = True
+    """Whether its row in the transcript is about nothing else."""
+    former: list[str] = field(default_factory=list[str])
+    """What it said before it was edited."""
+    deleted: bool = False
+    changed_late: bool = False
+    """Whether that was while its turn ran."""
+    is_change: bool = False
+    """Whether it only changed another one."""
 
 
 @dataclass(kw_only=True)
@@ -52,6 +62,8 @@ class Slot:
     media: bool
     steered: list[Slot] = field(default_factory=list["Slot"])
     """Messages that its agent was given on the way: turns of their own, should this one be cut off."""
+    session_id: str | None = None
+    """Where it runs."""
 
     @property
     def seqs(self) -> list[int]:
@@ -107,7 +119,7 @@ class Lane:
         where = {"session_key": "", "session_id": None}
         if not isinstance(plan, Enqueue | Merge):
             return Rejected(reason=plan.reason, text="", retry_after=plan.retry_after)
-        said = Said(seq=len(self.said) + 1, message=message)
+        said = Said(seq=len(self.said) + 1, message=message, at=now)
         self.said.append(said)
         dropped: tuple[int, ...] = ()
         if isinstance(plan, Merge):
@@ -171,7 +183,7 @@ class Lane:
         self.moves_to(session_id)
         for one in slot.said:
             one.session_id, one.tries = session_id, one.tries + 1
-        self.running = slot
+        self.running, slot.session_id = slot, session_id
         return self.attempts + 1
 
     @property
@@ -187,16 +199,19 @@ class Lane:
     def steers(self) -> None:
         """The message that came last is part of the running turn, whatever the lane's session is by now."""
         assert self.running is not None
-        slot, session_id = self.waiting.pop(), self.running.said[0].session_id
+        slot, session_id = self.waiting.pop(), self.running.session_id
         for one in slot.said:
             one.session_id, one.tries = session_id, one.tries + 1
-        self.running.steered.append(slot)
+        if self.running.said:
+            self.running.steered.append(slot)
+        else:  # what the turn was about was taken back: it is about this now
+            self.running, slot.session_id = slot, session_id
 
     def ends(self, outcome: Outcome, now: datetime, *replies: str) -> None:
         """The running turn has ended like that."""
         slot, self.running = self.running, None
         assert slot is not None
-        self._settle(slot.whole, outcome)
+        self._settle_turn(slot, outcome)
         self.attempts = 0
         self.replies += replies
         self._lines_up(now)
@@ -206,7 +221,7 @@ class Lane:
         slot, self.running = self.running, None
         assert slot is not None
         self._settle(slot.said, Outcome.DEAD)
-        self.dead.append(slot)
+        self.dead += [slot] if slot.said else []
         self._wait_again(slot.steered, now)
         slot.steered = []
         self.attempts = 0
@@ -220,7 +235,7 @@ class Lane:
         self._settle([one for slot in self.waiting for one in slot.said], Outcome.CANCELLED)
         self.waiting = []
         if self.running is not None:
-            self._settle(self.running.whole, outcome)
+            self._settle_turn(self.running, outcome)
             self.running = None
         self.attempts = 0
 
@@ -228,17 +243,52 @@ class Lane:
         """The running turn waits again, in its old place; and behind it what its agent was given."""
         slot, self.running = self.running, None
         assert slot is not None
+        if not slot.said:
+            self.attempts = 0
+            return
         self._wait_again([slot, *slot.steered], ready_at)
         slot.steered = []
 
     def is_cut_off(self, limit: int, now: datetime, hold: datetime | None) -> None:
         """The process is gone in which a turn ran."""
-        attempts = self.attempts + 1
+        assert self.running is not None
+        attempts = self.attempts + 1 if self.running.said else 0
         if plan_recovery(attempts, limit) is Recovery.SUSPEND:
             self.fails(now, notice=GIVEN_UP)
         else:
             self.goes_back(hold or now)
         self.attempts = attempts
+
+    # What people change
+
+    def changes(self, change: InboundMessage, said: Said, now: datetime) -> None:
+        """A message was edited or deleted, wherever it is by now."""
+        done = Said(seq=len(self.said) + 1, message=change, at=now, outcome=Outcome.APPLIED, is_change=True)
+        self.said.append(done)
+        said.changed_late |= self.running is not None and said in self.running.whole
+        if change.kind is MessageKind.EDIT:
+            said.former.append(said.message.text)
+            said.message = said.message.saying(change.text, said.message.attachments)
+        else:
+            said.deleted = True
+            if said.outcome in (None, Outcome.DEAD):
+                self._lose(said)
+                said.outcome = Outcome.CANCELLED
+
+    def _lose(self, said: Said) -> None:
+        """It is part of no turn any more."""
+        if self.running is not None and said in self.running.whole:
+            self.running = _left_of(self.running, said)
+            return
+        for slots in (self.waiting, self.dead):
+            for slot in [one for one in slots if said in one.said]:
+                slot.said.remove(said)
+                if slot.said:
+                    slot.first_at = slot.said[0].at
+                    continue
+                if slots is self.waiting and self.running is None and slots[0] is slot:
+                    self.attempts = 0
+                slots.remove(slot)
 
     # The queue
 
@@ -286,11 +336,31 @@ class Lane:
             self.waiting.append(one)
         self.waiting.sort(key=lambda one: one.place)
 
+    def _settle_turn(self, slot: Slot, outcome: Outcome) -> None:
+        for one in slot.said:
+            one.alone = len(slot.said) == 1
+        self._settle(slot.whole, outcome)
+
     @staticmethod
     def _settle(messages: Iterable[Said], outcome: Outcome) -> None:
         for one in messages:
             assert one.outcome is None, "a message was settled twice"
             one.outcome = outcome
+
+
+def _left_of(running: Slot, said: Said) -> Slot:
+    """The turn without that message: if it led it alone, the turn is about what its agent was given since."""
+    for one in (running, *running.steered):
+        if said in one.said:
+            one.said.remove(said)
+    steered = [one for one in running.steered if one.said]
+    if running.said or not steered:
+        running.steered = steered
+        return running
+    leader = min(steered, key=lambda one: one.place)
+    leader.steered = [one for one in steered if one is not leader]
+    leader.session_id = running.session_id
+    return leader
 
 
 class Model:

@@ -67,11 +67,20 @@ def queue_is_as_the_model_says(truth: Truth, key: str, lane: Lane) -> None:
 def transcripts_have_each_message_once(truth: Truth, lane: Lane) -> None:
     """One row of the user for each message: in the session where it was answered, and taken back with it."""
     for one in lane.said:
+        if one.is_change:
+            continue
         found = [row["session_id"] for row in truth.rows if one.message.text in row["text"]]
         assert len(found) <= 1, "one message stands in transcripts twice"
+        for text in one.former:
+            assert not any(text in row["text"] for row in truth.rows), "an edit was lost"
+        if one.deleted:
+            assert not found, "a deletion was lost"
+            continue
         if one.outcome in ANSWERED:
-            # A turn that ran for over a day may be stopped in the session that took the place of its own.
-            elsewhere = one.outcome is Outcome.INTERRUPTED and lane.session_id != one.session_id
+            # A turn that ran for over a day may be stopped in the session that took the place of its own; so
+            # may what it is about be edited there.
+            late = one.outcome is Outcome.INTERRUPTED or one.changed_late
+            elsewhere = late and lane.session_id != one.session_id
             where = found if elsewhere else [one.session_id]
             assert found == where, "what was answered is not in the transcript of the answer"
             assert len(found) == 1

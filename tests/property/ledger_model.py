@@ -103,6 +103,11 @@ class Lane:
         return [head, *(one for one in self.items if one.head is head and one.outcome == head.outcome)]
 
     @property
+    def turn_is_about_something(self) -> bool:
+        """Whether anything would be tried again, were its turn cut off."""
+        return self.turn is not None and bool(self.turn.items)
+
+    @property
     def over(self) -> bool:
         """Whether whatever comes next needs another session."""
         return self.suspended or not self.session
@@ -211,7 +216,8 @@ class Lane:
         self.withdraw(self.group(item))
         self._others_lead(item)
         self._record(turn, turn.items)
-        item.row, item.steered = self.model.say(turn.session, "user", item.text), True
+        # If what the turn was about was taken back, it is about this now.
+        item.row, item.steered = self.model.say(turn.session, "user", item.text), bool(turn.items)
         turn.items.append(item)
         return True
 
@@ -240,7 +246,7 @@ class Lane:
         for one in turn.items:
             one.ready_at = ready_at
         self.turn = None
-        self.attempts += counted
+        self.attempts = self.attempts + counted if turn.items else 0
 
     def _free_steered(self, turn: RunningModel) -> None:
         steered = [one for one in turn.items if one.steered]
@@ -271,8 +277,8 @@ class Lane:
         """The process has ended while a turn ran."""
         turn = self.turn
         assert turn is not None
-        attempts = self.attempts + 1
-        if attempts >= limit:
+        attempts = self.attempts + 1 if turn.items else 0
+        if turn.items and attempts >= limit:
             self._free_steered(turn)
             self._settle([one for one in turn.items if not one.steered], "dead")
             self.suspended = True
@@ -350,6 +356,39 @@ class Lane:
         self.withdraw(self.group(head))
         head.characters += len(said.text) - len(item.text)
         item.message = said
+
+    def reword_kept(self, item: Item, said: InboundMessage) -> None:
+        """What a turn is about that runs or has failed says something else."""
+        (item.head or item).characters += len(said.text) - len(item.text)
+        item.message = said
+        if item.row is not None:
+            self._say_anew(item.row)
+        elif self.turn is not None and item in self.turn.items:
+            self.record()
+
+    def take_kept_back(self, item: Item) -> None:
+        """It was deleted: nobody keeps it, and whatever was about it as well goes on without it."""
+        if item.head is not None:
+            item.head.messages -= 1
+            item.head.characters -= len(item.text)
+        elif (first := self._others_lead(item)) is not None:
+            first.characters -= len(item.text)
+        self._settle([item], "cancelled")
+        row, item.row = item.row, None
+        if row is not None:
+            self._say_anew(row)
+        if self.turn is not None and item in self.turn.items:
+            self.turn.items.remove(item)
+            leaders = [one for one in self.turn.items if one.head is None]
+            if leaders:
+                leader = min(leaders, key=lambda one: one.place)
+                leader.steered = False
+                self.turn.items.sort(key=lambda one: one is not leader)
+
+    def _say_anew(self, row: Row) -> None:
+        told = sorted((one for one in self.items if one.row is row), key=lambda one: one.seq)
+        row.visible = row.visible and bool(told)
+        row.text = "\n".join(one.text for one in told)
 
     def requeue(self, item: Item) -> None:
         group = self.group(item.head or item)

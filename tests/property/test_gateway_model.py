@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from datetime import timedelta
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ from gateway_sessions.config import (
     SnapshotMode,
 )
 from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected
@@ -36,6 +37,7 @@ from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs.queue import Overtaken
 from tests.property.gateway_model import Facts, Said
 from tests.property.gateway_stage import NAMES, Stage
+from tests.property.gateway_truth import ANSWERED
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
 NEVER = timedelta(days=36_500)
@@ -194,6 +196,51 @@ class GatewayMachine(RuleBasedStateMachine):
                     assert isinstance(one, Rejected)
 
         self.stage.do(deliver(), compare)
+
+    # People change what they said
+
+    @precondition(lambda self: self.can_be_changed())
+    @rule(number=numbers, deletes=seldom)
+    def people_change_what_they_said(self, number: int, deletes: bool) -> None:
+        found = self.can_be_changed()
+        self.changes(*found[number % len(found)], deletes=deletes)
+
+    @rule(name=lanes, number=numbers, deletes=seldom, how=st.sampled_from(["answers", "fails", "works on"]))
+    def people_change_what_is_worked_on(self, name: str, number: int, deletes: bool, how: str) -> None:
+        if name not in self.stage.runs:
+            self.writes(name, self.message(name, 0))
+        if (running := self.lanes[name].running) is None:
+            return
+        said = [one for one in running.whole if one.message.message_id is not None]
+        if said:
+            self.changes(name, said[number % len(said)], deletes=deletes)
+        if how != "works on":
+            self.answers(name, how)
+
+    def changes(self, name: str, said: Said, *, deletes: bool) -> None:
+        number = next(self.stage.numbers)
+        kind, text = (MessageKind.DELETE, "") if deletes else (MessageKind.EDIT, f"e{number};")
+        change = msgspec.structs.replace(said.message, kind=kind, revision=number, text=text, attachments=())
+
+        def changed(receipt: Receipt) -> None:
+            lane = self.lanes[name]
+            lane.changes(change, said, self.stage.clock.now())
+            assert isinstance(receipt, Accepted)
+            assert (receipt.seq, receipt.disposition) == (len(lane.said), Disposition.APPLIED)
+            self.known.append((name, change, lane.said[-1]))
+
+        self.stage.do(self.stage.gateway.submit(change), changed)
+
+    def can_be_changed(self) -> list[tuple[str, Said]]:
+        """What waits, runs or failed; and what was answered, unless it stands in one row with more."""
+        return [
+            (name, one)
+            for name, lane in self.lanes.items()
+            for one in lane.said
+            if one.message.message_id is not None
+            and not (one.is_change or one.deleted)
+            and (one.outcome in (None, Outcome.DEAD) or (one.outcome in ANSWERED and one.alone))
+        ]
 
     # Agents work
 

@@ -37,6 +37,7 @@ from gateway_sessions.config.gateway_sections import GatewayConfig
 from gateway_sessions.core.busy import Merge, Refuse
 from gateway_sessions.storage.verbs import queue
 from gateway_sessions.storage.verbs.ledger import NO_TURN, RunningTurn
+from gateway_sessions.storage.verbs.rewording import Reworded
 from gateway_sessions.testing import FakeClock
 from tests.property.ledger_model import Item, Lane, Model
 from tests.unit.runtime.lanes import open_store, quick
@@ -364,16 +365,43 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), text=st.sampled_from([None, "better"]))
     def change(self, data: st.DataObject, text: str | None) -> None:
-        lane, item = self.any_item(data, lambda one: one.outcome is None)
-        if lane is None or item is None:
+        lane, item = self.any_item(data, lambda one: one.outcome in (None, "dead"))
+        if lane is not None and item is not None:
+            self.reword(lane, item, text)
+
+    @rule(
+        source=st.sampled_from(SOURCES),
+        data=st.data(),
+        text=st.sampled_from([None, "better", "better"]),
+        ends=st.booleans(),
+    )
+    def change_what_is_worked_on(
+        self, source: SessionSource, data: st.DataObject, text: str | None, ends: bool
+    ) -> None:
+        key = build_session_key(source, group_sessions_per_user=False)
+        lane = self.on(key)
+        if lane.turn is None:
+            self.write_and_begin(source)
+        if lane.turn is None:
             return
+        turn = self.turns[key]
+        if lane.turn.items:
+            self.reword(lane, data.draw(st.sampled_from(lane.turn.items)), text)
+        if ends:
+            lane.record("an answer")
+            self.end(key, "turned", turn.commit([said("an answer")]), go_on=False)
+
+    def reword(self, lane: Lane, item: Item, text: str | None) -> None:
         new = None if text is None else item.message.saying(f"{item.text} {text}", ())
         found = self.run(self.store.ledger.reword(item.message.idempotency_key or "", new))
         running = lane.turn is not None and item in lane.turn.items
-        assert (found.session_key, found.seq, found.running) == (self.key_of(lane), item.seq, running)
-        if not running and new is not None:
+        dead = item.outcome == "dead"
+        assert found == Reworded(self.key_of(lane), item.seq, running=running, dead=dead)
+        if running or dead:
+            lane.take_kept_back(item) if new is None else lane.reword_kept(item, new)
+        elif new is not None:
             lane.reword(item, new)
-        elif not running:
+        else:
             lane.take_from_turn(item)
 
     @rule(data=st.data())
@@ -402,12 +430,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.close()
         if not clean:
             (self.home / ".clean_shutdown").unlink()
+        cut_off = {key for key in self.turns if self.model.lanes[key].turn_is_about_something}
         for key in self.turns:
             self.on(key).cut_off(LIMIT)
         self.open()
-        given_up = {key for key in self.turns if self.model.lanes[key].suspended}
+        given_up = {key for key in cut_off if self.model.lanes[key].suspended}
         assert {one.session_key for one in self.store.started.given_up} == given_up
-        assert set(self.store.started.resumed) == set(self.turns) - given_up
+        assert set(self.store.started.resumed) == cut_off - given_up
         self.turns.clear()
         self.stale.clear()
         self.touched = set(KEYS)

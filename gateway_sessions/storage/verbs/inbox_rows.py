@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -122,15 +123,14 @@ def recount(lane: LaneRow) -> Verb[None]:
     yield from reckon_ready(lane)
 
 
-def let_others_lead(session_key: str, seq: int, item_id: int) -> Verb[int | None]:
-    """What became part of a waiting message's turn waits on without it; the id of what leads it then."""
-    others = yield Statement("followers", (session_key, seq))
+def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Verb[int | None]:
+    """What became part of a message's turn goes on without it; the id of what leads that turn then."""
     if not others:
         return None
-    first_id, first_seq = others[0]
-    yield Statement("lead_item", (item_id, first_id))
-    yield Statement("follow_item", (first_seq, session_key, seq))
-    return int(first_id)
+    first, *rest = others
+    yield Statement("lead_item", (item_id, first.item_id))
+    yield Statement("follow_item", many=[(first.seq, one.item_id) for one in rest])
+    return first.item_id
 
 
 def forget_tries(lane: LaneRow, seq: int) -> Verb[None]:

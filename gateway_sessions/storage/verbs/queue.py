@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
 import msgspec
 
-from gateway_sessions.core.inbound import InboundMessage, stored_form
 from gateway_sessions.core.instants import first_change_id, from_micros, nearest, to_micros
 from gateway_sessions.core.queue import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows, turns
 from gateway_sessions.storage.verbs.inbox_rows import (
+    InboxItem,
     decode_message,
     forget_tries,
     inbox_item,
@@ -91,7 +91,7 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
     lane = yield from load_lane(session_key)
     item_id, merged_into, payload = rows[0]
     if merged_into is not None:
-        yield from _take_from_turn(lane, _Part(item_id, seq, merged_into, payload), by, change)
+        yield from take_from_turn(lane, Part(item_id, seq, merged_into, payload), by, change)
         return 1
     gone = yield from take_out(lane, seq, item_id, Outcome.CANCELLED, by, change.now)
     yield from put_lane(lane)
@@ -166,41 +166,6 @@ def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
     return lane
 
 
-@dataclass(frozen=True, slots=True)
-class Reworded:
-    """What an edit or a deletion found among what waits or runs."""
-
-    session_key: str
-    seq: int
-    running: bool
-    lane: LaneRow | None = field(default=None, compare=False)
-    """Its lane as it is now; None if nothing was changed."""
-
-
-def reword(event: str, said: InboundMessage | None, by: str, change: Change) -> Verb[Reworded | None]:
-    """Let a waiting message say something else, or, with None, take it back; None if none of it waits.
-
-    A message of which the turn is running is found and left as it is.
-    """
-    rows = yield Statement("open_event", (event,))
-    if not rows:
-        return None
-    item_id, session_key, seq, merged_into, token, payload = rows[0]
-    if token is not None:
-        return Reworded(session_key, seq, running=True)
-    part = _Part(item_id, seq, seq if merged_into is None else merged_into, payload)
-    lane = yield from load_lane(session_key)
-    if said is None:
-        yield from _take_from_turn(lane, part, by, change)
-    else:
-        head_id = yield from _unwrite(session_key, part, change)
-        message = decode_message(session_key, payload)
-        new = message.saying(said.text, said.attachments or message.attachments)
-        yield Statement("set_payload", (stored_form(new), item_id))
-        yield Statement("change_size", (0, len(new.text) - len(message.text), head_id))
-    return Reworded(session_key, seq, running=False, lane=lane)
-
-
 def forget(before: datetime) -> Verb[int]:
     """Forget some of what was settled before that; 0 when nothing is left."""
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
@@ -252,8 +217,8 @@ def outcomes(session_key: str) -> Verb[dict[str, int]]:
     return {row[0]: row[1] for row in rows}
 
 
-class _Part(NamedTuple):
-    """A message of a waiting turn, and the one that leads the turn."""
+class Part(NamedTuple):
+    """A message of a turn, and the one that leads the turn."""
 
     item_id: int
     seq: int
@@ -261,17 +226,10 @@ class _Part(NamedTuple):
     payload: str | None
 
 
-def _take_from_turn(lane: LaneRow, part: _Part, by: str, change: Change) -> Verb[None]:
+def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change) -> Verb[None]:
     """Let a waiting turn be about one message less; if that one led it, the next of them does."""
-    key = lane.session_key
-    head_id = yield from _unwrite(key, part, change)
-    message = readable(key, part.payload)
-    length = len(message.text) if message is not None else 0
-    if part.seq != part.head:
-        yield Statement("change_size", (-1, -length, head_id))
-    elif (new_head_id := (yield from let_others_lead(key, part.seq, part.item_id))) is not None:
-        yield Statement("change_size", (0, -length, new_head_id))
-    else:
+    items = yield from unwrite(lane.session_key, part)
+    if not (yield from leave_turn(lane.session_key, part, items)):
         yield from forget_tries(lane, part.seq)
         lane.waiting -= 1
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, None, part.item_id)
@@ -280,16 +238,33 @@ def _take_from_turn(lane: LaneRow, part: _Part, by: str, change: Change) -> Verb
     yield from put_lane(lane)
 
 
-def _unwrite(session_key: str, part: _Part, change: Change) -> Verb[int]:
+def leave_turn(session_key: str, part: Part, items: Sequence[InboxItem]) -> Verb[bool]:
+    """Let the others go on with the turn that a message is part of; False if there are none."""
+    message = readable(session_key, part.payload)
+    length = len(message.text) if message is not None else 0
+    if part.seq != part.head:
+        head_id = next((one.item_id for one in items if one.seq == part.head), 0)
+        yield Statement("change_size", (-1, -length, head_id))
+        return True
+    others = [one for one in items if one.merged_into == part.seq]
+    new_head_id = yield from let_others_lead(part.item_id, others)
+    if new_head_id is None:
+        return False
+    yield Statement("change_size", (0, -length, new_head_id))
+    return True
+
+
+def unwrite(session_key: str, part: Part) -> Verb[list[InboxItem]]:
     """Take away what an earlier try has put into the transcript: it is written there anew, as it is then.
 
-    The id of the message that leads the turn; 0: a damaged lane does not have it any more.
+    All that the turn is about; a damaged lane does not have the message any more that leads it.
     """
     head_id = part.item_id
     if part.head != part.seq:
         head_id = (yield from waiting_turn(session_key, part.head)) or 0
-    yield from turn_rows.withdraw((yield from items_of_next(session_key, head_id, part.head)))
-    return head_id
+    items = yield from items_of_next(session_key, head_id, part.head)
+    yield from turn_rows.withdraw(items)
+    return items
 
 
 def _open_items(session_key: str) -> Verb[list[Row]]:

@@ -119,11 +119,15 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
     elif items:
         yield from let_wait_again(held, ready_at)
     entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
-    interrupted = entry is not None and allows(entry.state, Event.INTERRUPTED)
+    taken_back = not items and bool((yield Statement("turn_was_taken_back", (key, held.token))))
+    interrupted = not taken_back and entry is not None and allows(entry.state, Event.INTERRUPTED)
     if entry is not None and interrupted:
         entry = yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)
     lane.fence_off()
-    lane.attempts = attempts if items or interrupted else lane.attempts
+    if taken_back:  # whatever is next was never tried
+        lane.attempts = 0
+    elif items or interrupted:
+        lane.attempts = attempts
     yield from recount(lane)  # whoever counted is gone; a wrong number would turn everybody away
     if given_up:
         yield from stand_in_line(lane, change.now)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.messages import Content, Hidden, Message, MessageVersion
+from gateway_sessions.core.messages import STEERED, Content, Hidden, Message, MessageVersion
 from gateway_sessions.core.storable import Intake
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.index_notes import note_changes
 from gateway_sessions.storage.verbs.message_codec import content_columns
 from gateway_sessions.storage.verbs.messages import Appended, append, must_exist
 from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
-from gateway_sessions.storage.verbs.stored import content_of
+from gateway_sessions.storage.verbs.stored import content_of, from_json
 
 
 def replace(
@@ -66,6 +67,54 @@ def edit(
     size = sum(len(text.encode()) for text in rows[0][2:5] if text is not None)
     yield from adjust(session_id, size=intake.size - size)
     return True, intake.replaced
+
+
+class RowNow(NamedTuple):
+    """A row of messages of a platform, some of which were changed."""
+
+    name: str | None
+    """How its platform called the first of them."""
+    content: Content | None
+    """What it says now; None: nothing any more."""
+
+
+def reword_row(
+    message_id: int, told: Message | None, now: datetime, ids: Iterator[int], *, keep: bool
+) -> Verb[RowNow | None]:
+    """Let a row of messages of a platform say what these say now, or hide it; None if it is gone.
+
+    If *keep*, what it said is kept; what somebody took back is not.
+    """
+    rows = yield Statement("row_of_messages", (message_id,))
+    if not rows:
+        return None
+    session_id, hidden, name, extra, *content = rows[0]
+    if told is None:
+        if hidden != Hidden.RETRACTED:
+            yield Statement("retract_message", (next(ids), message_id))
+            yield from adjust(session_id, messages=-int(hidden is None))
+        return RowNow(name, None)
+    intake = Intake()
+    members = dict(told.extra)
+    if from_json(f"message {message_id}", extra or "{}", dict[str, Any]).get(STEERED):
+        members[STEERED] = True
+    becomes = (
+        *content_columns(intake, told.content),
+        intake.json("api_content", told.api_content),
+        intake.text("platform_message_id", told.platform_message_id),
+        intake.json("extra", members or None),
+    )
+    if keep:
+        yield Statement("keep_message_version", (to_micros(now), message_id))
+    else:
+        yield Statement("delete_message_versions", (message_id,))
+    yield Statement("reword_row", (*becomes, to_micros(now), message_id))
+    yield from note_changes((message_id,), ids)
+    was = (name, extra, *content)
+    yield from adjust(
+        session_id, size=intake.size - sum(len(text.encode()) for text in was if text is not None)
+    )
+    return RowNow(name, told.content)
 
 
 def retract(session_id: str, platform_message_id: str, ids: Iterator[int]) -> Verb[bool]:

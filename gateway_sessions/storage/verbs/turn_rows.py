@@ -17,9 +17,11 @@ from gateway_sessions.core.keys import is_room
 from gateway_sessions.core.messages import Hidden, Message
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcripts
+from gateway_sessions.storage.verbs import rewriting
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.verbs.locks import of_session
 from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
+from gateway_sessions.storage.verbs.rewriting import RowNow
 from gateway_sessions.storage.verbs.succession import Change
 
 
@@ -90,11 +92,12 @@ def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
     """Hide all that the turn has put into the session, with what it is about."""
     which = (held.session_key, held.token, session_id)
     rows = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
-    if rows[0][0] is None:
-        return
-    hidden = yield from hide_from(session_id, rows[0][0], Hidden.REWOUND, ids)
-    calls = sum(row[1] for row in hidden)
-    yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
+    if rows[0][0] is not None:
+        hidden = yield from hide_from(session_id, rows[0][0], Hidden.REWOUND, ids)
+        calls = sum(row[1] for row in hidden)
+        yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
+    # What was edited during a turn of over a day stands in the session that took the place of its own.
+    yield from withdraw((yield from items_of(held)))
 
 
 def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
@@ -106,6 +109,21 @@ def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
             yield Statement("withdraw_message", (message_id,))
             yield from adjust(session_id, messages=-1, calls=-calls)
     yield Statement("note_row", many=[(None, one.item_id) for one in recorded])
+
+
+def say_anew(
+    session_key: str, message_id: int, items: Sequence[InboxItem], change: Change, *, keep: bool
+) -> Verb[RowNow | None]:
+    """Let a row tell what messages say now of which it is, or nothing if there are none; what it says then.
+
+    If *keep*, what it said before is kept as well.
+    """
+    told: Message | None = None
+    if items:
+        ordered = sorted(items, key=lambda one: one.seq)
+        said = [decode_message(session_key, one.payload) for one in ordered]
+        told = user_row(said, shared=is_room(ordered[0].owner))
+    return (yield from rewriting.reword_row(message_id, told, change.now, change.ids, keep=keep))
 
 
 def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:

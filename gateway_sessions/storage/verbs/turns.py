@@ -142,10 +142,12 @@ def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
     if item_id is None:
         return None
     # An earlier try may have written it down, elsewhere in the transcript and together with others.
-    yield from turn_rows.withdraw((yield from items_of_next(held.session_key, item_id, seq)))
+    together = yield from items_of_next(held.session_key, item_id, seq)
+    yield from turn_rows.withdraw(together)
     yield Statement("take_item", (held.token, item_id))
     item = next(one for one in (yield from items_of(held)) if one.seq == seq)
-    if (yield from let_others_lead(held.session_key, seq, item.item_id)) is None:
+    others = [one for one in together if one.item_id != item_id]
+    if (yield from let_others_lead(item_id, others)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
     yield from turn_rows.record_steered(held, session_id, item, change)
@@ -230,9 +232,11 @@ def _answered_as_known(
 def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted: bool) -> Verb[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
-    lane.waiting += yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
+    again = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
+    lane.waiting += again
     lane.fence_off()
-    lane.attempts += counted
+    # All that it was about may have been taken back: whatever is next was never tried.
+    lane.attempts = lane.attempts + counted if again else 0
     yield from reckon_ready(lane)
     yield from put_lane(lane)
     return lane
@@ -261,7 +265,8 @@ def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Ver
         yield from turn_rows.take_back(held, session_id, change.ids)
         return []
     noted, begun, messages = outcome is Outcome.DEAD, settlement.begun, settlement.messages
-    if begun is None or begun.recorded:
+    # A turn that failed is not looked at once more when what it was about is put aside.
+    if begun is None or begun.recorded or outcome is Outcome.DEAD:
         return (yield from turn_rows.record(held, session_id, messages, change, noted=noted))
     items = begun.items if len(begun.items) == 1 else sorted(begun.items, key=lambda one: one.seq)
     first = items[0]
@@ -275,8 +280,12 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb
         lane.waiting += yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
         return
     settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
-    ended = yield Statement("settle_turn", (*settled, held.session_key, held.token))
-    if settlement.begun is not None and ended[0][0] != len(settlement.begun.items):
+    begun = settlement.begun
+    # What was edited since is written down by now: the row that was just written says what it said before.
+    as_begun = begun is not None and not begun.recorded
+    name = "settle_turn_as_begun" if as_begun else "settle_turn"
+    ended = yield Statement(name, (*settled, held.session_key, held.token))
+    if begun is not None and ended[0][0] != len(begun.items):
         raise NotAsKnownError(held.session_key)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway_sessions.testing.contract.ledger_admission import AdmissionContract
+from gateway_sessions.testing.contract.ledger_changes import ChangedContract
 from gateway_sessions.testing.contract.ledger_endings import EndingsContract, SteeringContract
 from gateway_sessions.testing.contract.ledger_erasure import ErasedLanesContract
 from gateway_sessions.testing.contract.ledger_known import KnownLanesContract
@@ -17,6 +18,7 @@ class LedgerContract(
     EndingsContract,
     SteeringContract,
     WaitingContract,
+    ChangedContract,
     KnownLanesContract,
     ErasedLanesContract,
     LedgerRestartsContract,

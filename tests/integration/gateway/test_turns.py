@@ -105,7 +105,14 @@ async def test_a_turn_of_a_warm_lane_takes_few_statements(tmp_path: Path, monkey
         await house.settles()
         monkeypatch.undo()
     admitted = ["known_event", "touch_entry", "any_tombstone_since", "lease_calm_lane", "add_item"]
-    ended = ["free_calm_lane", "touch_entry", "advance_totals", "add_message", "settle_turn", "add_reply"]
+    ended = [
+        "free_calm_lane",
+        "touch_entry",
+        "advance_totals",
+        "add_message",
+        "settle_turn_as_begun",
+        "add_reply",
+    ]
     assert [one for one in names if not one.endswith("_to_index")] == [*admitted, *ended, "reply_sent"]
 
 

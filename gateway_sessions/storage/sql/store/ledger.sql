@@ -75,6 +75,10 @@ SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, pl
 FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ?
 ORDER BY merged_into IS NOT NULL, place, seq
 
+-- name: turn_was_taken_back
+-- Whether people took back what a turn was about that nobody is about any more.
+SELECT 1 FROM inbox WHERE session_key = ? AND token = ? AND outcome = 'cancelled' LIMIT 1
+
 -- name: note_rows
 -- The transcript has it now.
 UPDATE inbox SET transcript_id = ? WHERE session_key = ? AND outcome IS NULL AND token = ? AND transcript_id IS NULL
@@ -107,6 +111,11 @@ UPDATE messages SET hidden_because = 'rewound', hidden_by = NULL WHERE message_i
 -- The turn has ended; of what was said, the transcript knows.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
 WHERE session_key = ? AND outcome IS NULL AND token = ?
+
+-- name: settle_turn_as_begun
+-- The same, as far as nothing of that was written into the transcript since it began.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
+WHERE session_key = ? AND outcome IS NULL AND token = ? AND transcript_id IS NULL
 
 -- name: bury_turn
 -- The turn failed for good; what it was about is kept.
@@ -141,23 +150,28 @@ WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND kind
 -- The turn begins earlier or later than it came.
 UPDATE inbox SET place = ? WHERE item_id = ?
 
--- name: open_event
--- A message that waits or runs, by the name its platform knows it under.
-SELECT item_id, session_key, seq, merged_into, token, payload
-FROM inbox WHERE event = ? AND outcome IS NULL
+-- name: kept_event
+-- A message that waits, runs or failed for good, by the name its platform knows it under.
+SELECT item_id, session_key, seq, merged_into, token, outcome, payload
+FROM inbox WHERE event = ? AND (outcome IS NULL OR outcome = 'dead') AND kind IN ('message', 'internal')
 
 -- name: set_payload
 -- The message says something else now.
 UPDATE inbox SET payload = ? WHERE item_id = ?
 
 -- name: change_size
--- The waiting turn that a message leads has become longer or shorter.
+-- The turn that a message leads has become longer or shorter.
 UPDATE inbox SET messages = messages + ?, characters = characters + ? WHERE item_id = ?
 
 -- name: settle_one
 -- One message is done, and nothing else with it.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
 WHERE item_id = ? AND outcome IS NULL
+
+-- name: drop_dead_item
+-- A message that failed for good was taken back: nobody tries it again.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = NULL, payload = NULL
+WHERE item_id = ? AND outcome = 'dead'
 
 -- name: open_commands
 -- What was to be carried out at once, of which nobody knows whether it was, because its process is gone.
@@ -202,14 +216,10 @@ SELECT last_seq, message_count, rewind_count FROM totals WHERE session_id = ?
 -- How often each thing became of what was accepted on a lane, as far as it is still known.
 SELECT coalesce(outcome, 'open'), count(*) FROM inbox WHERE session_key = ? GROUP BY 1
 
--- name: followers
--- What became part of a waiting turn, in the order in which it came.
-SELECT item_id, seq FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into = ? ORDER BY seq
-
 -- name: lead_item
 -- A merged message leads its turn, because the one that led it is not part of it any more.
 {lead_like_head}
 
 -- name: follow_item
--- The others follow it.
-UPDATE inbox SET merged_into = ? WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into = ?
+-- Another one follows it.
+UPDATE inbox SET merged_into = ? WHERE item_id = ?

@@ -194,6 +194,14 @@ WHERE session_id = ? AND platform_message_id = ? AND (hidden_because IS NULL OR 
 -- It was deleted where it was said.
 UPDATE messages SET hidden_because = 'retracted', hidden_by = ? WHERE message_id = ?
 
+-- name: row_of_messages
+-- What a row tells that some messages of a platform became.
+SELECT session_id, hidden_because, platform_message_id, extra, content, parts, api_content FROM messages WHERE message_id = ?
+
+-- name: reword_row
+-- Some of these messages say something else now, or are no part of it any more.
+UPDATE messages SET content = ?, parts = ?, api_content = ?, platform_message_id = ?, extra = ?, edited_at = ? WHERE message_id = ?
+
 -- name: add_index_change
 -- What the search index knows of a message is out of date.
 INSERT INTO index_changes (change_id, message_id) VALUES (?, ?)
