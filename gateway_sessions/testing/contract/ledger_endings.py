@@ -191,13 +191,22 @@ class EndingsContract(StoreContract):
                 raise ZeroDivisionError(1)
         assert [one.problem for one in await store.dead_letters()] == ["ZeroDivisionError: 1"]
         turn = await begin(store)
-        with pytest.raises(asyncio.CancelledError):
-            async with turn:
-                raise asyncio.CancelledError
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0), turn:
+                await asyncio.Event().wait()
         assert await in_line(store) == [2]
         async with await begin(store):
             await store.stop_turn(LANE)
         assert await fates(store) == {"dead": 1, "interrupted": 1}
+
+    async def test_a_cancellation_that_nobody_asked_for_is_a_failure(self, store: SessionStore) -> None:
+        await accept(store, "one")
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            async with await begin(store):
+                await gone
+        assert [one.problem for one in await store.dead_letters()] == ["the work on a turn cancelled itself"]
 
     async def test_what_a_stopped_turn_has_done_stands(self, store: SessionStore, clock: FakeClock) -> None:
         await accept(store, "one", "two")
