@@ -26,6 +26,7 @@ from gateway_sessions.core.usage import Usage
 from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.foreign_code import told_to_end
 from gateway_sessions.storage.verbs import turns as verbs
 from gateway_sessions.storage.verbs.beginning import Claimed, Version
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
@@ -262,7 +263,7 @@ class Turn:
 
     async def _leave(self, exc: BaseException | None) -> None:
         match exc:
-            case asyncio.CancelledError() if not _is_cancelled():
+            case asyncio.CancelledError() if not told_to_end():
                 await self.fail(str(CancelledItselfError("the work on a turn")))
             case None | asyncio.CancelledError():
                 await asyncio.shield(self.release())
@@ -292,9 +293,3 @@ class Turn:
 
     def _facts(self) -> dict[str, object]:
         return {"session_key": self.session_key, "token": self.token}
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody wants the caller to end, rather than something that it awaits was cancelled."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0

@@ -9,6 +9,7 @@ import logging
 import threading
 import weakref
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import timedelta
 
@@ -21,6 +22,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.runtime.agent_cache import AgentCache, WeightLimit
 from gateway_sessions.runtime.agent_lending import lend
 from gateway_sessions.runtime.agents import AgentSource
+from gateway_sessions.runtime.foreign_code import GRACE, PATIENCE
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.scripted_agent import ScriptedAgent, ScriptedAgents
 from tests.unit.runtime.turns import entry_of, nothing_said, until, version
@@ -489,6 +491,28 @@ class TestLending:
             if finished:
                 break
         assert moment > 10
+
+    async def test_an_agent_that_comes_when_nobody_waits_any_more_is_closed_by_whoever_made_it(self, clock):
+        free, made = asyncio.Event(), ScriptedAgent()
+
+        async def build() -> ScriptedAgent:
+            while not free.is_set():
+                with suppress(asyncio.CancelledError):
+                    await free.wait()
+            return made
+
+        async with anyio.create_task_group() as tasks:
+            cache = AgentCache(tasks, clock, SMALL)
+            turn = asyncio.ensure_future(cache.make("a", build))
+            await asyncio.sleep(0)
+            turn.cancel()
+            await clock.advance(GRACE + PATIENCE)
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+            await cache.aclose()
+        free.set()
+        await until(lambda: made.closes and alive(cache) == (0, 0, 0))
+        assert made.closes == 1
 
 
 class TestChurn:
