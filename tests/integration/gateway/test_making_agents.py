@@ -323,3 +323,14 @@ class TestStoppedBefore:
                 arm(None)
             assert agent.turns == []
             assert await house.outcomes("ann") == {"interrupted": 1}
+
+
+async def test_an_agent_that_all_sessions_share_is_closed_by_whoever_made_it(tmp_path: Path):
+    agent = ScriptedAgent("one", "two")
+    async with open_house(tmp_path, agent=agent) as house:
+        for person in ("ann", "bob"):
+            await house.platform.says(person, "hi")
+            await house.settles()
+        assert sorted(house.platform.shown()) == ["one", "two"]
+        assert house.gateway.agents.counts.idle == 0
+    assert agent.closes == 0
