@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 
 from gateway_sessions.core.busy import Arrival, BusyRules, Enqueue, LaneLoad, Merge, Waiting, plan_arrival
@@ -63,7 +63,9 @@ class Slot:
     steered: list[Slot] = field(default_factory=list["Slot"])
     """Messages that its agent was given on the way: turns of their own, should this one be cut off."""
     session_id: str | None = None
-    """Where it runs."""
+    """Where it runs, or has run."""
+    cut_off_at: datetime | None = None
+    """When its process was killed."""
 
     @property
     def seqs(self) -> list[int]:
@@ -99,14 +101,18 @@ class Facts:
 class Lane:
     """The queue of one lane, and all that was ever said on it."""
 
-    def __init__(self, rules: BusyRules) -> None:
+    def __init__(self, rules: BusyRules, freshness: timedelta | None) -> None:
         self.rules = rules
+        self.freshness = freshness
+        """How old a turn that was cut off may be to go on in its session."""
         self.said: list[Said] = []
         self.waiting: list[Slot] = []
         self.running: Slot | None = None
         self.dead: list[Slot] = []
         self.session_id: str | None = None
         self.attempts = 0
+        self.suspended = False
+        """Whether its turn was given up because it was cut off too often."""
         self.replies: list[str] = []
         """What was committed to be sent, in order, but for the news that a session has ended."""
         self._places = count(1)
@@ -180,6 +186,9 @@ class Lane:
         slot = self.waiting.pop(0)
         assert [one.message.text for one in slot.said] == texts, "not the next turn"
         assert slot.ready_at <= now, "a turn has begun too early"
+        if slot.cut_off_at is not None and self.freshness is not None:
+            assert session_id != slot.session_id or now - slot.cut_off_at <= self.freshness
+            slot.cut_off_at = None
         self.moves_to(session_id)
         for one in slot.said:
             one.session_id, one.tries = session_id, one.tries + 1
@@ -192,9 +201,11 @@ class Lane:
         return self.running is not None and all(one.tries == 1 for one in self.running.said)
 
     def moves_to(self, session_id: str | None) -> None:
-        """The lane's session may be another one now, whose turn was never cut off."""
+        """The lane's session may be another one now; what was given up before does not count there."""
         if session_id != self.session_id:
-            self.session_id, self.attempts = session_id, 0
+            self.session_id = session_id
+            self.attempts = 0 if self.suspended else self.attempts
+            self.suspended = False
 
     def steers(self) -> None:
         """The message that came last is part of the running turn, whatever the lane's session is by now."""
@@ -249,13 +260,15 @@ class Lane:
         self._wait_again([slot, *slot.steered], ready_at)
         slot.steered = []
 
-    def is_cut_off(self, limit: int, now: datetime, hold: datetime | None) -> None:
+    def is_cut_off(self, limit: int, now: datetime, hold: datetime | None, died_at: datetime) -> None:
         """The process is gone in which a turn ran."""
         assert self.running is not None
         attempts = self.attempts + 1 if self.running.said else 0
         if plan_recovery(attempts, limit) is Recovery.SUSPEND:
             self.fails(now, notice=GIVEN_UP)
+            self.suspended = True
         else:
+            self.running.cut_off_at = died_at
             self.goes_back(hold or now)
         self.attempts = attempts
 
@@ -366,19 +379,21 @@ def _left_of(running: Slot, said: Said) -> Slot:
 class Model:
     """All lanes of a gateway."""
 
-    def __init__(self, names: Iterable[str], rules: BusyRules, limit: int) -> None:
-        self.lanes = {name: Lane(rules) for name in names}
+    def __init__(
+        self, names: Iterable[str], rules: BusyRules, limit: int, freshness: timedelta | None
+    ) -> None:
+        self.lanes = {name: Lane(rules, freshness) for name in names}
         self.limit = limit
         self.crashes = CrashLoopLimits()
         self._unclean: tuple[datetime, ...] = ()
 
-    def starts_unclean(self, now: datetime) -> None:
-        """The process was killed, and there is another one now."""
+    def starts_unclean(self, now: datetime, died_at: datetime) -> None:
+        """The process was killed, by then at the latest, and there is another one now."""
         self._unclean = recent_starts(self._unclean, now, self.crashes.window)
         hold = plan_hold(self._unclean, now, self.crashes)
         for lane in self.lanes.values():
             if lane.running is not None:
-                lane.is_cut_off(self.limit, now, hold)
+                lane.is_cut_off(self.limit, now, hold, died_at)
 
     def ends_in_order(self, now: datetime) -> None:
         """The process has ended, and what ran waits again."""

@@ -16,6 +16,7 @@ from typing import TypeVar
 from gateway_sessions import Config, SessionEntry, SessionSource, SessionStore
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import AdapterCapabilities
+from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.errors import FencedError
 from gateway_sessions.runtime.agents import Answer
@@ -103,7 +104,9 @@ class Stage:
         self.runner = asyncio.Runner()
         self.clock = FakeClock()
         self.platform = FakePlatform(clock=self.clock, capabilities=AdapterCapabilities(edit=True))
-        self.model = Model(NAMES, config.busy, config.agent.max_restart_attempts)
+        ages = config.session_reset.mode is not ResetMode.NONE
+        freshness = config.agent.gateway_auto_continue_freshness if ages else None
+        self.model = Model(NAMES, config.busy, config.agent.max_restart_attempts, freshness)
         self.trouble = ExitStack()
         """What is wrong with the platform now."""
         self.numbers = count(1)
@@ -111,6 +114,8 @@ class Stage:
         """Whether all was well after the last step."""
         self.set_back = timedelta(0)
         """How far the clock was set back in all."""
+        self.latest = self.clock.now()
+        """The latest time that the clock has ever shown."""
         self.stubborn = False
         """Whether agents write on after they were stopped."""
         self.takes_it = True
@@ -140,6 +145,7 @@ class Stage:
 
         self.is_sound = False
         outcome = self.runner.run(whole())
+        self.latest = max(self.latest, self.clock.now())
         if then is not None:
             then(outcome)
         self.learn()
@@ -227,15 +233,16 @@ class Stage:
         self.do(self.open())
         assert self.store.started.clean
 
-    def crash(self) -> None:
-        """Be killed, and begin another life with what was durable."""
+    def crash(self, away: timedelta = timedelta(0)) -> None:
+        """Be killed, and begin another life with what was durable, after a while."""
         left, old = left_behind(self.home), self.home
         self.line.dead = True
         self.close_alone()
         shutil.rmtree(old)
         self.home = left
         self.runs.clear()
-        self.model.starts_unclean(self.clock.now())
+        self.clock.step(away)
+        self.model.starts_unclean(self.clock.now(), self.latest)
         self.do(self.open())
         assert not self.store.started.clean
 

@@ -393,6 +393,10 @@ class GatewayMachine(RuleBasedStateMachine):
     def the_process_ends(self, how) -> None:
         how(self.stage)
 
+    @rule(minutes=st.sampled_from([30, 90, 3000]))
+    def the_machine_is_off_for_a_while(self, minutes: int) -> None:
+        self.stage.crash(timedelta(minutes=minutes))
+
     @invariant()
     @precondition(lambda self: self.stage is not None)
     def everything_is_as_the_model_says(self) -> None:

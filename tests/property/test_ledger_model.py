@@ -53,7 +53,7 @@ SOURCES = [DM, *ROOM]
 KEYS = [build_session_key(one, group_sessions_per_user=False) for one in (DM, ROOM[0])]
 CONFIG = quick(
     group_sessions_per_user=False,
-    agent=AgentConfig(max_restart_attempts=LIMIT),
+    agent=AgentConfig(max_restart_attempts=LIMIT, gateway_auto_continue_freshness=None),
     gateway=GatewayConfig(crash_loop_starts=1000),
     sessions_json=SessionsJsonConfig(mode=SnapshotMode.OFF),
 )

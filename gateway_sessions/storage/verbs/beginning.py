@@ -219,7 +219,9 @@ def _session_for(
         new_session_id=starter.new_session_id,
         known_owner=head.owner,
     )
-    lane.attempts, lane.moved_session_id = 0, None
+    if reason in (None, EndReason.SUSPENDED):  # else it is the turn that was cut off, wherever it goes on
+        lane.attempts = 0
+    lane.moved_session_id = None
     granted = yield from begin_anew(request, change, entry, reason)
     if isinstance(granted, IdTaken):
         raise IdTakenError(lane.session_key, starter.new_session_id)

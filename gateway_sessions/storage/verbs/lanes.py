@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from gateway_sessions.core.lifecycle import Event, allows, boundary_to_remember, nothing_passed
 from gateway_sessions.core.reasons import EndReason
@@ -174,13 +175,22 @@ def clear_resume_pending(change: Change, session_key: str) -> Verb[SessionEntry 
 
 
 def cut_off(
-    change: Change, entry: SessionEntry, attempts: int, limit: int, reason: str
+    change: Change,
+    entry: SessionEntry,
+    attempts: int,
+    limit: int,
+    reason: str,
+    *,
+    since: datetime | None = None,
 ) -> Verb[SessionEntry]:
-    """Count one more interrupted run; resume the session, or suspend it when that keeps failing."""
+    """Count one more interrupted run; resume the session, or suspend it when that keeps failing.
+
+    How old the mark is counts *since* the run was last known to live; without it, since now.
+    """
     yield Statement("set_attempts", (entry.session_key, attempts))
     if plan_recovery(attempts, limit) is Recovery.SUSPEND:
         return (yield from move_to(change, entry, Event.SUSPENDED, CRASH_LOOP))
-    return (yield from move_to(change, entry, Event.INTERRUPTED, reason))
+    return (yield from move_to(change, entry, Event.INTERRUPTED, reason, since=since))
 
 
 def configure(change: Change, session_key: str, settings: Mapping[str, object]) -> Verb[SessionEntry | None]:

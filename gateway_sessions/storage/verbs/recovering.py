@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from gateway_sessions.core.gateway_notices import GIVEN_UP, NOT_CARRIED_OUT
 from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.lifecycle import Event, allows
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue import Outcome
@@ -64,10 +65,14 @@ def adopt(
     """
     living = yield from census()
     rows = yield Statement("lanes_left_behind", (living.listed, PAGE))
+    if not rows:
+        return []
+    heard = (yield Statement("last_heard_of"))[0][0] or 0
     found: list[CutOff] = []
     for (session_key,) in rows:
         lane = yield from load_lane(session_key)
-        found.append((yield from _take_over(change, lane, limit, to_micros(hold_until or change.now))))
+        end = _End(limit, to_micros(hold_until or change.now), heard)
+        found.append((yield from _take_over(change, lane, end)))
     return found
 
 
@@ -105,8 +110,29 @@ def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
     return found
 
 
-def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb[CutOff]:
-    key, attempts = lane.session_key, lane.attempts + 1
+class _End(NamedTuple):
+    """What is known of the end of a process, and what follows from it."""
+
+    limit: int
+    """How often a turn is tried."""
+    ready_at: int
+    """When those that were cut off may begin again."""
+    heard: int
+    """When anything was last said in any session."""
+
+    def last_alive(self, change: Change, lane: LaneRow, entry: SessionEntry) -> datetime:
+        """When the turn on a lane was last known to live: never later than now, whatever clocks were set to.
+
+        Its process lived as long as that wrote anything.
+        """
+        if lane.leased_at is None:
+            return change.now
+        written = max(lane.leased_at, to_micros(entry.updated_at), self.heard)
+        return from_micros(min(written, to_micros(change.now)))
+
+
+def _take_over(change: Change, lane: LaneRow, end: _End) -> Verb[CutOff]:
+    key, attempts, limit = lane.session_key, lane.attempts + 1, end.limit
     held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     items = yield from items_of(held)
     given_up = bool(items) and plan_recovery(attempts, limit) is Recovery.SUSPEND
@@ -117,12 +143,15 @@ def _take_over(change: Change, lane: LaneRow, limit: int, ready_at: int) -> Verb
         yield from bury(held, "recovery", problem, change)
         yield from owe(_last_words(buried, items[0]), None, key, change)
     elif items:
-        yield from let_wait_again(held, ready_at)
+        yield from let_wait_again(held, end.ready_at)
     entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
     taken_back = not items and bool((yield Statement("turn_was_taken_back", (key, held.token))))
     interrupted = not taken_back and entry is not None and allows(entry.state, Event.INTERRUPTED)
     if entry is not None and interrupted:
-        entry = yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)
+        since = end.last_alive(change, lane, entry)
+        entry = yield from cut_off(
+            change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED, since=since
+        )
     lane.fence_off()
     if taken_back:  # whatever is next was never tried
         lane.attempts = 0

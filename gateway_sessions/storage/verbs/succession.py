@@ -101,7 +101,9 @@ def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndRea
     goes over to the new session.
     """
     yield from end(change, old, reason)
-    yield Statement("clear_attempts", (old.session_key,))
+    # What waits may have been tried: that counts wherever it is tried again, unless it was given up.
+    given_up = reason is EndReason.SUSPENDED
+    yield Statement("clear_attempts" if given_up else "clear_attempts_of_nothing", (old.session_key,))
     totals = yield Statement("transcript_version", (old.session_id,))
     if totals and totals[0][1]:  # something was said: also by an agent that tells nobody what it used
         new = new.altered(reset_had_activity=True)
@@ -116,13 +118,18 @@ def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndRea
     return written
 
 
-def move_to(change: Change, entry: SessionEntry, event: Event, reason: str | None) -> Verb[SessionEntry]:
-    """Take an event of the state machine and write the entry; an illegal one raises and changes nothing."""
+def move_to(
+    change: Change, entry: SessionEntry, event: Event, reason: str | None, *, since: datetime | None = None
+) -> Verb[SessionEntry]:
+    """Take an event of the state machine and write the entry; an illegal one raises and changes nothing.
+
+    It has been so *since* then, or since now.
+    """
     moved = entry.evolve(
         change.now,
         state=advance(entry.state, event),
         state_reason=reason,
-        state_since=change.now if reason is not None else None,
+        state_since=(since or change.now) if reason is not None else None,
     )
     written = yield from put(change.scheduled(moved))
     yield transition(change, written, event, came_from=entry.state, reason=reason)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
-from gateway_sessions import SessionState
+import pytest
+
+from gateway_sessions import EndReason, ResetMode, SessionResetPolicy, SessionState
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.inbound import MessageKind
 from gateway_sessions.core.queue import ItemKind
@@ -28,6 +31,9 @@ from gateway_sessions.testing.contract.lanes import (
     said,
     talk_of,
 )
+
+SELDOM: Final = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100_000)
+"""Sessions end, but not in any of these tests because of that."""
 
 
 class LedgerRestartsContract(StoreContract):
@@ -98,6 +104,63 @@ class LedgerRestartsContract(StoreContract):
             following = await begin(store)
             assert (following.seq, following.attempt) == (2, 1)
             assert following.entry.previous_session_id == turn.entry.session_id
+
+    async def test_a_turn_that_was_cut_off_long_ago_has_a_new_session(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        """However soon it is found after the start: what counts is when it was last known to live."""
+        async with open_store(session_reset=SELDOM) as store:
+            await accept(store, "one", "two")
+            first = await begin(store)
+            await first.append(reply("let me see"))
+            clock.step(timedelta(minutes=50))
+            await accept(store, "three")  # so its process lived until then
+            clock.step(timedelta(minutes=50))
+        async with open_store(session_reset=SELDOM) as store:
+            again = await begin(store)
+            assert (again.entry.session_id, again.attempt) == (first.entry.session_id, 2)
+            clock.step(timedelta(minutes=61))
+        async with open_store(session_reset=SELDOM) as store:
+            assert store.started.resumed == (LANE,)
+            last = await begin(store)
+            assert last.entry.previous_session_id == first.entry.session_id
+            assert last.entry.opened_by is EndReason.RESUME_PENDING_EXPIRED
+            assert [one.text for one in last.messages] == ["one"]
+            await last.commit([reply("well")])
+            talk = await talk_of(store, last.entry.session_id)
+            assert talk == [("user", "one"), ("assistant", "well")]
+            assert await in_line(store) == [2, 3]
+
+    async def test_a_clock_that_was_set_back_makes_no_turn_older(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        async with open_store() as store:
+            await accept(store, "one")
+            first = await begin(store)
+            clock.step(timedelta(days=-1))
+        async with open_store() as store:
+            assert (await begin(store)).entry.session_id == first.entry.session_id
+
+    @pytest.mark.parametrize("message", [False, True])
+    async def test_a_turn_that_keeps_ending_the_process_is_given_up_however_long_that_takes(
+        self, open_store: OpenStore, clock: FakeClock, *, message: bool
+    ) -> None:
+        """In a new session each time: it is the same message that was tried again."""
+        sessions: set[str] = set()
+        for attempt in (1, 2, 3):
+            async with open_store(session_reset=SELDOM) as store:
+                if attempt == 1 or message:
+                    await accept(store, "deadly" if attempt == 1 else f"hello {attempt}")
+                turn = await begin(store)
+                assert ([one.text for one in turn.messages], turn.attempt) == (["deadly"], attempt)
+                sessions.add(turn.entry.session_id)
+                clock.step(timedelta(hours=2))
+        async with open_store(session_reset=SELDOM) as store:
+            assert store.started.suspended == (LANE,)
+            assert [one.message.text for one in await store.dead_letters() if one.message] == ["deadly"]
+            await accept(store, "and now?")
+            assert (await begin(store)).attempt == 1
+        assert len(sessions) == 3
 
     async def test_what_was_turned_is_not_turned_again(self, open_store: OpenStore, clock: FakeClock) -> None:
         async with open_store() as store:

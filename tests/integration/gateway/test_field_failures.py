@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -358,13 +358,6 @@ async def test_a_long_turn_resumes_and_a_finished_one_does_not(lives: Lives):
         assert [turn.text for turn in agent.turns] == ["long"]
 
 
-async def test_without_a_limit_of_age_everything_resumes(lives: Lives):
-    lives.config = replace(QUICK, agent=AgentConfig(gateway_auto_continue_freshness=None))
-    agent = await put_off_and_come_back(lives, ScriptedAgent("1", [hangs()]), days=3)
-    (history,) = agent.histories
-    assert [row["content"] for row in history] == ["one", "1", "two"]
-
-
 async def put_off_and_come_back(lives: Lives, first: ScriptedAgent, *, days: float) -> ScriptedAgent:
     """The second of two turns is put off by a drain; the agent that goes on with it later."""
     async with lives.life(agent=first) as house:
@@ -379,23 +372,53 @@ async def put_off_and_come_back(lives: Lives, first: ScriptedAgent, *, days: flo
     return agent
 
 
-async def put_off_and_come_back_late(lives: Lives) -> ScriptedAgent:
-    first = ScriptedAgent("1", [calls_tool("search", "old context"), hangs()])
-    return await put_off_and_come_back(lives, first, days=1 / 12)
+async def killed_and_come_back(lives: Lives, first: ScriptedAgent, *, days: float) -> ScriptedAgent:
+    """The same, where the process is killed in the second turn."""
+    async with lives.life(killed=True, agent=first) as house:
+        for text in ("one", "two"):
+            await house.platform.says("ann", text)
+            await house.settles()
+    lives.clock.step(days=days)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.settles()
+    return agent
 
 
-async def test_a_stale_mark_brings_no_old_context(lives: Lives):
-    agent = await put_off_and_come_back_late(lives)
+End = Callable[..., Awaitable[ScriptedAgent]]
+LONG_AGO: Final = pytest.mark.parametrize("end", [put_off_and_come_back, killed_and_come_back])
+"""A turn of two hours ago, whatever has cut it off."""
+
+
+@LONG_AGO
+async def test_without_a_limit_of_age_everything_resumes(lives: Lives, end: End):
+    lives.config = replace(QUICK, agent=AgentConfig(gateway_auto_continue_freshness=None))
+    agent = await end(lives, ScriptedAgent("1", [hangs()]), days=3)
+    (history,) = agent.histories
+    assert [row["content"] for row in history] == ["one", "1", "two"]
+
+
+async def come_back_late(lives: Lives, end: End) -> ScriptedAgent:
+    return await end(lives, ScriptedAgent("1", [calls_tool("search", "old context"), hangs()]), days=1 / 12)
+
+
+@LONG_AGO
+async def test_a_stale_mark_brings_no_old_context(lives: Lives, end: End):
+    agent = await come_back_late(lives, end)
     (history,) = agent.histories
     assert [(row["role"], row["content"]) for row in history] == [("user", "two")]
 
 
-async def test_an_expired_resume_is_told_as_what_it_is(lives: Lives):
-    await put_off_and_come_back_late(lives)
+@LONG_AGO
+async def test_an_expired_resume_is_told_as_what_it_is(lives: Lives, end: End):
+    agent = await come_back_late(lives, end)
     notices = [one.text for one in lives.platform.sent if one.message.is_notice]
     assert len(notices) == 1
     assert "cut off too long ago" in notices[0]
     assert "nothing new" not in notices[0]
+    (turn,) = agent.turns
+    assert turn.recovered is not None
+    assert "waited until now" in turn.recovered
 
 
 async def test_a_long_resume_blocks_no_other_chat(lives: Lives):

@@ -16,6 +16,10 @@ UPDATE lanes SET moved_session_id = NULL WHERE session_key = ? AND moved_session
 SELECT session_key FROM lanes WHERE lease_epoch IS NOT NULL AND lease_epoch NOT IN ({each_number_of})
 ORDER BY session_key LIMIT ?
 
+-- name: last_heard_of
+-- When anything was last said in any session.
+SELECT max(last_active) FROM totals
+
 -- name: set_attempts
 -- How many times in a row the lane's turn was cut off.
 INSERT INTO lanes (session_key, attempts) VALUES (?, ?)
@@ -24,6 +28,10 @@ INSERT INTO lanes (session_key, attempts) VALUES (?, ?)
 -- name: clear_attempts
 -- A turn succeeded.
 UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0
+
+-- name: clear_attempts_of_nothing
+-- A session begins in which nothing was tried, unless something waits or runs that was.
+UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0 AND waiting = 0 AND lease_epoch IS NULL
 
 -- name: tried_lanes
 -- Lanes whose turn was cut off and has not succeeded since.
