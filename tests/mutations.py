@@ -69,6 +69,13 @@ MUTATIONS: Final = (
         tests=("tests/unit/runtime/test_restart.py",),
     ),
     Mutation(
+        what="the look at what was edited: a turn that ends writes down what it began with",
+        file="storage/verbs/turns.py",
+        line="as_begun = begun is not None and not begun.recorded",
+        instead="as_begun = False",
+        tests=("tests/integration/gateway/test_changed_messages.py",),
+    ),
+    Mutation(
         what="the fresh context: an agent sees the variables of whoever has submitted",
         file="runtime/foreign_code.py",
         line="asyncio.create_task(work, context=Context())",
