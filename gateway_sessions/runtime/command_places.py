@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
+from typing import Final
 
 from gateway_sessions.runtime.command import Command
+
+LEAST_OF_ONE: Final = 8
+"""Who lets next to nothing wait on a lane has said nothing of commands, which are done in a moment."""
 
 
 class CommandPlaces:
@@ -21,10 +25,10 @@ class CommandPlaces:
     def take(self, command: Command, session_key: str, owner: str, most_of_one: int) -> ExitStack | None:
         """A place for a command; None if that owner, or all together, have too many under way.
 
-        Each lane has one place more for each urgent command, as that may be what ends a flood.
+        That is more than *most_of_one*, and in any case more than `LEAST_OF_ONE`. Each lane has one place more for each urgent command, as that may be what ends a flood.
         """
         place = ExitStack()
-        if self._taken < self._most and self._of_owners[owner] < most_of_one:
+        if self._taken < self._most and self._of_owners[owner] < max(most_of_one, LEAST_OF_ONE):
             self._taken += 1
             self._of_owners[owner] += 1
             place.callback(self._leave, owner)

@@ -22,6 +22,7 @@ from gateway_sessions import Command, CommandCall, Config
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.runtime import command_places
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.testing.scripted_agent import Gate
 from tests.integration.gateway.house import QUICK, House, open_house
@@ -315,7 +316,11 @@ async def test_a_stop_gets_through_a_flood_of_commands(tmp_path: Path):
             pings.gate.set()
 
 
-async def test_commands_leave_room_behind_them_however_they_end(tmp_path: Path):
+async def test_commands_leave_room_behind_them_however_they_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(command_places, "LEAST_OF_ONE", 1)
+
     async def fails(_: CommandCall) -> str:
         raise LookupError
 

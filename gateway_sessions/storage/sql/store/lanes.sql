@@ -30,8 +30,8 @@ INSERT INTO lanes (session_key, attempts) VALUES (?, ?)
 UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0
 
 -- name: clear_attempts_of_nothing
--- A session begins in which nothing was tried, unless something waits or runs that was.
-UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0 AND waiting = 0 AND lease_epoch IS NULL
+-- A session begins in which nothing was tried, unless something waits that was.
+UPDATE lanes SET attempts = 0 WHERE session_key = ? AND attempts > 0 AND waiting = 0
 
 -- name: tried_lanes
 -- Lanes whose turn was cut off and has not succeeded since.

@@ -12,6 +12,7 @@ from tests.unit.runtime.lanes import (
     dm,
     everything,
     execute,
+    lease,
     open_store,
     pass_time,
     quick,
@@ -206,6 +207,14 @@ class TestSuspendRecentlyActive:
             assert await store.clear_resume_pending(key)
             assert not (home / "restart_counts.json").exists()
         assert (await stored(store, key)).state is ACTIVE
+
+    async def test_a_session_that_is_begun_over_a_running_turn_has_not_failed_yet(self, store, home, clock):
+        key = (await store.get_or_create_session(dm())).session_key
+        lease(home, key)
+        await store.suspend_recently_active()
+        assert execute(home, "SELECT attempts FROM lanes") == [(1,)]
+        await store.get_or_create_session(dm(), force_new=True)
+        assert execute(home, "SELECT attempts FROM lanes") == [(0,)]
 
     @pytest.mark.parametrize("how", ["message", "reset_session", "undo_reset"])
     async def test_another_session_in_its_place_begins_the_count_anew(self, store, home, clock, how):
