@@ -25,7 +25,8 @@ class CommandPlaces:
     def take(self, command: Command, session_key: str, owner: str, most_of_one: int) -> ExitStack | None:
         """A place for a command; None if that owner, or all together, have too many under way.
 
-        That is more than *most_of_one*, and in any case more than `LEAST_OF_ONE`. Each lane has one place more for each urgent command, as that may be what ends a flood.
+        That is more than *most_of_one*, and in any case more than `LEAST_OF_ONE`. Each lane has one place
+        more for each urgent command, as that may be what ends a flood.
         """
         place = ExitStack()
         if self._taken < self._most and self._of_owners[owner] < max(most_of_one, LEAST_OF_ONE):

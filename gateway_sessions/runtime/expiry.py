@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from gateway_sessions.config import ExpiryWatcherConfig
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Access, AccessRules, Keep, Replace, plan_end
 from gateway_sessions.core.policies import AskActiveWork
 from gateway_sessions.core.reasons import EndReason
@@ -66,6 +67,7 @@ class ExpiryWatcher:
 
     async def sweep(self) -> Sweep:
         """Look at every entry whose instant has come."""
+        await self._note_life()
         tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
         position: Position | None = Position()
         while position is not None:
@@ -82,6 +84,13 @@ class ExpiryWatcher:
                 isinstance(plan, Keep) and plan.deferred_by is not None for _, plan in plans
             )
         return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
+
+    async def _note_life(self) -> None:
+        """While turns run, note when they did: after a kill nothing else may tell how old they are."""
+        db = self._context.db
+        if await db.read(partial(upkeep.any_turn_of, db.epoch)):
+            now = to_micros(self._context.clock.now())
+            await db.write(partial(meta.remember, meta.LIVED_AT, now))
 
     async def _decide(self, entry: SessionEntry) -> Access:
         """What becomes of an entry whose stored instant has come; the true one may be later by now."""

@@ -75,4 +75,5 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
     meta.GENERATION: int,
     meta.SETTLED_EPOCH: int,
     meta.CLEARED: int,
+    meta.LIVED_AT: int,
 }

@@ -34,6 +34,8 @@ MOVED_FROM: Final = "moved_from"
 """The store that was moved here."""
 CLEARED: Final = "index_changes_cleared"
 """Notes for the search index up to this one are gone: an index that has not taken them in is of no use."""
+LIVED_AT: Final = "lived_at"
+"""When turns were last known to run: one that works for long writes nothing itself."""
 HALF_A_STORE: Final = "the store that is being moved here"
 NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it goes on where it was cut off"
 

@@ -16,6 +16,7 @@ from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs import meta
 from gateway_sessions.storage.verbs.entries import load_readable
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, readable, recount, stand_in_line
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
@@ -67,7 +68,7 @@ def adopt(
     rows = yield Statement("lanes_left_behind", (living.listed, PAGE))
     if not rows:
         return []
-    heard = (yield Statement("last_heard_of"))[0][0] or 0
+    heard = max((yield Statement("last_heard_of"))[0][0] or 0, (yield from meta.number(meta.LIVED_AT)))
     found: list[CutOff] = []
     for (session_key,) in rows:
         lane = yield from load_lane(session_key)
@@ -118,7 +119,7 @@ class _End(NamedTuple):
     ready_at: int
     """When those that were cut off may begin again."""
     heard: int
-    """When anything was last said in any session."""
+    """When anything was last said in any session, or a turn was known to run."""
 
     def last_alive(self, change: Change, lane: LaneRow, entry: SessionEntry) -> datetime:
         """When the turn on a lane was last known to live: never later than now, whatever clocks were set to.

@@ -35,6 +35,11 @@ def due_page(now: datetime, after: Position) -> Verb[tuple[list[SessionEntry], P
     return readable(rows), Position(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
 
 
+def any_turn_of(epoch: int) -> Verb[bool]:
+    """Whether any turn runs in that opening of the store."""
+    return bool((yield Statement("any_turn_of", (epoch,))))
+
+
 def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[SessionEntry | None]:
     """End a due session; None if it was used, or its lane began a turn, since that was planned."""
     entry = yield from _unchanged(planned)

@@ -131,6 +131,18 @@ class LedgerRestartsContract(StoreContract):
             assert talk == [("user", "one"), ("assistant", "well")]
             assert await in_line(store) == [2, 3]
 
+    async def test_a_turn_that_works_for_long_is_as_young_as_its_process(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        """Nothing is written while an agent thinks, and yet nobody may take it for dead."""
+        async with open_store(session_reset=SELDOM) as store:
+            await accept(store, "one")
+            first = await begin(store)
+            await clock.advance(hours=3)
+        clock.step(timedelta(minutes=50))
+        async with open_store(session_reset=SELDOM) as store:
+            assert (await begin(store)).entry.session_id == first.entry.session_id
+
     async def test_a_clock_that_was_set_back_makes_no_turn_older(
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:

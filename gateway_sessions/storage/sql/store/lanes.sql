@@ -16,6 +16,10 @@ UPDATE lanes SET moved_session_id = NULL WHERE session_key = ? AND moved_session
 SELECT session_key FROM lanes WHERE lease_epoch IS NOT NULL AND lease_epoch NOT IN ({each_number_of})
 ORDER BY session_key LIMIT ?
 
+-- name: any_turn_of
+-- Whether any turn runs in that opening of the store.
+SELECT 1 FROM lanes WHERE lease_epoch = ? LIMIT 1
+
 -- name: last_heard_of
 -- When anything was last said in any session.
 SELECT max(last_active) FROM totals
