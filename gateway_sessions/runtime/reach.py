@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from functools import partial
 from typing import Final
@@ -114,8 +115,7 @@ class Reach:
             if one.turn.held.epoch != epoch or (one.turn.session_key, one.turn.token) not in post.leases:
                 self._lose(one)
         await self._take_back(post.leases)
-        for mail in post.mail:
-            await self._read(mail)
+        await self._read_all(post.mail)
         if post.mail:
             await self._db.write(partial(verbs.throw_away, epoch, post.mail_ids))
         return len(post.mail)
@@ -134,6 +134,19 @@ class Reach:
     def _lose(self, running: RunningTurn) -> None:
         if self._lanes.running.get(running.turn.session_key) is running and not running.turn.ended:
             running.stop(StopReason.OVERTAKEN)
+
+    async def _read_all(self, mail: Iterable[Mail]) -> None:
+        """Each lane's in its order; an agent that is slow to take a message keeps no other lane waiting."""
+        lanes: defaultdict[str, list[Mail]] = defaultdict(list)
+        for one in mail:
+            lanes[one.session_key].append(one)
+        async with anyio.create_task_group() as tasks:
+            for letters in lanes.values():
+                tasks.start_soon(self._read_in_order, letters)
+
+    async def _read_in_order(self, letters: Iterable[Mail]) -> None:
+        for one in letters:
+            await self._read(one)
 
     async def _read(self, mail: Mail) -> None:
         running = self._lanes.running.get(mail.session_key)
