@@ -33,6 +33,8 @@ class InboxItem(NamedTuple):
     """Its row in the transcript, if it has one."""
     payload: str | None
     place: int
+    steered: bool | int = False
+    """Whether it was said into the turn that it is part of, while that ran."""
 
 
 def inbox_item(row: Row) -> InboxItem:

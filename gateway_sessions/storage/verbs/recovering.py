@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.nodes import Census
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change
-from gateway_sessions.storage.verbs.turn_rows import Held, bury, items_of, let_wait_again, steered
+from gateway_sessions.storage.verbs.turn_rows import Held, bury, items_of, let_wait_again
 
 PAGE = 25
 """Lanes taken over in one go: nothing else can be written meanwhile."""
@@ -136,17 +136,17 @@ def _take_over(change: Change, lane: LaneRow, end: _End) -> Verb[CutOff]:
     key, attempts, limit = lane.session_key, lane.attempts + 1, end.limit
     held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     items = yield from items_of(held)
-    given_up = bool(items) and plan_recovery(attempts, limit) is Recovery.SUSPEND
-    others = {one.seq for one in steered(items)}
-    buried = _readable(key, items, others) if given_up else ()
+    begun_with = [one for one in items if not one.steered]
+    given_up = bool(begun_with) and plan_recovery(attempts, limit) is Recovery.SUSPEND
+    buried = _readable(key, begun_with) if given_up else ()
     if given_up:
         problem = f"its turn was cut off {attempts} times"
         yield from bury(held, "recovery", problem, change)
-        yield from owe(_last_words(buried, items[0]), None, key, change)
+        yield from owe(_last_words(buried, begun_with[0]), None, key, change)
     elif items:
         yield from let_wait_again(held, end.ready_at)
     entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
-    taken_back = not items and bool((yield Statement("turn_was_taken_back", (key, held.token))))
+    taken_back = not begun_with and bool((yield Statement("turn_was_taken_back", (key, held.token))))
     interrupted = not taken_back and entry is not None and allows(entry.state, Event.INTERRUPTED)
     if entry is not None and interrupted:
         since = end.last_alive(change, lane, entry)
@@ -173,8 +173,8 @@ def _take_over(change: Change, lane: LaneRow, end: _End) -> Verb[CutOff]:
     )
 
 
-def _readable(session_key: str, items: Sequence[InboxItem], but_not: Set[int]) -> tuple[InboundMessage, ...]:
-    found = (readable(session_key, one.payload) for one in items if one.seq not in but_not)
+def _readable(session_key: str, items: Sequence[InboxItem]) -> tuple[InboundMessage, ...]:
+    found = (readable(session_key, one.payload) for one in items)
     return tuple(one for one in found if one is not None)
 
 

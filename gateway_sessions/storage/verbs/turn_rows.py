@@ -141,15 +141,16 @@ def others_spoke_behind(items: Sequence[InboxItem]) -> Verb[bool]:
     return bool((yield Statement("spoken_behind", (mine[0], msgspec.json.encode(mine).decode()))))
 
 
-def let_wait_again(held: Held, ready_at: int) -> Verb[int]:
+def let_wait_again(held: Held, ready_at: int) -> Verb[tuple[int, bool]]:
     """Give what a turn was about back to the queue; what was said into it gets a turn of its own.
 
-    How many turns wait now that did not before.
+    How many turns wait now that did not before, and whether one of them is about what this turn began with.
     """
     items = yield from items_of(held)
-    yield from withdraw(steered(items))
+    others = steered(items)
+    yield from withdraw(others)
     yield Statement("give_back_turn", (ready_at, held.session_key, held.token))
-    return sum(one.merged_into is None for one in items)
+    return sum(one.merged_into is None for one in items), len(others) < len(items)
 
 
 def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
@@ -162,9 +163,9 @@ def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
     return len(others)
 
 
-def steered(items: Sequence[InboxItem]) -> list[InboxItem]:
+def steered(items: Iterable[InboxItem]) -> list[InboxItem]:
     """Those of a turn's messages that were said into it while it ran."""
-    return [one for one in items[1:] if one.merged_into != items[0].seq]
+    return [one for one in items if one.steered]
 
 
 def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:

@@ -144,12 +144,12 @@ def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
     # An earlier try may have written it down, elsewhere in the transcript and together with others.
     together = yield from items_of_next(held.session_key, item_id, seq)
     yield from turn_rows.withdraw(together)
-    yield Statement("take_item", (held.token, item_id))
-    item = next(one for one in (yield from items_of(held)) if one.seq == seq)
     others = [one for one in together if one.item_id != item_id]
     if (yield from let_others_lead(item_id, others)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
+    yield Statement("steer_item", (held.token, item_id))
+    item = next(one for one in (yield from items_of(held)) if one.seq == seq)
     yield from turn_rows.record_steered(held, session_id, item, change)
     return lane
 
@@ -232,11 +232,11 @@ def _answered_as_known(
 def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted: bool) -> Verb[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
-    again = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
+    again, tried = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
     lane.waiting += again
     lane.fence_off()
-    # All that it was about may have been taken back: whatever is next was never tried.
-    lane.attempts = lane.attempts + counted if again else 0
+    # All that it began with may have been taken back: whatever is next was never tried.
+    lane.attempts = lane.attempts + counted if tried else 0
     yield from reckon_ready(lane)
     yield from put_lane(lane)
     return lane

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from gateway_sessions import Accepted, Scope, SessionSource, SessionState, SessionStore
+from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.messages import STEERED
 from gateway_sessions.core.receipts import Disposition, Rejected
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.storage.verbs import consistency
@@ -25,6 +27,7 @@ from gateway_sessions.testing.contract.lanes import (
     accept,
     begin,
     fates,
+    in_line,
     reply,
     said,
     talk_of,
@@ -206,6 +209,56 @@ class ChangedContract(StoreContract):
         talk = await talk_of(store, turn.entry.session_id)
         assert [text for _, text in talk] == ["and two, better", "well"]
         assert await fates(store) == {"turned": 1, "cancelled": 2, "applied": 3}
+
+    @pytest.mark.parametrize("end", ["fail", "release"])
+    async def test_what_was_said_into_a_turn_does_not_die_with_it_if_its_first_message_was_deleted(
+        self, store: SessionStore, end: str
+    ) -> None:
+        turn = await start(store, "one")
+        await turn.append(reply("let me see"))
+        await accept(store, "two")
+        assert await turn.steer(2)
+        await deletes(store, "one")
+        await ENDS[end](turn)
+        assert await in_line(store) == [2]
+        assert await store.dead_letters() == []
+        following = await begin(store)
+        assert (following.attempt, [one.text for one in following.messages]) == (1, ["two"])
+        await following.commit([reply("well")])
+        talk = await talk_of(store, turn.entry.session_id)
+        assert [text for _, text in talk] == ["let me see", "two", "well"]
+        stored = await store.db.get_messages(turn.entry.session_id)
+        assert [one.text for one in stored if one.extra.get(STEERED)] == []
+        assert await fates(store) == {"turned": 1, "cancelled": 1, "applied": 1}
+        assert await store.db.read(consistency.findings) == []
+
+    async def test_what_was_said_into_a_turn_that_was_cut_off_is_new_if_all_else_was_deleted(
+        self, open_store: OpenStore
+    ) -> None:
+        agent = AgentConfig(max_restart_attempts=1)
+        async with open_store(agent=agent) as store:
+            turn = await start(store, "one")
+            await accept(store, "two")
+            assert await turn.steer(2)
+            await deletes(store, "one")
+        async with open_store(agent=agent) as store:
+            assert (store.started.resumed, store.started.given_up) == ((), ())
+            following = await begin(store)
+            assert (following.attempt, [one.text for one in following.messages]) == (1, ["two"])
+            assert following.entry.session_id == turn.entry.session_id
+
+    async def test_what_joined_the_message_that_was_deleted_fails_with_its_turn_and_what_was_said_into_it_not(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one", "two", rules=COLLECTING)
+        clock.step(timedelta(seconds=5))
+        turn = await begin(store)
+        await accept(store, "three")
+        assert await turn.steer(3)
+        await deletes(store, "one")
+        await turn.fail("no power")
+        assert [one.seq for one in await store.dead_letters()] == [2]
+        assert await in_line(store) == [3]
 
     async def test_who_said_it_in_a_room_is_told_of_what_they_say_now(self, open_store: OpenStore) -> None:
         async with open_store(group_sessions_per_user=False) as store:

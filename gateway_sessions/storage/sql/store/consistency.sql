@@ -94,7 +94,8 @@ WHERE outcome IS NULL AND token IS NOT NULL AND (lease_epoch IS NULL OR NOT toke
 
 -- name: free_turns
 -- Those wait again.
-UPDATE inbox SET token = NULL WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
+UPDATE inbox SET token = NULL, messages = {greater}(messages, 1)
+WHERE session_key = ? AND outcome IS NULL AND token IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM lanes WHERE lanes.session_key = inbox.session_key
         AND lease_epoch IS NOT NULL AND lease_token = inbox.token)
 

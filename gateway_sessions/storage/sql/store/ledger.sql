@@ -66,12 +66,16 @@ UPDATE inbox SET ready_at = ? WHERE item_id = ?
 SELECT count(*) FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
 
 -- name: take_item
--- A waiting message is given to whoever has that token: its turn begins, or it becomes part of the one that runs.
+-- A waiting message is given to whoever has that token: its turn begins.
 UPDATE inbox SET token = ? WHERE item_id = ?
+
+-- name: steer_item
+-- It becomes part of the turn that runs, and leads no message, not even itself, until it waits again.
+UPDATE inbox SET token = ?, messages = 0 WHERE item_id = ?
 
 -- name: items_of_turn
 -- What a turn is about: the message that leads it, then what was said into it, then what became part of it before.
-SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, {flag:messages = 0}
 FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ?
 ORDER BY merged_into IS NOT NULL, place, seq
 
@@ -124,12 +128,12 @@ WHERE session_key = ? AND outcome IS NULL AND token = ?
 
 -- name: give_back_turn
 -- The turn did not come to an end: what it was about waits again, in its old place.
-UPDATE inbox SET token = NULL, ready_at = ?
+UPDATE inbox SET token = NULL, messages = {greater}(messages, 1), ready_at = ?
 WHERE session_key = ? AND outcome IS NULL AND token = ?
 
 -- name: give_back_item
 -- What was said into a turn waits again, in its old place.
-UPDATE inbox SET token = NULL, ready_at = ? WHERE item_id = ?
+UPDATE inbox SET token = NULL, messages = {greater}(messages, 1), ready_at = ? WHERE item_id = ?
 
 -- name: settle_waiting
 -- Everything that waits is taken out of the queue.
