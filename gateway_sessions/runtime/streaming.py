@@ -46,7 +46,8 @@ class Streaming:
         self._shown_at = now
         message = OutboundMessage(text=partial)
         async with self._showing:
-            await hint(delivery.adapter, self._clock, lambda: self._show(delivery, message))
+            if not self._would_overtake(delivery):  # as something may have been said while this waited for it
+                await hint(delivery.adapter, self._clock, lambda: self._show(delivery, message))
 
     async def settled(self) -> None:
         """Wait until nothing is on its way that would be shown; not for long, as that is a hint."""
@@ -63,10 +64,13 @@ class Streaming:
         return [first.instead_of(shown), *others]
 
     def _too_early(self, delivery: Delivery, now: datetime) -> bool:
-        if self._message_id is None and delivery.owes(self._session_key):
+        if self._would_overtake(delivery):
             return True
         interval = delivery.adapter.capabilities.min_edit_interval
         return self._shown_at is not None and now - self._shown_at < interval
+
+    def _would_overtake(self, delivery: Delivery) -> bool:
+        return self._message_id is None and delivery.owes(self._session_key)
 
     async def _show(self, delivery: Delivery, message: OutboundMessage) -> None:
         if self._message_id is not None:

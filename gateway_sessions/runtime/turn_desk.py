@@ -196,6 +196,7 @@ class TurnDesk:
             return await self._failed(error)
 
     async def _end_as_it_went(self, work: _Work) -> Ended | None:
+        await self._streaming.settled()  # else what a task of the agent still shows would come last, for good
         reason = self._running.stop_reason
         if reason is StopReason.OVERTAKEN or isinstance(work.error, FencedError):
             self.outcome = "overtaken"

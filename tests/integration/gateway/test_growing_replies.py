@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+
+import pytest
 
 from gateway_sessions import SessionResetPolicy
 from gateway_sessions.core.delivery import REPEATED
@@ -16,7 +19,7 @@ from gateway_sessions.errors import DeliveryRefusedError
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
-from tests.integration.gateway.house import QUICK, open_house
+from tests.integration.gateway.house import QUICK, open_house, until
 
 SHORT = replace(ABLE, max_length=100)
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
@@ -162,3 +165,93 @@ async def test_an_answer_grows_not_more_often_than_the_platform_likes_also_behin
         await house.settles()
         assert platform.shown("ann") == [*(f"said {number}" for number in range(5)), "done"]
         assert sum(one.idempotency_key.startswith("stream:") for one in platform.attempts) == 1
+
+
+class Late(FakePlatform):
+    """What is shown on the way takes a while to get there, longer than whatever comes after it."""
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        await self._underway(is_shown=message.replaces is None)
+        await super().edit(target, message_id, message)
+
+    async def send(self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str) -> str:
+        await self._underway(is_shown=idempotency_key.startswith("stream:"))
+        return await super().send(target, message, idempotency_key=idempotency_key)
+
+    async def _underway(self, *, is_shown: bool) -> None:
+        if is_shown:
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("before", [(), ("The ans",)])
+async def test_what_is_shown_while_the_agent_ends_is_not_what_people_see_for_good(
+    tmp_path: Path, before: tuple[str, ...]
+):
+    """What a task of the agent was still showing came last, over the answer or below it."""
+    showing: list[asyncio.Task[None]] = []
+
+    async def leaving(turn: TurnContext) -> str:
+        for so_far in before:
+            await turn.show(so_far)
+        showing.append(asyncio.create_task(turn.show("The answ")))  # noqa: TID251 -- an agent's own
+        await asyncio.sleep(0)
+        return "The answer."
+
+    clock = FakeClock()
+    platform = Late(clock=clock)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=leaving) as house:
+        await platform.says("ann", "look")
+        await until(lambda: showing and showing[0].done())
+        await house.settles()
+        assert platform.shown("ann") == ["The answer."]
+
+
+async def test_a_turn_does_not_wait_for_ever_for_what_is_being_shown(tmp_path: Path):
+    class Stuck(FakePlatform):
+        async def send(self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str) -> str:
+            if idempotency_key.startswith("stream:"):
+                await asyncio.Event().wait()
+            return await super().send(target, message, idempotency_key=idempotency_key)
+
+    showing: list[asyncio.Task[None]] = []
+
+    async def leaving(turn: TurnContext) -> str:
+        showing.append(asyncio.create_task(turn.show("The answ")))  # noqa: TID251 -- an agent's own
+        await asyncio.sleep(0)
+        return "The answer."
+
+    clock = FakeClock()
+    platform = Stuck(clock=clock)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=leaving) as house:
+        await platform.says("ann", "look")
+        await until(lambda: showing)
+        await clock.advance(seconds=5)
+        await house.settles()
+        assert platform.shown("ann") == ["The answer."]
+
+
+async def test_nothing_grows_above_what_is_said_beside_it(tmp_path: Path):
+    """It was shown as soon as what was said had stopped waiting for it, although that could not be sent yet."""
+    grown: list[str] = []
+
+    async def beside(turn: TurnContext) -> str:
+        async def grow() -> None:
+            await turn.show("The")
+            await turn.show("The ans")
+            grown.append("The ans")
+
+        growing = asyncio.create_task(grow())  # noqa: TID251 -- an agent's own
+        await asyncio.sleep(0)
+        await turn.say("Found a file.")
+        await growing
+        return "The answer."
+
+    clock = FakeClock()
+    platform = Late(clock=clock)
+    platform.rate_limit(30, times=2)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=beside) as house:
+        await platform.says("ann", "look")
+        await until(lambda: grown)
+        await clock.advance(minutes=2)
+        await house.settles()
+        assert platform.shown("ann") == ["Found a file.", "The answer."]
