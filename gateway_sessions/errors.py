@@ -261,9 +261,10 @@ class SentBeforeErasureError(GatewaySessionsError):
 class StorageError(GatewaySessionsError):
     """The store could not do its work; what was acknowledged before is not affected."""
 
-    def __init__(self, what: str, problem: str) -> None:
+    def __init__(self, what: str, problem: str, *, in_doubt: bool = False) -> None:
         self.what = what
         self.problem = problem
+        self.in_doubt = in_doubt  # whether what was to be changed may be changed all the same
         super().__init__(f"{what}: {problem}")
 
 

@@ -63,6 +63,11 @@ class Streaming:
         self._number += 1
         return [first.instead_of(shown), *others]
 
+    def not_followed_by(self, messages: Sequence[OutboundMessage]) -> None:
+        """What was to be said next was not: whatever is said instead may have its place."""
+        if self._message_id is None:
+            self._message_id = next((one.replaces for one in messages), None)
+
     def _too_early(self, delivery: Delivery, now: datetime) -> bool:
         if self._would_overtake(delivery):
             return True

@@ -179,8 +179,15 @@ class TurnDesk:
         if message is None:
             return
         await self._streaming.settled()
-        with self._expecting(self._streaming.followed_by([message])) as owed:
-            ids = await self._turn.owe(*owed.replies)
+        messages = self._streaming.followed_by([message])
+        with self._expecting(messages) as owed:
+            try:
+                ids = await self._turn.owe(*owed.replies)
+            except Exception as error:
+                in_doubt = isinstance(error, StorageError) and error.in_doubt
+                if not in_doubt:  # else it may be said all the same
+                    self._streaming.not_followed_by(messages)
+                raise
             owed.committed(ids, self._turn.entry.session_id)
 
     # Its end

@@ -101,7 +101,7 @@ class GroupingDriver(ServerDriver):
         """What everybody is told when the one that leads was cancelled; None: each goes alone."""
         if group.ended is None:
             return None
-        return Outcome(None, StorageUnavailableError(self.troubles.what, IN_DOUBT))
+        return Outcome(None, StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True))
 
     def _failed(self, group: Group, error: Exception) -> Outcome[Any] | None:
         """What everybody is told; None: each should try alone."""

@@ -225,7 +225,7 @@ class ServerDriver(ABC):
             if not self.troubles.is_end(error):
                 raise
             link.close()
-            raise StorageUnavailableError(self.troubles.what, IN_DOUBT) from error
+            raise StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True) from error
 
     @asynccontextmanager
     async def _transaction(self, begin: Begin) -> AsyncGenerator[Link]:

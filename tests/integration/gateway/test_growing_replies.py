@@ -15,8 +15,10 @@ from gateway_sessions.core.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.reply import Reply
-from gateway_sessions.errors import DeliveryRefusedError
+from gateway_sessions.errors import DeliveryRefusedError, StorageUnavailableError
+from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.verbs.outbox import Owed
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
 from tests.integration.gateway.house import QUICK, open_house, until
@@ -174,7 +176,9 @@ class Late(FakePlatform):
         await self._underway(is_shown=message.replaces is None)
         await super().edit(target, message_id, message)
 
-    async def send(self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str) -> str:
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
         await self._underway(is_shown=idempotency_key.startswith("stream:"))
         return await super().send(target, message, idempotency_key=idempotency_key)
 
@@ -193,7 +197,7 @@ async def test_what_is_shown_while_the_agent_ends_is_not_what_people_see_for_goo
     async def leaving(turn: TurnContext) -> str:
         for so_far in before:
             await turn.show(so_far)
-        showing.append(asyncio.create_task(turn.show("The answ")))  # noqa: TID251 -- an agent's own
+        showing.append(asyncio.create_task(turn.show("The answ")))
         await asyncio.sleep(0)
         return "The answer."
 
@@ -208,7 +212,9 @@ async def test_what_is_shown_while_the_agent_ends_is_not_what_people_see_for_goo
 
 async def test_a_turn_does_not_wait_for_ever_for_what_is_being_shown(tmp_path: Path):
     class Stuck(FakePlatform):
-        async def send(self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str) -> str:
+        async def send(
+            self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+        ) -> str | None:
             if idempotency_key.startswith("stream:"):
                 await asyncio.Event().wait()
             return await super().send(target, message, idempotency_key=idempotency_key)
@@ -216,7 +222,7 @@ async def test_a_turn_does_not_wait_for_ever_for_what_is_being_shown(tmp_path: P
     showing: list[asyncio.Task[None]] = []
 
     async def leaving(turn: TurnContext) -> str:
-        showing.append(asyncio.create_task(turn.show("The answ")))  # noqa: TID251 -- an agent's own
+        showing.append(asyncio.create_task(turn.show("The answ")))
         await asyncio.sleep(0)
         return "The answer."
 
@@ -231,7 +237,7 @@ async def test_a_turn_does_not_wait_for_ever_for_what_is_being_shown(tmp_path: P
 
 
 async def test_nothing_grows_above_what_is_said_beside_it(tmp_path: Path):
-    """It was shown as soon as what was said had stopped waiting for it, although that could not be sent yet."""
+    """It was shown as soon as what was said had stopped waiting for it, and that could not be sent yet."""
     grown: list[str] = []
 
     async def beside(turn: TurnContext) -> str:
@@ -240,7 +246,7 @@ async def test_nothing_grows_above_what_is_said_beside_it(tmp_path: Path):
             await turn.show("The ans")
             grown.append("The ans")
 
-        growing = asyncio.create_task(grow())  # noqa: TID251 -- an agent's own
+        growing = asyncio.create_task(grow())
         await asyncio.sleep(0)
         await turn.say("Found a file.")
         await growing
@@ -255,3 +261,34 @@ async def test_nothing_grows_above_what_is_said_beside_it(tmp_path: Path):
         await clock.advance(minutes=2)
         await house.settles()
         assert platform.shown("ann") == ["Found a file.", "The answer."]
+
+
+@pytest.mark.parametrize(
+    ("in_doubt", "seen"), [(False, ["The answer."]), (True, ["Found a file.", "The answer."])]
+)
+async def test_what_could_not_be_said_leaves_its_place_to_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_doubt: bool, seen: list[str]
+):
+    """The part that was shown stood there for good, above the answer. What may be said keeps its place."""
+    owe, failures = Turn.owe, [StorageUnavailableError("a store", "it is away", in_doubt=in_doubt)]
+
+    async def owe_badly(turn: Turn, *replies: Owed) -> tuple[int, ...]:
+        if in_doubt or not failures:
+            ids = await owe(turn, *replies)
+        if failures:
+            raise failures.pop()
+        return ids
+
+    async def telling_in_vain(turn: TurnContext) -> str:
+        await turn.show("The ans")
+        with pytest.raises(StorageUnavailableError):
+            await turn.say("Found a file.")
+        return "The answer."
+
+    monkeypatch.setattr(Turn, "owe", owe_badly)
+    async with open_house(tmp_path, agent=telling_in_vain) as house:
+        await house.platform.says("ann", "look")
+        await house.settles()
+        house.gateway.look_again()
+        await house.settles()
+        assert house.platform.shown("ann") == seen
