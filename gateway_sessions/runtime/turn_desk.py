@@ -25,6 +25,7 @@ from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.usage import Usage
 from gateway_sessions.errors import (
     FencedError,
+    GatewaySessionsError,
     StorageError,
     StorageFullError,
     StorageUnavailableError,
@@ -183,7 +184,7 @@ class TurnDesk:
         with self._expecting(messages) as owed:
             try:
                 ids = await self._turn.owe(*owed.replies)
-            except Exception as error:
+            except GatewaySessionsError as error:
                 in_doubt = isinstance(error, StorageError) and error.in_doubt
                 if not in_doubt:  # else it may be said all the same
                     self._streaming.not_followed_by(messages)

@@ -273,8 +273,7 @@ async def test_what_could_not_be_said_leaves_its_place_to_the_answer(
     owe, failures = Turn.owe, [StorageUnavailableError("a store", "it is away", in_doubt=in_doubt)]
 
     async def owe_badly(turn: Turn, *replies: Owed) -> tuple[int, ...]:
-        if in_doubt or not failures:
-            ids = await owe(turn, *replies)
+        ids = await owe(turn, *replies) if in_doubt or not failures else ()
         if failures:
             raise failures.pop()
         return ids
