@@ -141,7 +141,11 @@ class Delivery:
 
     def owes(self, session_key: str) -> bool:
         """Whether a lane is owed something, or is about to be: what is not owed must not overtake that."""
-        return session_key in self._lanes
+        lane = self._lanes.get(session_key)
+        if lane is None or self.alone:
+            return lane is not None
+        # Nobody tells this node of what another one has sent: only what is under way here is certain.
+        return lane.expected > 0 or not lane.owed.isdisjoint(self._sends)
 
     def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
         """What to owe for a message that may be too long for the platform."""

@@ -6,6 +6,7 @@ from gateway_sessions.storage.drivers import mysql_schema
 from gateway_sessions.storage.queries import load_migrations
 from tests.integration.many_nodes import ManyNodes
 from tests.integration.one_of_many import DutiesOfOne, WarmAgents
+from tests.integration.replies_on_nodes import RepliesOnNodes
 from tests.integration.rolling_updates import RollingUpdates
 from tests.mysql import fresh_address, shared_address
 
@@ -27,6 +28,12 @@ class TestWarmAgents(WarmAgents):
 
 
 class TestDuties(DutiesOfOne):
+    @pytest.fixture
+    def address(self, fresh_address: str) -> str:
+        return fresh_address
+
+
+class TestReplies(RepliesOnNodes):
     @pytest.fixture
     def address(self, fresh_address: str) -> str:
         return fresh_address

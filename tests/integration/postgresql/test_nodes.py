@@ -6,6 +6,7 @@ from gateway_sessions.storage.drivers import postgresql_schema
 from gateway_sessions.storage.queries import load_migrations
 from tests.integration.many_nodes import ManyNodes
 from tests.integration.one_of_many import DutiesOfOne, WarmAgents
+from tests.integration.replies_on_nodes import RepliesOnNodes
 from tests.integration.rolling_updates import RollingUpdates
 
 
@@ -23,6 +24,10 @@ class TestWarmAgents(WarmAgents):
 
 
 class TestDuties(DutiesOfOne):
+    pass
+
+
+class TestReplies(RepliesOnNodes):
     pass
 
 
