@@ -9,6 +9,7 @@ import msgspec
 
 from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.inbound import InboundMessage, MessageKind, turn_content
+from gateway_sessions.core.messages import Content
 from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
 from gateway_sessions.runtime.ledger import Ledger
@@ -16,7 +17,6 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, rewriting
 from gateway_sessions.storage.verbs import ledger as verbs
 from gateway_sessions.storage.verbs.ledger import Noted
-from gateway_sessions.storage.verbs.rewriting import RowNow
 
 
 class Changes:
@@ -61,25 +61,23 @@ class Changes:
         found = await self._ledger.reword(_original(message), message if edited else None)
         if found is None:
             content = turn_content([message]) if edited else None
-            return await self._rewrite(session_key, RowNow(message.message_id, content))
+            return await self._rewrite(session_key, message.message_id, content)
         if found.running and edited:
             await self._tell_running(found.session_key, message)
-        if found.row is not None:
-            await self._rewrite(found.session_key, found.row)
         if found.running or found.dead:
             self._on_rewritten(found.session_key)
         return True
 
-    async def _rewrite(self, session_key: str, row: RowNow) -> bool:
+    async def _rewrite(self, session_key: str, name: str | None, content: Content | None) -> bool:
         """Change it in all sessions of the lane: it may have been said before a reset, and be in a branch."""
-        if row.name is None:
+        if name is None:
             return False
         changed = False
-        for session_id in await self._db.read(partial(rewriting.holding, session_key, row.name)):
-            if row.content is not None:
-                changed |= await self._db.edit_message(session_id, row.name, row.content)
+        for session_id in await self._db.read(partial(rewriting.holding, session_key, name)):
+            if content is not None:
+                changed |= await self._db.edit_message(session_id, name, content)
             else:
-                changed |= await self._db.retract_message(session_id, row.name)
+                changed |= await self._db.retract_message(session_id, name)
         if changed:
             self._on_rewritten(session_key)
         return changed

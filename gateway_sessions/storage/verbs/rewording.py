@@ -2,7 +2,7 @@
 
 What waits is written down anew with its turn. What a running turn is about is changed where the transcript
 has it, and written there at once if it has not: so the end of that turn finds out that it is not about what
-it began with. What failed for good is changed in both places.
+it began with. What failed for good is changed in both places. Copies in branches say the same from then on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.queue import Part, leave_turn, take_from_turn, unwrite
-from gateway_sessions.storage.verbs.rewriting import RowNow
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 
@@ -36,8 +35,6 @@ class Reworded:
     """Whether its turn has failed for good."""
     lane: LaneRow | None = field(default=None, compare=False)
     """Its lane as it is now, if it waits there."""
-    row: RowNow | None = field(default=None, compare=False)
-    """What the row in the transcript says now of which it is part; copies of that may stand in branches."""
 
 
 def reword(event: str, said: InboundMessage | None, by: str, change: Change) -> Verb[Reworded | None]:
@@ -54,10 +51,10 @@ def reword(event: str, said: InboundMessage | None, by: str, change: Change) -> 
         return Reworded(session_key, seq, lane=lane)
     turn = yield from _turn_of(lane, part, None if dead else token)
     if said is None:
-        row = yield from _take_back(turn, part, by, change)
+        yield from _take_back(turn, part, by, change)
     else:
-        row = yield from _edit(turn, part, said, change)
-    return Reworded(session_key, seq, running=not dead, dead=dead, row=row)
+        yield from _edit(turn, part, said, change)
+    return Reworded(session_key, seq, running=not dead, dead=dead)
 
 
 class _Turn(NamedTuple):
@@ -94,17 +91,17 @@ def _change_waiting(
     yield from _reword_item(lane.session_key, part, said, items)
 
 
-def _edit(turn: _Turn, part: Part, said: InboundMessage, change: Change) -> Verb[RowNow | None]:
+def _edit(turn: _Turn, part: Part, said: InboundMessage, change: Change) -> Verb[None]:
     payload = yield from _reword_item(turn.session_key, part, said, turn.items)
     item = next(one for one in turn.items if one.item_id == part.item_id)
     if item.transcript_id is None:
         yield from _record(turn, change)
-        return None
+        return
     told = [one._replace(payload=payload) if one is item else one for one in turn.in_one_row_with(item)]
-    return (yield from turn_rows.say_anew(turn.session_key, item.transcript_id, told, change, keep=True))
+    yield from turn_rows.say_anew(turn.session_key, item.transcript_id, told, change, keep=True)
 
 
-def _take_back(turn: _Turn, part: Part, by: str, change: Change) -> Verb[RowNow | None]:
+def _take_back(turn: _Turn, part: Part, by: str, change: Change) -> Verb[None]:
     item = next(one for one in turn.items if one.item_id == part.item_id)
     yield from leave_turn(turn.session_key, part, turn.items)
     moment = to_micros(change.now)
@@ -113,9 +110,9 @@ def _take_back(turn: _Turn, part: Part, by: str, change: Change) -> Verb[RowNow 
     else:
         yield Statement("settle_one", (str(Outcome.CANCELLED), moment, by, None, part.item_id))
     if item.transcript_id is None:
-        return None
+        return
     left = [one for one in turn.in_one_row_with(item) if one is not item]
-    return (yield from turn_rows.say_anew(turn.session_key, item.transcript_id, left, change, keep=False))
+    yield from turn_rows.say_anew(turn.session_key, item.transcript_id, left, change, keep=False)
 
 
 def _reword_item(session_key: str, part: Part, said: InboundMessage, items: Sequence[InboxItem]) -> Verb[str]:

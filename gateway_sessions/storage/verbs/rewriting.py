@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.messages import STEERED, Content, Hidden, Message, MessageVersion
 from gateway_sessions.core.storable import Intake
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.index_notes import note_changes
 from gateway_sessions.storage.verbs.message_codec import content_columns
 from gateway_sessions.storage.verbs.messages import Appended, append, must_exist
@@ -69,52 +69,30 @@ def edit(
     return True, intake.replaced
 
 
-class RowNow(NamedTuple):
-    """A row of messages of a platform, some of which were changed."""
-
-    name: str | None
-    """How its platform called the first of them."""
-    content: Content | None
-    """What it says now; None: nothing any more."""
-
-
-def reword_row(
-    message_id: int, told: Message | None, now: datetime, ids: Iterator[int], *, keep: bool
-) -> Verb[RowNow | None]:
-    """Let a row of messages of a platform say what these say now, or hide it; None if it is gone.
+def reword(
+    session_key: str, message_id: int, told: Message | None, now: datetime, ids: Iterator[int], *, keep: bool
+) -> Verb[None]:
+    """Let a row of messages of a platform say what these say now, or hide it, with its copies on the lane.
 
     If *keep*, what it said is kept; what somebody took back is not.
     """
     rows = yield Statement("row_of_messages", (message_id,))
     if not rows:
-        return None
-    session_id, hidden, name, extra, *content = rows[0]
+        return
+    name = rows[0][2]
     if told is None:
-        if hidden != Hidden.RETRACTED:
-            yield Statement("retract_message", (next(ids), message_id))
-            yield from adjust(session_id, messages=-int(hidden is None))
-        return RowNow(name, None)
-    intake = Intake()
-    members = dict(told.extra)
-    if from_json(f"message {message_id}", extra or "{}", dict[str, Any]).get(STEERED):
-        members[STEERED] = True
-    becomes = (
-        *content_columns(intake, told.content),
-        intake.json("api_content", told.api_content),
-        intake.text("platform_message_id", told.platform_message_id),
-        intake.json("extra", members or None),
-    )
-    if keep:
-        yield Statement("keep_message_version", (to_micros(now), message_id))
+        yield from _retract_row(rows[0], message_id, ids)
     else:
-        yield Statement("delete_message_versions", (message_id,))
-    yield Statement("reword_row", (*becomes, to_micros(now), message_id))
-    yield from note_changes((message_id,), ids)
-    was = (name, extra, *content)
-    yield from adjust(
-        session_id, size=intake.size - sum(len(text.encode()) for text in was if text is not None)
-    )
-    return RowNow(name, told.content)
+        yield from _reword_row(rows[0], message_id, told, now, ids, keep=keep)
+    if name is None:
+        return
+    for session_id in (yield from holding(session_key, name)):
+        if told is None:
+            yield from retract(session_id, name, ids)
+            continue
+        latest = yield Statement("latest_platform_message", (session_id, name))
+        copies = yield Statement("row_of_messages", latest[0][:1])
+        yield from _reword_row(copies[0], latest[0][0], told, now, ids, keep=keep)
 
 
 def retract(session_id: str, platform_message_id: str, ids: Iterator[int]) -> Verb[bool]:
@@ -141,6 +119,41 @@ def versions(session_id: str, message_id: int) -> Verb[list[MessageVersion]]:
         )
         for number, text, parts, at in rows
     ]
+
+
+def _retract_row(row: Row, message_id: int, ids: Iterator[int]) -> Verb[None]:
+    session_id, hidden, *_ = row
+    if hidden != Hidden.RETRACTED:
+        yield Statement("retract_message", (next(ids), message_id))
+        yield from adjust(session_id, messages=-int(hidden is None))
+
+
+def _reword_row(
+    row: Row, message_id: int, told: Message, now: datetime, ids: Iterator[int], *, keep: bool
+) -> Verb[None]:
+    session_id, _, name, extra, *content = row
+    if not keep:
+        yield Statement("delete_message_versions", (message_id,))
+    intake = Intake()
+    members = dict(told.extra)
+    known = from_json(f"message {message_id}", extra or "{}", dict[str, Any])
+    if known.get(STEERED):
+        members[STEERED] = True
+    becomes = (
+        *content_columns(intake, told.content),
+        intake.json("api_content", told.api_content),
+        intake.text("platform_message_id", told.platform_message_id),
+        intake.json("extra", members or None),
+    )
+    if (*content, name) == becomes[:-1] and known == members:
+        return
+    if keep:
+        yield Statement("keep_message_version", (to_micros(now), message_id))
+    yield Statement("reword_row", (*becomes, to_micros(now), message_id))
+    yield from note_changes((message_id,), ids)
+    was = (name, extra, *content)
+    size = sum(len(text.encode()) for text in was if text is not None)
+    yield from adjust(session_id, size=intake.size - size)
 
 
 def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Verb[int]:

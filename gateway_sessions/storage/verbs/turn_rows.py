@@ -21,7 +21,6 @@ from gateway_sessions.storage.verbs import rewriting
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.verbs.locks import of_session
 from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
-from gateway_sessions.storage.verbs.rewriting import RowNow
 from gateway_sessions.storage.verbs.succession import Change
 
 
@@ -113,8 +112,8 @@ def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
 
 def say_anew(
     session_key: str, message_id: int, items: Sequence[InboxItem], change: Change, *, keep: bool
-) -> Verb[RowNow | None]:
-    """Let a row tell what messages say now of which it is, or nothing if there are none; what it says then.
+) -> Verb[None]:
+    """Let a row, with its copies, tell what messages say now of which it is, or nothing if there are none.
 
     If *keep*, what it said before is kept as well.
     """
@@ -123,7 +122,7 @@ def say_anew(
         ordered = sorted(items, key=lambda one: one.seq)
         said = [decode_message(session_key, one.payload) for one in ordered]
         told = user_row(said, shared=is_room(ordered[0].owner))
-    return (yield from rewriting.reword_row(message_id, told, change.now, change.ids, keep=keep))
+    yield from rewriting.reword(session_key, message_id, told, change.now, change.ids, keep=keep)
 
 
 def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:

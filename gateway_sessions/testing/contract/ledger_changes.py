@@ -84,6 +84,13 @@ async def nobody_finds(store: SessionStore, text: str) -> None:
         assert [one for one in await talk_of(store, session_id) if text in one[1]] == []
 
 
+async def versions_in(store: SessionStore, session_id: str) -> list[object]:
+    """What the messages of a session said before they were edited."""
+    stored = await store.db.get_messages(session_id, include_hidden=True)
+    found = [await store.db.get_message_versions(session_id, one.message_id) for one in stored]
+    return [version.content for versions in found for version in versions]
+
+
 class ChangedContract(StoreContract):
     """Edits and deletions of what a turn is about that runs, was cut off, or has failed."""
 
@@ -308,6 +315,66 @@ class ChangedContract(StoreContract):
         talk = await talk_of(store, turn.entry.session_id)
         assert talk == [("user", left), ("assistant", "well")]
         assert await store.dead_letters() == []
+
+    @pytest.mark.parametrize("gone", [["one"], [PRIVATE], ["one", PRIVATE], [PRIVATE, "one"]])
+    async def test_of_what_was_deleted_no_copy_in_a_branch_keeps_anything(
+        self, store: SessionStore, clock: FakeClock, gone: list[str]
+    ) -> None:
+        await accept(store, "one", PRIVATE, rules=COLLECTING)
+        clock.step(timedelta(seconds=5))
+        turn = await begin(store)
+        await turn.append(reply("let me see"))
+        await turn.fail("no power")
+        branched = await store.branch_session(LANE)
+        assert branched is not None
+        left = ["one", PRIVATE]
+        for which in gone:
+            await deletes(store, which)
+            left.remove(which)
+            for session_id in (turn.entry.session_id, branched.session_id):
+                assert await talk_of(store, session_id) == [
+                    *[("user", text) for text in left],
+                    ("assistant", "let me see"),
+                ]
+                assert await versions_in(store, session_id) == []
+
+    async def test_of_an_edit_that_was_deleted_no_copy_in_a_branch_keeps_a_version(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one", PRIVATE, rules=COLLECTING)
+        clock.step(timedelta(seconds=5))
+        turn = await begin(store)
+        await turn.fail("no power")
+        branched = await store.branch_session(LANE)
+        assert branched is not None
+        await edits(store, PRIVATE, "never mind")
+        for session_id in (turn.entry.session_id, branched.session_id):
+            assert await talk_of(store, session_id) == [("user", "one\nnever mind")]
+            assert await versions_in(store, session_id) == [f"one\n{PRIVATE}"]
+        await deletes(store, PRIVATE)
+        for session_id in (turn.entry.session_id, branched.session_id):
+            assert await talk_of(store, session_id) == [("user", "one")]
+            assert await versions_in(store, session_id) == []
+
+    @pytest.mark.parametrize("end", ["commit", "fail"])
+    async def test_an_edit_that_changes_nothing_leaves_no_version_and_no_time(
+        self, store: SessionStore, end: str
+    ) -> None:
+        """Platforms send one when all that is new is the preview of a link."""
+        turn = await start(store, "one")
+        await turn.append(reply("let me see"))
+        await accept(store, "two")
+        assert await turn.steer(2)
+        for revision in (1, 2):
+            for which in ("one", "two"):
+                same = said(which, kind=MessageKind.EDIT, revision=revision)
+                await applied(store, same)
+        await ENDS[end](turn)
+        if end == "fail":
+            await applied(store, said("one", kind=MessageKind.EDIT, revision=3))
+        stored = await store.db.get_messages(turn.entry.session_id)
+        assert [one.text for one in stored if one.edited_at is not None] == []
+        assert await versions_in(store, turn.entry.session_id) == []
 
     async def test_what_was_edited_while_its_turn_ran_goes_on_being_known(self, store: SessionStore) -> None:
         """The lane is calm again, and its next message finds that out as ever."""
