@@ -45,7 +45,7 @@ class RepliesOnNodes:
                 await until(lambda: a.platform.sent)
             for number in range(20):
                 await b.hears(person, text := f"more {number}")
-                await until(lambda: text in [one.text for one in (*a.platform.sent, *b.platform.sent)])  # noqa: B023
+                await until(lambda: text in [one.text for one in (*a.platform.sent, *b.platform.sent)])
                 if any(one.before for one in b.platform.sent):
                     break
                 await anyio.sleep(0.2)
