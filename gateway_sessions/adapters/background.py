@@ -12,6 +12,11 @@ import anyio
 from gateway_sessions.errors import CancelledItselfError
 
 
+def block_ends() -> bool:
+    """Whether a block around the caller was cancelled; else a cancellation leaked out of what it called."""
+    return anyio.current_effective_deadline() == -math.inf
+
+
 @asynccontextmanager
 async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
     """Run a coroutine function within the block, and nothing behind it.
@@ -26,7 +31,7 @@ async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> 
         try:
             await work()
         except asyncio.CancelledError:
-            if anyio.current_effective_deadline() == -math.inf:  # the block ends
+            if block_ends():
                 raise
             failure = CancelledItselfError("an adapter's work in the background")
             tasks.cancel_scope.cancel()

@@ -25,9 +25,7 @@ class RejectReason(StrEnum):
 
     BUSY = "busy"  # the lane takes nothing while a turn runs
     QUEUE_FULL = "queue_full"  # too many messages wait on the lane
-    OVERLOADED = (
-        "overloaded"  # too many messages wait on all lanes or of one owner, or commands are under way
-    )
+    OVERLOADED = "overloaded"  # too many messages wait, or commands are under way, in all or of one owner
     TOO_LARGE = "too_large"  # the message is larger than one may be
     DRAINING = "draining"  # the gateway is about to end
     ERASED = "erased"  # it was sent before its sender was erased

@@ -123,7 +123,9 @@ class AgentCache:
             self.adopt(key, agent)
             made.append(agent)
             if not wanted:  # it was left alone, perhaps for so long that nobody closes agents any more
-                await self._closed(self._lent(agent))
+                owned = self._lent(agent)
+                if (closable := self._leaving(owned)) is not None:
+                    await self._close(owned, closable)
             return agent
 
         try:
@@ -234,18 +236,16 @@ class AgentCache:
 
     def _let_go(self, owned: _Owned) -> None:
         """Close an agent that stands nowhere else any more."""
-        owned.place = _Place.CLOSING
-        if isinstance(owned.agent, Closable):
-            self._tasks.start_soon(self._close, owned, owned.agent)
-        else:
-            del self._owned[id(owned.agent)]
+        if (closable := self._leaving(owned)) is not None:
+            self._tasks.start_soon(self._close, owned, closable)
 
-    async def _closed(self, owned: _Owned) -> None:
+    def _leaving(self, owned: _Owned) -> Closable | None:
+        """The agent to be closed; None if there is nothing to close, so it is forgotten at once."""
         owned.place = _Place.CLOSING
         if isinstance(owned.agent, Closable):
-            await self._close(owned, owned.agent)
-        else:
-            del self._owned[id(owned.agent)]
+            return owned.agent
+        del self._owned[id(owned.agent)]
+        return None
 
     async def _close(self, owned: _Owned, agent: Closable) -> None:
         try:

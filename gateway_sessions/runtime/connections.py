@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
+from gateway_sessions.adapters.background import block_ends
 from gateway_sessions.adapters.port import Adapter, Submit
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
@@ -60,18 +60,13 @@ class Connections:
             except (Exception, asyncio.CancelledError) as error:
                 # Foreign code: a platform that is down must not end the others, nor must a library that lets
                 # a cancellation out which nobody here has asked for.
-                if isinstance(error, asyncio.CancelledError) and _ends():
+                if isinstance(error, asyncio.CancelledError) and block_ends():
                     raise
                 logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
                 self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
             tried.set()
             await self._clock.sleep(pause.total_seconds())
             pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _ends() -> bool:
-    """Whether whoever runs this was told to end."""
-    return anyio.current_effective_deadline() == -math.inf
 
 
 def by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions.core.lifecycle import policy_for
@@ -80,17 +79,12 @@ class StoreContext:
         try:
             answer = self.has_active_processes(session_key)
             if inspect.isawaitable(answer):
-                wait = partial(_awaited, answer)
-                answer = await answer_within(
-                    TO_TELL, "has_active_processes", wait, self.clock, grace=timedelta()
-                )
+                coming: Awaitable[bool] = answer
+                what = "has_active_processes"
+                answer = await answer_within(TO_TELL, what, lambda: coming, self.clock, grace=timedelta())
             return bool(answer)
         except Exception:  # foreign code: its failure must not cost a session, nor keep anybody waiting
             logger.warning(
                 "has_active_processes failed", exc_info=True, extra={"action": "active_work_unknown"}
             )
             return True
-
-
-async def _awaited(answer: Awaitable[bool]) -> bool:
-    return await answer

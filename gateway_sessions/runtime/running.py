@@ -123,10 +123,12 @@ class RunningTurn:
         if seq is None:
             return
         try:
-            self.steered += await self.turn.steer(seq)
+            joined = await self.turn.steer(seq)
         except GatewaySessionsError:
             facts = {"action": "steer_failed", "session_key": self.turn.session_key, "seq": seq}
             logger.exception("a message could not be made part of a turn", extra=facts)
+        else:
+            self.steered += joined
 
     @contextmanager
     def _telling(self) -> Generator[anyio.CancelScope]:
