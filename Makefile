@@ -9,14 +9,19 @@ MOST_WORKERS ?= 4
 # The first uv is the locked one, too; without a lock, the newest.
 UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/null),uv)
 
-.PHONY: demo test check bench pictures format lock clean
+# Like pip, uv trusts what this machine trusts, which behind a proxy of a company is more than its own list.
+UV_SYSTEM_CERTS ?= true
+export UV_SYSTEM_CERTS
+
+.PHONY: demo test check bench soak pictures format lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 # A file of tests stays with one worker; what measures time has the machine to itself afterwards.
 # Dozens of processes start from the same sources: compile them once, whatever the environment says.
-# MEASURED=yes also measures what the tests reach, which takes half as long again; .ci/run does so. The pytest
+# MEASURED=yes also measures what the tests reach, which takes half as long again, and takes away what promises
+# hang on, one at a time, to see the tests fail; .ci/run does both. The pytest
 # plugin imports the package before a coverage plugin would start measuring: coverage starts pytest.
 SUITE := -m pytest --numprocesses auto --maxprocesses $(MOST_WORKERS) --dist loadfile --no-loadscope-reorder
 test: export PYTHONDONTWRITEBYTECODE =
@@ -26,6 +31,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -m alone
 	$(if $(MEASURED),$(BIN)/coverage combine --quiet)
 	$(if $(MEASURED),$(BIN)/coverage report)
+	$(if $(MEASURED),$(BIN)/python -m tests.mutations)
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -36,6 +42,10 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks
+
+# The long runs, for hours: models, kills, clusters, load. `make soak PARTS="ledger kills"` runs some of them.
+soak: $(READY)
+	$(BIN)/python -m tests.soak $(PARTS)
 
 # The pictures of the documentation, from what commands print.
 pictures: $(READY)

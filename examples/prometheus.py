@@ -155,7 +155,7 @@ async def main() -> None:
             async with Gateway(store, agent=answer, adapters=[platform]), served(metrics, store, 0) as port:
                 for text in ("hello", "a long story", "/new", "hello again"):
                     await platform.says("ann", text)
-                    await platform.settles()
+                    await platform.wait_until_idle()
                 for one in (await scrape(port)).splitlines():
                     # How late the loop was is another number each time.
                     if not one.startswith(("#", "gateway_sessions_loop_late_seconds")) and not one.endswith(

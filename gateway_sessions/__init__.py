@@ -7,14 +7,16 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
+from gateway_sessions.log_lines import UnconfiguredLogging
+
 if TYPE_CHECKING:
     from gateway_sessions.public import *  # noqa: F403
     from gateway_sessions.public import __all__ as __all__
 
 _NO_NAME = f"module {__name__!r} has no attribute {{!r}}"
 
-# Nothing is printed unless the program sets logging up.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
+# A bug in an agent must be seen before anybody has thought of logging.
+logging.getLogger(__name__).addHandler(UnconfiguredLogging())
 
 
 def __getattr__(name: str) -> Any:

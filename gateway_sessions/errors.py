@@ -273,7 +273,7 @@ class StoreBusyError(StorageError):
 
     def __init__(self, path: str, owner: str) -> None:
         self.owner = owner
-        super().__init__(path, f"is in use by {owner}; stop it, or wait for it with open(wait=...)")
+        super().__init__(path, f"is in use by {owner}; stop it, or wait for it")
 
 
 class StoreStoppedError(StorageError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from gateway_sessions.core.news import News
 from gateway_sessions.core.search_lexemes import Searchable
@@ -93,6 +93,27 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Wait that long."""
+        ...
+
+
+class Agenda(Protocol):
+    """What a periodic duty has ahead of it, for a clock that may pass over periods without work."""
+
+    def state(self) -> object:
+        """Return a value that differs once anything has happened that may bring work forward."""
+        ...
+
+    async def next_due(self) -> datetime | None:
+        """Return when there is work next, as things are now; None if time alone brings none."""
+        ...
+
+
+@runtime_checkable
+class SkippingClock(Clock, Protocol):
+    """A clock whose time passes when somebody says so; a year of it has no room for idle periods."""
+
+    async def skip_idle_periods(self, period: timedelta, agenda: Agenda) -> None:
+        """Wait until the end of the first period, counted from now, in which there is work."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config, parse_config
+from gateway_sessions.core.account_lanes import LanesReport, LeftLane, LinkedLane, MovedLane
 from gateway_sessions.core.budgets import (
     Allowed,
     BudgetLimit,
@@ -228,6 +229,9 @@ __all__ = [
     "InvalidTransitionError",
     "Isolation",
     "Kept",
+    "LanesReport",
+    "LeftLane",
+    "LinkedLane",
     "Listener",
     "Message",
     "MessageKind",
@@ -238,6 +242,7 @@ __all__ = [
     "MigrationReport",
     "MissingRightError",
     "ModelUsage",
+    "MovedLane",
     "NoStoreError",
     "NoTurnError",
     "NotGivenUpError",

@@ -1,6 +1,8 @@
 """What may keep a database from being used as it is. Each is a `StorageError`, too.
 
 StorageError
+├── ForeignDatabaseError
+│   └── HermesDatabaseError         the file is a database of Hermes
 ├── StorageUnavailableError
 │   ├── MissingRightError           the login lacks a right in a database on a server
 │   └── SchemaTooOldError           an older version wrote it, and whoever only reads changes nothing
@@ -12,7 +14,7 @@ StorageError
 
 from __future__ import annotations
 
-from gateway_sessions.errors import StorageUnavailableError, UnsupportedStorageError
+from gateway_sessions.errors import ForeignDatabaseError, StorageUnavailableError, UnsupportedStorageError
 
 
 class MissingRightError(StorageUnavailableError):
@@ -35,6 +37,15 @@ class SchemaTooOldError(StorageUnavailableError):
             path,
             f"was written by an older version (schema {found}, this program has {ours}); open the store once "
             "to bring it up to date, or run: gateway-sessions sessiondb upgrade",
+        )
+
+
+class HermesDatabaseError(ForeignDatabaseError):
+    """The file is a database of Hermes, whose sessions can be taken in; it was left as it is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            path, "it is one of Hermes, whose home is taken in by: gateway-sessions import hermes DIR"
         )
 
 

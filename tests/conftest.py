@@ -9,10 +9,12 @@ import coverage
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import is_hypothesis_test, settings
+from hypothesis.internal.conjecture import engine
 
 from tests.measuring import WhatTestsRun
 from tests.new_databases import put_in_place
 from tests.programs import WarmPython
+from tests.watchdog import Watchdog
 
 # Functions that may block the loop although our code calls them, each with its reason. Keep it short.
 MAY_BLOCK = (
@@ -24,14 +26,19 @@ MAY_BLOCK = (
 )
 
 # No deadline: how long an example takes says more about the machine than about the package.
-settings.register_profile("sample", settings(), max_examples=60, deadline=None)
+settings.register_profile("sample", settings(), max_examples=60, deadline=None, print_blob=True)
 settings.register_profile("soak", settings(), max_examples=3000, deadline=None, derandomize=False)
 SOAK_SECONDS = 1800
+
+SHRINKING_SECONDS = 60
+"""So long a failing example is made smaller: on a server, five minutes are many tries of one that hangs."""
+engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Settle how much is tried, and which processes are measured."""
     settings.load_profile("soak" if config.getoption("markexpr") == "soak" else "sample")
+    config.pluginmanager.register(Watchdog())
     # Measure the processes that run tests, and none that a test starts: those are killed, and timed.
     measured = coverage.Coverage.current()
     if config.getoption("numprocesses", None):

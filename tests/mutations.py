@@ -64,8 +64,8 @@ MUTATIONS: Final = (
     Mutation(
         what="the attempt that a claim counts: a turn that kills its process is begun for ever",
         file="storage/verbs/recovering.py",
-        line="lane.attempts + 1",
-        instead="lane.attempts",
+        line="key, attempts = lane.session_key, lane.attempts + 1",
+        instead="key, attempts = lane.session_key, lane.attempts",
         tests=("tests/unit/runtime/test_restart.py",),
     ),
     Mutation(

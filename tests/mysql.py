@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
 import pytest
@@ -82,13 +82,26 @@ async def a_pool(address: str, **options: object) -> AsyncIterator[OwnPool]:
         await pool.wait_closed()
 
 
-@pytest.fixture(scope="module")
-def shared_address() -> Iterator[str]:
-    """The address of a database with our tables, for all tests of a module: to make them takes seconds."""
+@contextmanager
+def kept_database() -> Iterator[str]:
+    """The address of a database with our tables, for many tests that each `wipe` it: making one takes long.
+
+    It needs no event loop, because each of those tests has one of its own.
+    """
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        yield runner.run(stack.enter_async_context(migrated_database_at()))
-        runner.run(stack.aclose())
+        address = runner.run(stack.enter_async_context(migrated_database_at()))
+        try:
+            yield address
+        finally:
+            runner.run(stack.aclose())
+
+
+@pytest.fixture(scope="module")
+def shared_address() -> Iterator[str]:
+    """The address of a database with our tables, for all tests of a module."""
+    with kept_database() as address:
+        yield address
 
 
 @pytest_asyncio.fixture

@@ -21,6 +21,7 @@ from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.expiry import ExpiryWatcher
 from gateway_sessions.runtime.hooks import Hooks
 from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verb_runner import VerbRunner
 
@@ -44,6 +45,8 @@ class Made:
     attributes: dict[str, str] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     """What has no meaning without a loop, or is no business of callers."""
+    dropped: frozenset[str] = frozenset()
+    """Parameters of such a kind."""
 
     @property
     def name(self) -> str:
@@ -59,7 +62,7 @@ MODULES = {
             attributes={"path": "Path", "place": "str"},
             left_out=frozenset(
                 {"read", "write", "begin_write", "change", "view", "outdo", "changed_elsewhere"}
-                | {"rewrite_beside", "shared", "census"}
+                | {"rewrite_beside", "alias_of", "shared", "census"}
             ),
         ),
     ),
@@ -69,13 +72,26 @@ MODULES = {
             "The hooks of a store, and what became of their calls.",
             left_out=frozenset({"run", "wake"}),
         ),
-        Made(ExpiryWatcher, "The duty that ends sessions nobody writes to.", left_out=frozenset({"run"})),
+        Made(
+            ExpiryWatcher,
+            "The duty that ends sessions nobody writes to.",
+            left_out=frozenset({"run", "state", "next_due"}),
+        ),
+        Made(
+            Turn,
+            "Somebody's turn on a lane. `with` releases it if nothing else has ended it.",
+            attributes={"entry": "SessionEntry"},
+            # What a gateway does with a turn that it runs.
+            left_out=frozenset(
+                {"held", "steer", "take_in", "hear", "owe", "abandon", "cut_short", "growing", "note_growing"}
+            ),
+            dropped=frozenset({"go_on"}),
+        ),
         Made(
             SessionStore,
             "`SessionStore` for callers without a loop. Open it with `with BlockingSessionStore.open(path)`.",
             attributes={"home": "Path", "config": "Config"},
-            # A turn writes from within the loop; whoever has none hands messages over and looks after queues.
-            left_out=frozenset({"control", "ledger", "claim"}),
+            left_out=frozenset({"control", "ledger"}),
         ),
     ),
 }
@@ -150,8 +166,6 @@ def members(source: type) -> Iterator[tuple[ModuleType, ast.FunctionDef | ast.As
 def written(module: str) -> str:
     """The source of one generated module."""
     imports = Imports()
-    imports.add_ours("loop_thread", "BlockingPart")
-    imports.add_ours("loop_thread", "BlockingResource")
     classes = [_class(made, module, imports) for made in MODULES[module]]
     head = HEAD.format(about=ABOUT[module])
     return _tidy("\n".join([head, "from __future__ import annotations\n", imports.lines(), *classes]))
@@ -159,7 +173,8 @@ def written(module: str) -> str:
 
 def _class(made: Made, module: str, imports: Imports) -> str:
     imports.add(made.source.__module__, made.source.__name__)
-    base = "BlockingResource" if issubclass(made.source, Resource) else "BlockingPart"
+    base = _base_of(made.source)
+    imports.add_ours("loop_thread", base)
     lines = [f"class {made.name}({base}[{made.source.__name__}]):", f'    """{made.about}"""', ""]
     for name, kind in made.attributes.items():
         imports.add_used(ast.Name(kind), sys.modules[made.source.__module__])
@@ -173,6 +188,13 @@ def _class(made: Made, module: str, imports: Imports) -> str:
         if node.name not in made.left_out:
             lines += [*_Method(made, module, origin, node).lines(imports), ""]
     return "\n".join(lines)
+
+
+def _base_of(source: type) -> str:
+    """What the blocking class of a class is made of."""
+    if issubclass(source, Resource):
+        return "BlockingResource"
+    return "BlockingScope" if hasattr(source, "__aenter__") else "BlockingPart"
 
 
 @dataclass(frozen=True)
@@ -191,7 +213,7 @@ class _Method:
             message = f"{self.node.name}: say in LEFT_OUT, or here, what {decorators} means without a loop"
             raise ValueError(message)
         returns, body = self._body(decorators, imports)
-        said = ast.get_docstring(self.node) or ""
+        said = (ast.get_docstring(self.node) or "").replace("`async with`", "`with`")
         said += "\n" if "\n" in said else ""
         text = [
             *(f"@{one}" for one in decorators),
@@ -210,13 +232,19 @@ class _Method:
                 self.made.name,
                 f"return cls({self.made.source.__name__}.{self.node.name}({self._passed()}))",
             )
-        if returns in PARTS:
-            self._import_part(PARTS[returns], imports)
-            return PARTS[returns], f"return {PARTS[returns]}({call}, self._loop)"
+        if (part := PARTS.get(returns.removesuffix(" | None"))) is not None:
+            self._import_part(part, imports)
+            if isinstance(self.node, ast.AsyncFunctionDef):
+                return f"{part} | None", f"return self._part({part}, lambda: {call}({self._passed()}))"
+            return part, f"return {part}({call}, self._loop)"
         if returns == WAITS_ANOTHER_WAY:
             return "bool", f"return self._ask({call}.is_set)"
         imports.add_used(annotation, self.origin)
-        if "property" in decorators:
+        return self._passed_on(call, returns, imports)
+
+    def _passed_on(self, call: str, returns: str, imports: Imports) -> tuple[str, str]:
+        """The same of what has no blocking form of its own."""
+        if any(ast.unparse(one) == "property" for one in self.node.decorator_list):
             return returns, f"return self._ask(lambda: {call})"
         work = f"lambda: {call}({self._passed()})" if self._passed() else call
         if returns.startswith("AsyncIterator["):
@@ -234,6 +262,12 @@ class _Method:
     def _parameters(self, imports: Imports) -> str:
         """As in the source, with plain defaults in place of private words for them."""
         arguments = self.node.args
+        kept = [
+            (one, default)
+            for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            if one.arg not in self.made.dropped
+        ]
+        arguments.kwonlyargs, arguments.kw_defaults = [one for one, _ in kept], [one for _, one in kept]
         arguments.defaults = [self._default(one) for one in arguments.defaults]
         arguments.kw_defaults = [one and self._default(one) for one in arguments.kw_defaults]
         imports.add_used(arguments, self.origin)
@@ -248,7 +282,8 @@ class _Method:
         arguments = self.node.args
         passed = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][1:]
         passed += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
-        passed += [f"{one.arg}={one.arg}" for one in arguments.kwonlyargs]
+        dropped = self.made.dropped
+        passed += [f"{one.arg}={one.arg}" for one in arguments.kwonlyargs if one.arg not in dropped]
         passed += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
         return ", ".join(passed)
 

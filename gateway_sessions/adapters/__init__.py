@@ -1,5 +1,6 @@
 """Where messages come in and replies go out: the port, and adapters that need no library of a platform."""
 
+from gateway_sessions.adapters.aside import put_aside
 from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.port import Adapter, Submit
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
@@ -25,4 +26,5 @@ __all__ = [
     "Submit",
     "TextFormat",
     "in_background",
+    "put_aside",
 ]

@@ -10,7 +10,7 @@ import os
 import re
 import select
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -21,7 +21,7 @@ import anyio
 from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.port import Submit
 from gateway_sessions.core.inbound import Attachment, InboundMessage
-from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget, told
 from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.errors import AdapterError, DeliveryRefusedError
 
@@ -45,13 +45,23 @@ class Console:
     platform = str(Platform.LOCAL)
 
     def __init__(
-        self, *, stdin: int = 0, stdout: int = 1, person: str = "local", growing: bool = False
+        self,
+        *,
+        stdin: int = 0,
+        stdout: int = 1,
+        person: str = "local",
+        growing: bool = False,
+        before_first: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """With *growing*, a reply is shown as it is made: for terminals, where somebody looks on."""
+        """With *growing*, a reply is shown as it is made: for terminals, where somebody looks on.
+
+        *before_first* is awaited before the first line is handed over; while it fails, no line is.
+        """
         self.capabilities = AdapterCapabilities(edit=growing, min_edit_interval=timedelta())
         self._stdin = stdin
         self._stdout = stdout
         self._source = SessionSource(platform=self.platform, chat_id=person, user_id=person)
+        self._before_first = before_first
         self._ended = asyncio.Event()
         self._speaking = asyncio.Lock()
         self._begun: tuple[str, str] | None = None
@@ -102,6 +112,9 @@ class Console:
 
     async def _hand_over(self, submit: Submit, line: str) -> None:
         try:
+            if self._before_first is not None:
+                await self._before_first()
+                self._before_first = None
             await submit(InboundMessage(source=self._source, text=line, account=self.name))
         except Exception as error:  # the person is told, and may try again
             logger.exception("a line was not taken", extra={"action": "console_failed"})
@@ -182,4 +195,4 @@ def _shown(message: OutboundMessage) -> str:
 
 
 def _line_of(attachment: Attachment) -> str:
-    return f"[{attachment.kind}: {attachment.name or attachment.url or 'unnamed'}]"
+    return f"[{attachment.kind}: {told(attachment)}]"

@@ -17,11 +17,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
 
 import anyio
 import msgspec
 
+from gateway_sessions.adapters.aside import put_aside
 from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.http import Request, Response
 from gateway_sessions.adapters.http_client import NotConnectedError, Url, post
@@ -73,6 +75,11 @@ class WebhookSettings:
     max_body: int = MAX_BODY
     receiver_deduplicates: bool = False
     """Whether whoever gets the replies shows those of one `webhook-id` once, so that repeats need no mark."""
+    unreadable: str | Path | None = None
+    """A folder for messages that cannot be read, for a sender that brings nothing else until one is taken.
+
+    None: it is told that the message is no good (422), and keeps it.
+    """
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/"):
@@ -184,13 +191,29 @@ class Webhook:
             with anyio.fail_after(SUBMIT_SECONDS):
                 return answer_to(await submit(message))
         except InvalidInputError as error:
-            body = msgspec.json.encode({"error": str(error)})
-            return Response(HTTPStatus.UNPROCESSABLE_ENTITY, body, _JSON)
+            return await self._unreadable(request, error)
         except (GatewaySessionsError, TimeoutError):
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
         except Exception:  # a mistake of ours: the sender keeps the message and tries again
             logger.exception("a message was not taken", extra={"action": "webhook_failed"})
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
+
+    async def _unreadable(self, request: Request, error: InvalidInputError) -> Response:
+        """Answer that a message will never be taken; or keep it, so that its sender may go on to the next."""
+        told = {"error": str(error)}
+        folder = self._settings.unreadable
+        if folder is None:
+            facts = {"action": "webhook_unreadable", "platform": self.platform, "problem": str(error)}
+            logger.warning("a message could not be read and was refused", extra=facts)
+            return Response(HTTPStatus.UNPROCESSABLE_ENTITY, msgspec.json.encode(told), _JSON)
+        update = {"id": request.headers[ID], "body": request.body.decode("utf-8", "replace")}
+        try:
+            await put_aside(folder, update, error, adapter=self)
+        except OSError:
+            logger.exception("a message could not be put aside", extra={"action": "webhook_failed"})
+            return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
+        body = msgspec.json.encode({"receipt": "put_aside"} | told)
+        return Response(HTTPStatus.OK, body, _JSON)
 
 
 def _as_id(key: str) -> str:

@@ -27,6 +27,7 @@ STATUS_OF: Final[Mapping[RejectReason, HTTPStatus]] = MappingProxyType(
         RejectReason.DRAINING: HTTPStatus.SERVICE_UNAVAILABLE,
         RejectReason.ERASED: HTTPStatus.GONE,
         RejectReason.NOT_ALLOWED: HTTPStatus.FORBIDDEN,
+        RejectReason.NOT_ADDRESSED: HTTPStatus.UNPROCESSABLE_ENTITY,
         RejectReason.EMPTY: HTTPStatus.UNPROCESSABLE_ENTITY,
         RejectReason.UNKNOWN: HTTPStatus.UNPROCESSABLE_ENTITY,
     }

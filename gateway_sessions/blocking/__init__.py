@@ -5,6 +5,17 @@ share one store: each waits for its own calls only.
 """
 
 from gateway_sessions.blocking.database import BlockingSessionDB
-from gateway_sessions.blocking.store import BlockingExpiryWatcher, BlockingHooks, BlockingSessionStore
+from gateway_sessions.blocking.store import (
+    BlockingExpiryWatcher,
+    BlockingHooks,
+    BlockingSessionStore,
+    BlockingTurn,
+)
 
-__all__ = ["BlockingExpiryWatcher", "BlockingHooks", "BlockingSessionDB", "BlockingSessionStore"]
+__all__ = [
+    "BlockingExpiryWatcher",
+    "BlockingHooks",
+    "BlockingSessionDB",
+    "BlockingSessionStore",
+    "BlockingTurn",
+]

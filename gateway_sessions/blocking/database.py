@@ -6,6 +6,7 @@ Made by docs/reference/make_blocking.py from the asynchronous classes: run that,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -32,6 +33,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.retention import PruneReport
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.search_results import SearchResult, SessionSearchResult
+from gateway_sessions.core.search_stems import Stemming, Stems
 from gateway_sessions.core.session_record import Relation, SessionRecord
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.usage import SessionUsage, UsageFacts
@@ -71,15 +73,21 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         prepared_statements: bool = True,
         pool_size: int = 8,
         pool: object | None = None,
+        stemming: Stemming | str | None = None,
     ) -> BlockingSessionDB:
         """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
 
-        Another owner is waited for up to *wait* seconds. Beside a database on a server, files
-        are kept in *home*; without it, in a directory for that database among what this user's programs keep.
+        Another owner, or a server that is away, is waited for up to *wait* seconds. Beside a database on a
+        server, files are kept in *home*; without it, in a directory for that database among what this
+        user's programs keep.
         Many processes may have that database open, each with a *home* of its own; *cluster* says how they
         get along, and *pool_size* how many connections this one makes for its work. On PostgreSQL a *pool* of
         asyncpg, made for that address by the program, is used instead of one of our own, and left open;
         without *prepared_statements* nothing is kept on a connection.
+
+        *stemming* is the language whose words searches find in all their forms, or "off"; None: as it is. If
+        it changes, the search index is made anew in the background, and if others have the database open, it
+        does not change.
         """
         return cls(
             SessionDB.open(
@@ -93,6 +101,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 prepared_statements=prepared_statements,
                 pool_size=pool_size,
                 pool=pool,
+                stemming=stemming,
             )
         )
 
@@ -116,6 +125,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 pool_size=pool_size,
             )
         )
+
+    def search_stems(self) -> Stems:
+        """The stems by which words are found in all their forms."""
+        return self._wait(self._target.search_stems)
 
     def vacuum(self) -> VacuumReport:
         """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
@@ -155,6 +168,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def generation(self) -> int:
         """Rises with every change of what sessions.json shows, also across restarts."""
         return self._ask(lambda: self._target.generation)
+
+    def being_opened(self) -> AbstractContextManager[None]:
+        """Until the end of the block a store is being opened: what fails is tried again, within the wait."""
+        return self._ask(self._target.being_opened)
 
     def create_session(
         self,
@@ -215,6 +232,10 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def update_system_prompt(self, session_id: str, system_prompt: str | None) -> None:
         """Remember what the model is told before anything else."""
         self._wait(lambda: self._target.update_system_prompt(session_id, system_prompt))
+
+    def note_system_prompt(self, session_id: str, system_prompt: str) -> bool:
+        """Remember what the model was told first; False if that is known, or there is no such session."""
+        return self._wait(lambda: self._target.note_system_prompt(session_id, system_prompt))
 
     def update_session_model(
         self, session_id: str, model: str | None, model_config: Mapping[str, Any] | None = None
@@ -304,7 +325,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def get_messages_around(
-        self, session_id: str, message_id: int, window: int = 5, *, include_hidden: bool = False
+        self, session_id: str, message_id: int | str, window: int = 5, *, include_hidden: bool = False
     ) -> MessageWindow:
         """A message and up to *window* others on each side; nothing if it is not there.
 
@@ -319,7 +340,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def get_anchored_view(
         self,
         session_id: str,
-        message_id: int,
+        message_id: int | str,
         window: int = 5,
         bookend: int = 3,
         *,
@@ -351,7 +372,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """
         return self._wait(lambda: self._target.rewind_session(session_id, n))
 
-    def rewind_to_message(self, session_id: str, message_id: int) -> Rewind:
+    def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
         """Take back a message that a person said, and all that came after it."""
         return self._wait(lambda: self._target.rewind_to_message(session_id, message_id))
 
@@ -388,7 +409,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """Hide what was deleted on its platform; False if nothing of that name is to be seen."""
         return self._wait(lambda: self._target.retract_message(session_id, platform_message_id))
 
-    def get_message_versions(self, session_id: str, message_id: int) -> list[MessageVersion]:
+    def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
         """What a message said before it was edited, the first version first."""
         return self._wait(lambda: self._target.get_message_versions(session_id, message_id))
 
@@ -413,7 +434,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         )
 
     def branch_session(
-        self, session_id: str, new_session_id: str, *, at_message_id: int | None = None
+        self, session_id: str, new_session_id: str, *, at_message_id: int | str | None = None
     ) -> str:
         """Copy what was said, up to and with that message, to a new session; the old one goes on. Its id."""
         return self._wait(
@@ -447,13 +468,18 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         """
         self._wait(lambda: self._target.set_session_archived(session_id, archived=archived))
 
-    def set_session_title(self, session_id: str, title: str | None, *, scope: Scope | None = None) -> bool:
+    def set_session_title(
+        self, session_id: str, title: str | None, *, scope: Scope | None = None, author: str | None = None
+    ) -> bool:
         """Call a session so, on behalf of a person; nothing to see in it means no title.
 
         False if there is no such session in sight. A title that another session has is a `TitleTakenError`,
-        unless this session continues that one: then it passes on. *scope* says who asks.
+        unless this session continues that one: then it passes on. *scope* says who asks, *author* who that is
+        if the session is not theirs: an erasure of that person takes the title away.
         """
-        return self._wait(lambda: self._target.set_session_title(session_id, title, scope=scope))
+        return self._wait(
+            lambda: self._target.set_session_title(session_id, title, scope=scope, author=author)
+        )
 
     def set_auto_title_if_empty(self, session_id: str, title: str) -> bool:
         """Call a session so unless it has a title; one that is taken gets a number, one too long is cut."""
@@ -593,9 +619,15 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def export_owner(self, owner: str) -> Iterator[dict[str, Any]]:
         """All that is known of an owner: their lanes, what happened and waits there, and every session.
 
-        Of rooms that they share, what they sent there that waits, and what they are owed for it.
+        Of rooms that they share, what they sent there that waits, and what they are owed for it. Last, what
+        they said in sessions of others, be it in a room or because their session was moved or forked, and the
+        titles that they gave to these.
         """
         return self._each(lambda: self._target.export_owner(owner))
+
+    def count_said_elsewhere(self, owner: str) -> int:
+        """Return how many messages of an owner are in sessions of others."""
+        return self._wait(lambda: self._target.count_said_elsewhere(owner))
 
     def erased_at(self, owner: str) -> datetime | None:
         """When an owner was erased: what they sent until then must not be taken in."""
@@ -718,15 +750,17 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
         relation: str | None = None,
         only_empty: bool = False,
         include_archived: bool = False,
+        unended: bool = False,
         limit: int | None = None,
         dry_run: bool = False,
         now: datetime | float | None = None,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove sessions nobody has touched for that long, and the oldest beyond a number or a size.
+        """Remove ended sessions nobody has touched for that long, and the oldest beyond a number or a size.
 
-        Never one that a lane has, that is pinned, touched within a day, or still owed to a hook, nor what was
-        compressed into such a one. A dry run tells what would go; with *limit* so many go, or few more.
+        With *unended* also those that nobody has ended. Never one that a lane has, that is pinned, touched
+        within a day, or still owed to a hook, nor what was compressed into such a one. A dry run tells what
+        would go; with *limit* so many go, or few more.
         """
         return self._wait(
             lambda: self._target.prune_sessions(
@@ -737,6 +771,7 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
                 relation=relation,
                 only_empty=only_empty,
                 include_archived=include_archived,
+                unended=unended,
                 limit=limit,
                 dry_run=dry_run,
                 now=now,
@@ -747,3 +782,11 @@ class BlockingSessionDB(BlockingResource[SessionDB]):
     def finish_removals(self) -> int:
         """Remove the messages that are left of large sessions, piece by piece; how many there were."""
         return self._wait(self._target.finish_removals)
+
+    def get_meta(self, key: str) -> str | None:
+        """Return the text that was kept under that name; None if there is none."""
+        return self._wait(lambda: self._target.get_meta(key))
+
+    def set_meta(self, key: str, value: str | None) -> None:
+        """Keep a text under that name, in place of an earlier one; None forgets it."""
+        self._wait(lambda: self._target.set_meta(key, value))

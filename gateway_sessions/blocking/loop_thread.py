@@ -17,6 +17,7 @@ from gateway_sessions.errors import EventLoopRunningError, StoreStoppedError
 
 T = TypeVar("T")
 R = TypeVar("R")
+PartT = TypeVar("PartT")
 ManagedT = TypeVar("ManagedT", bound=AbstractAsyncContextManager[Any])
 
 
@@ -118,6 +119,13 @@ class BlockingPart(Generic[R]):
 
         return self._loop.wait(work)
 
+    def _part(
+        self, kind: Callable[[T, LoopThread], PartT], work: Callable[[], Awaitable[T | None]]
+    ) -> PartT | None:
+        """Return the result of a coroutine as an object of the same thread; None if it returns None."""
+        found = self._wait(work)
+        return None if found is None else kind(found, self._loop)
+
     def _each(self, begin: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
         """What an asynchronous generator yields, one at a time; it is closed however the iteration ends."""
         _refuse_on_a_loop()
@@ -134,6 +142,19 @@ class BlockingPart(Generic[R]):
             with suppress(StoreStoppedError, EventLoopRunningError):
                 if isinstance(items, AsyncGenerator):
                     self._wait(items.aclose)
+
+
+class BlockingScope(BlockingPart[ManagedT]):
+    """An object of a thread that is used with `with`."""
+
+    def __enter__(self) -> Self:
+        self._wait(self._target.__aenter__)
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._wait(lambda: self._target.__aexit__(exc_type, exc, traceback))
 
 
 class BlockingResource(BlockingPart[ManagedT]):

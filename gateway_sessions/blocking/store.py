@@ -5,14 +5,15 @@ Made by docs/reference/make_blocking.py from the asynchronous classes: run that,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from gateway_sessions.blocking.database import BlockingSessionDB
-from gateway_sessions.blocking.loop_thread import BlockingPart, BlockingResource
+from gateway_sessions.blocking.loop_thread import BlockingPart, BlockingResource, BlockingScope
 from gateway_sessions.config import Config
+from gateway_sessions.core.account_lanes import LanesReport
 from gateway_sessions.core.busy import BusyMode, BusyRules
 from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.export.reports import ImportReport, Progress
@@ -28,6 +29,7 @@ from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.usage import Usage
 from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Sweep
@@ -37,9 +39,11 @@ from gateway_sessions.runtime.incidents import Incident
 from gateway_sessions.runtime.restart import StartReport
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.runtime.titling import Titler, plain_titler
+from gateway_sessions.runtime.turn import Ended, Turn
+from gateway_sessions.storage.verbs.beginning import Version
 from gateway_sessions.storage.verbs.hooks import HookCall
 from gateway_sessions.storage.verbs.ledger import NO_TURN, RunningTurn
-from gateway_sessions.storage.verbs.outbox import OwedReply
+from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
 from gateway_sessions.storage.verbs.queue import Overtaken
 
 
@@ -89,6 +93,125 @@ class BlockingExpiryWatcher(BlockingPart[ExpiryWatcher]):
         return self._wait(self._target.sweep)
 
 
+class BlockingTurn(BlockingScope[Turn]):
+    """Somebody's turn on a lane. `with` releases it if nothing else has ended it."""
+
+    @property
+    def entry(self) -> SessionEntry:
+        """The same as that of the Turn."""
+        return self._target.entry
+
+    @property
+    def messages(self) -> tuple[InboundMessage, ...]:
+        """What the turn is about: one message, or several that were merged."""
+        return self._ask(lambda: self._target.messages)
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the program has said all that the turn is about, and no person has joined it."""
+        return self._ask(lambda: self._target.is_internal)
+
+    @property
+    def session_key(self) -> str:
+        """The lane."""
+        return self._ask(lambda: self._target.session_key)
+
+    @property
+    def token(self) -> int:
+        """Rises with every turn of the lane; what an older one writes is refused."""
+        return self._ask(lambda: self._target.token)
+
+    @property
+    def seq(self) -> int:
+        """The place of the first message among all that was ever accepted on the lane."""
+        return self._ask(lambda: self._target.seq)
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """The places of all messages."""
+        return self._ask(lambda: self._target.seqs)
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first try; more if earlier ones were cut off."""
+        return self._ask(lambda: self._target.attempt)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether an earlier try has put what the turn is about into the transcript, and perhaps more."""
+        return self._ask(lambda: self._target.recorded)
+
+    @property
+    def admitted_at(self) -> datetime:
+        """When the first message was accepted."""
+        return self._ask(lambda: self._target.admitted_at)
+
+    @property
+    def version(self) -> Version:
+        """The state of the transcript when the turn began."""
+        return self._ask(lambda: self._target.version)
+
+    @property
+    def waiting(self) -> int:
+        """How many turns waited behind this one when it began."""
+        return self._ask(lambda: self._target.waiting)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn has come to its end."""
+        return self._ask(lambda: self._target.ended)
+
+    def transcript(self, limit: int | None = None) -> list[Chat]:
+        """What goes to a model: the conversation, with what the turn is about at its end."""
+        return self._wait(lambda: self._target.transcript(limit))
+
+    def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
+        """Add to the transcript at once, behind what the turn is about; returns the ids."""
+        return self._wait(lambda: self._target.append(*messages))
+
+    def commit(
+        self,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        last_prompt_tokens: int | None = None,
+    ) -> Ended:
+        """Complete the turn: transcript, use, entry, queue and replies change together or not at all.
+
+        If *go_on*, the lane's next turn begins in the same commit. The key of another lane lets the next one
+        of that lane begin, where no other node uses the database.
+        """
+        return self._wait(
+            lambda: self._target.commit(
+                messages, usages=usages, replies=replies, last_prompt_tokens=last_prompt_tokens
+            )
+        )
+
+    def fail(self, problem: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> Ended:
+        """Give the turn up: its messages become dead letters, which can be tried again."""
+        return self._wait(lambda: self._target.fail(problem, usages=usages, replies=replies))
+
+    def interrupt(
+        self,
+        by: str,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+    ) -> Ended:
+        """Stop the turn: what it has done stands, and nobody does the rest."""
+        return self._wait(lambda: self._target.interrupt(by, messages, usages=usages, replies=replies))
+
+    def roll_back(self, by: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = ()) -> Ended:
+        """Stop the turn and take back all that it has put into the transcript."""
+        return self._wait(lambda: self._target.roll_back(by, usages=usages, replies=replies))
+
+    def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
+        """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
+        self._wait(lambda: self._target.release(retry_at=retry_at, counted=counted))
+
+
 class BlockingSessionStore(BlockingResource[SessionStore]):
     """`SessionStore` for callers without a loop. Open it with `with BlockingSessionStore.open(path)`."""
 
@@ -119,7 +242,8 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     ) -> BlockingSessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
-        It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
+        It is told so: its `drain_requested` is set, and it decides itself when it ends. A server that is away
+        is waited for as long. *path* may also be
         an address of a server; the directory is then one among what programs keep. A *pool* of asyncpg that
         the program made for that address is used, and never closed. *hooks* are called for each session that
         ends; a mapping gives them names that outlive a refactoring. Without *upkeep* no session is ended or
@@ -194,14 +318,22 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._wait(lambda: self._target.get_or_create_session(source, force_new, touch))
 
     def update_session(
-        self, session_key: str, last_prompt_tokens: int | None = None, *, session_id: str | None = None
+        self,
+        session_key: str,
+        last_prompt_tokens: int | None = None,
+        *,
+        session_id: str | None = None,
+        touch: bool = True,
     ) -> SessionEntry | None:
         """Note the end of a turn: the person was answered now, and has been told of a reset.
 
-        With *session_id*, a turn that ended after its session was replaced changes nothing.
+        With *session_id*, a turn that ended after its session was replaced changes nothing. *touch* is False
+        for the turn of a heartbeat or cron job, which answered nobody and must not keep a session alive.
         """
         return self._wait(
-            lambda: self._target.update_session(session_key, last_prompt_tokens, session_id=session_id)
+            lambda: self._target.update_session(
+                session_key, last_prompt_tokens, session_id=session_id, touch=touch
+            )
         )
 
     def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
@@ -279,12 +411,20 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Whether people should be told that this session replaced one that nobody asked to end."""
         return self._ask(lambda: self._target.should_notify(entry))
 
-    def session_prompt(self, source: SessionSource, entry: SessionEntry | None = None) -> str:
+    def session_prompt(
+        self,
+        source: SessionSource,
+        entry: SessionEntry | None = None,
+        *,
+        connected: Collection[str] | None = None,
+    ) -> str:
         """What to tell an agent about where it talks: a block for its system prompt, stable between turns.
 
-        With `privacy.redact_pii`, pseudonyms made with this store's own secret stand for ids.
+        *connected* names the platforms that are; without it, those that the configuration enables. With
+        `privacy.redact_pii`, pseudonyms made with this store's own secret stand for names and ids. A first
+        turn after an automatic reset has one more line at the end, which says so.
         """
-        return self._ask(lambda: self._target.session_prompt(source, entry))
+        return self._ask(lambda: self._target.session_prompt(source, entry, connected=connected))
 
     def flush(self) -> None:
         """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
@@ -302,10 +442,17 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         return self._wait(lambda: self._target.undo_reset(session_key))
 
     def switch_session(
-        self, session_key: str, target_session_id: str, *, scope: Scope
+        self, session_key: str, target_session_id: str, *, scope: Scope, move: bool = False
     ) -> SessionEntry | None:
-        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
-        return self._wait(lambda: self._target.switch_session(session_key, target_session_id, scope=scope))
+        """Go on with another session here; *scope* says who asks.
+
+        A session of the lane's owner leaves the lane it is on. That of another owner stays theirs: a fork of
+        it goes on here, which has an id of its own and the session as its parent. With *move* the session
+        leaves its lane and belongs to the owner of this one; each message keeps its author.
+        """
+        return self._wait(
+            lambda: self._target.switch_session(session_key, target_session_id, scope=scope, move=move)
+        )
 
     def split_session(
         self,
@@ -328,16 +475,21 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
             )
         )
 
-    def branch_session(self, session_key: str, *, at_message_id: int | None = None) -> SessionEntry | None:
+    def branch_session(
+        self, session_key: str, *, at_message_id: int | str | None = None
+    ) -> SessionEntry | None:
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
         return self._wait(lambda: self._target.branch_session(session_key, at_message_id=at_message_id))
 
-    def resume_session(self, session_key: str, text: str, *, scope: Scope) -> SessionEntry | None:
+    def resume_session(
+        self, session_key: str, text: str, *, scope: Scope, move: bool = False
+    ) -> SessionEntry | None:
         """Go on with the session that a person means by an id, the beginning of one, or a title.
 
-        `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do.
+        `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do. A session of
+        another owner goes on as a fork, unless it shall *move*: see `switch_session`.
         """
-        return self._wait(lambda: self._target.resume_session(session_key, text, scope=scope))
+        return self._wait(lambda: self._target.resume_session(session_key, text, scope=scope, move=move))
 
     def set_busy_mode(self, session_key: str, mode: BusyMode | None) -> SessionEntry | None:
         """Choose what a message does while a turn of this session runs; None: what the configuration says."""
@@ -358,6 +510,13 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         of the turn that runs on the lane.
         """
         return self._wait(lambda: self._target.enqueue(message, rules=rules, solo=solo, running=running))
+
+    def claim(self, session_key: str | None = None) -> BlockingTurn | None:
+        """The next turn of a lane, or of the one that has waited longest; None if none may begin now.
+
+        Use it with `with`, and end it with `commit`. Until then nobody else writes to the session.
+        """
+        return self._part(BlockingTurn, lambda: self._target.claim(session_key))
 
     def stop_turn(self, session_key: str, *, by: str = "person") -> Overtaken:
         """End the lane's turn and empty its queue; what the turn still writes is refused."""
@@ -387,7 +546,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
         return self._wait(lambda: self._target.dead_letters(limit=limit, before=before))
 
-    def requeue(self, item_id: int) -> str:
+    def requeue(self, item_id: int | str) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
         return self._wait(lambda: self._target.requeue(item_id))
 
@@ -395,15 +554,25 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         """Replies that were given up, the newest first; *before* is the last id of a page."""
         return self._wait(lambda: self._target.dead_replies(limit=limit, before=before))
 
-    def retry_reply(self, reply_id: int) -> None:
+    def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
         self._wait(lambda: self._target.retry_reply(reply_id))
 
     def append_to_transcript(
-        self, session_id: str, message: Message | Mapping[str, Any], skip_db: bool = False
+        self,
+        session_id: str,
+        message: Message | Mapping[str, Any],
+        skip_db: bool = False,
+        *,
+        source: SessionSource | None = None,
     ) -> int | None:
-        """Add a message; returns its id. With *skip_db* nothing happens: the agent has stored it itself."""
-        return self._wait(lambda: self._target.append_to_transcript(session_id, message, skip_db))
+        """Add a message; returns its id. With *skip_db* nothing happens: the agent has stored it itself.
+
+        *source* tells who said it, and where: in a room, only then is it known to be theirs.
+        """
+        return self._wait(
+            lambda: self._target.append_to_transcript(session_id, message, skip_db, source=source)
+        )
 
     def rewrite_transcript(self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]) -> bool:
         """Put messages in the place of the conversation, all or none; what is hidden stays. Always True."""
@@ -445,3 +614,19 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
     def was_erased(self, source: SessionSource, sent_at: object) -> bool:
         """Whether a message that arrives now was sent before its sender was erased, and must be dropped."""
         return self._wait(lambda: self._target.was_erased(source, sent_at))
+
+    def assign_lanes(
+        self, accounts: Mapping[str, str] | None = None, *, unnamed_too: bool = False, dry_run: bool = False
+    ) -> LanesReport:
+        """Give lanes that named accounts used before they had lanes of their own to those accounts.
+
+        *accounts* says by platform which one gets lanes of which nobody knows who used them; *unnamed_too*,
+        also those of the account without a name, which is called so from now on.
+        """
+        return self._wait(
+            lambda: self._target.assign_lanes(accounts, unnamed_too=unnamed_too, dry_run=dry_run)
+        )
+
+    def adopt_lanes(self, serving: Collection[tuple[str, str]]) -> None:
+        """Do so for the accounts that a gateway serves, once for each platform; a gateway calls it itself."""
+        self._wait(lambda: self._target.adopt_lanes(serving))

@@ -54,7 +54,11 @@ def _found(text: str) -> Any:
 
 
 def _made(make: Any, desk: Desk) -> Any:
-    return make(config=desk.place()[1]) if "config" in signature(make).parameters else make()
+    if "config" not in signature(make).parameters:
+        return make()
+    config = desk.place()[1]
+    config.require("model")
+    return make(config=config)
 
 
 def _needed(name: str, found: Any) -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
@@ -16,6 +18,7 @@ from gateway_sessions.cli.commands import ALONE, GROUPS
 from gateway_sessions.cli.exits import INTERRUPTED, Exit, Failure
 from gateway_sessions.cli.saying import name_of_program, say
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
+from gateway_sessions.log_lines import logging_to_nobody
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -32,11 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or (len(given) == 1 and given[0] in GROUPS):
         given.append("--help")  # whoever says no more than that wants to know what there is
     try:
-        ended = command_line().main(args=given, prog_name=name_of_program(), standalone_mode=False)
+        with (
+            nullcontext() if "--debug" in given else logging_to_nobody(logging.getLogger("gateway_sessions"))
+        ):
+            ended = command_line().main(args=given, prog_name=name_of_program(), standalone_mode=False)
     except TyperException as error:
         about = " ".join([name_of_program(), *_command_in(given).split(), "--help"])
         failure = Failure("UsageError", error.format_message(), about, Exit.WRONG_USE)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         failure = INTERRUPTED
     else:
         return ended if isinstance(ended, int) else Exit.DONE

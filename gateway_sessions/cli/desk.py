@@ -31,7 +31,7 @@ from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
-from gateway_sessions.runtime.places import database_of, placed
+from gateway_sessions.runtime.places import database_of, noted_config, placed
 
 CONFIG_FILE: Final = "config.yaml"
 """Looked for in the directory of the store, if nobody names another one."""
@@ -66,16 +66,36 @@ class Desk:
 
     @property
     def config_path(self) -> Path | None:
-        """The file of the configuration; None: there is none."""
+        """The file of the configuration, also where only its last owner has named it; None: there is none."""
+        if (named := self._named_config) is not None:
+            return named
+        noted, usual = noted_config(Path(self.home).expanduser()), self._usual_config
+        if noted is None or (usual is not None and usual.samefile(noted)):
+            return usual  # which says where it is in the words of whoever asks
+        return noted
+
+    @property
+    def own_config_path(self) -> Path | None:
+        """The file for whoever becomes the owner: what an earlier one has used does not count."""
+        return self._named_config or self._usual_config
+
+    @property
+    def _named_config(self) -> Path | None:
         named = self.settings.config or os.environ.get(CONFIG_VARIABLE)
-        if named:
-            return Path(named).expanduser()
+        return Path(named).expanduser() if named else None
+
+    @property
+    def _usual_config(self) -> Path | None:
         usual = Path(self.home).expanduser() / CONFIG_FILE
         return usual if usual.is_file() else None
 
     def place(self) -> tuple[Path, Config]:
-        """The directory of the store, and its configuration."""
-        return placed(self.home, load_config(self.config_path))
+        """The directory of the store, and its configuration: what of it is used must be complete."""
+        return placed(self.home, load_config(self.config_path, lenient=True))
+
+    def place_to_serve(self) -> tuple[Path, Config]:
+        """The same for whoever serves: every variable must be set."""
+        return placed(self.home, load_config(self.own_config_path))
 
     # The answer
 

@@ -32,6 +32,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.storage_errors import (
     BrokenProviderError,
+    HermesDatabaseError,
     MissingRightError,
     OperatorsTaskError,
     SchemaTooOldError,
@@ -64,6 +65,13 @@ class NotWaitingError(InvalidInputError):
         super().__init__(f"message {seq} does not wait on {lane} (any more)")
 
 
+class AddressTakenError(InvalidInputError):
+    """Another program listens where this one shall."""
+
+    def __init__(self, key: str, where: str) -> None:
+        super().__init__(f"{key}: another program listens at {where}")
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """How to end after an error, and what people can do."""
@@ -85,6 +93,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     ),
     (NotGivenUpError, Advice(Exit.NOT_FOUND, "see what was given up: gateway-sessions queue list --dead")),
     (NotWaitingError, Advice(Exit.NOT_FOUND, "see what waits: gateway-sessions queue list")),
+    (AddressTakenError, Advice(Exit.BUSY, "stop that program, or wait for it: serve --wait SECONDS")),
     (InvalidInputError, Advice(Exit.WRONG_USE, "see --help of the command")),
     (SessionNotFoundError, Advice(Exit.NOT_FOUND, "look it up: gateway-sessions sessions list")),
     (NothingToUndoError, Advice(Exit.NOT_FOUND, "see what happened: gateway-sessions explain KEY")),
@@ -98,13 +107,14 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
     (SessionBusyError, Advice(Exit.BUSY, "try again when the turn has ended")),
     (
         SessionOnLaneError,
-        Advice(Exit.BUSY, "a lane goes on with that session; its next reset frees it, or /new in the chat"),
+        Advice(Exit.BUSY, "a lane goes on with that session; sessions delete --end ends it first"),
     ),
     (StorageLockedError, Advice(Exit.BUSY, "close that program, or try again when it is done")),
     (StoreBusyError, Advice(Exit.BUSY, "stop that process first, or try again when it is done")),
     (ControlError, Advice(Exit.BUSY, "look whether it was done before you ask again")),
     (MigrationError, Advice(Exit.FAILED, "nothing was changed at the source")),
     (SchemaTooNewError, Advice(Exit.FAILED, "install a newer gateway-sessions")),
+    (HermesDatabaseError, Advice(Exit.WRONG_USE, "take it in: gateway-sessions import hermes DIR")),
     (ForeignDatabaseError, Advice(Exit.WRONG_USE, "name another place")),
     (StorageCorruptError, Advice(Exit.FAILED, MEND_FILE)),
     (StorageFullError, Advice(Exit.FAILED, "free some room on the disk")),

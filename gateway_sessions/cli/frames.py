@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gateway_sessions.cli.screen import Column, facts, table
-from gateway_sessions.core.telling import ago, counted, span
+from gateway_sessions.core.telling import AT_START, ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions.runtime.glance import Glance, NextReset
@@ -40,6 +40,7 @@ def frame(seen: Glance) -> RenderableType:
 
 def _told(seen: Glance) -> list[tuple[str, object]]:
     work, now = seen.work, seen.now
+    alone = seen.owner is None and seen.owner_problem is None and not seen.elsewhere
     waiting = counted(work.waiting, "turn")
     oldest = f", the oldest since {_length(work.oldest_waiting, now)}" if work.oldest_waiting else ""
     given_up = f"{counted(work.dead_messages, 'message')}, {_replies(work.dead_replies)}"
@@ -50,8 +51,12 @@ def _told(seen: Glance) -> list[tuple[str, object]]:
         ("Event loop", _loop(seen)),
         ("Sessions", f"on {counted(seen.sessions, 'lane')}"),
         ("Running", counted(work.running, "turn")),
+        ("Cut off", f"{counted(work.cut_off, 'turn')}, tried again {_when(seen)}" if work.cut_off else None),
         ("Waiting", f"{waiting}{oldest}"),
-        ("Owed", _replies(work.owed_replies)),
+        (
+            "Owed",
+            f"{_replies(work.owed_replies)}{f', sent {AT_START}' if alone and work.owed_replies else ''}",
+        ),
         ("Given up", given_up if work.dead_messages or work.dead_replies else "nothing"),
     ]
 
@@ -59,7 +64,10 @@ def _told(seen: Glance) -> list[tuple[str, object]]:
 def _owner(seen: Glance) -> str:
     owner = seen.owner
     if owner is None:
-        return seen.owner_problem or "nobody has the store open"
+        if seen.owner_problem or not seen.elsewhere:
+            return seen.owner_problem or "nobody has the store open"
+        others = counted(seen.elsewhere, "process has it open", "processes have it open")
+        return f"nobody has the store open in this directory; elsewhere {others}"
     up = span(seen.now - owner.opened_at)
     handing_over = ", asked to hand over" if owner.draining else ""
     return f"process {owner.pid}, version {owner.program}, for {up}, opening {owner.epoch}{handing_over}"
@@ -70,7 +78,8 @@ def _agents(seen: Glance) -> str:
         return _no_owner(seen)
     if (counts := seen.owner.agents) is None:
         return "no gateway runs there"
-    there = f"{counts.idle:,} of {counts.room:,} warm, {counts.lent:,} at work"
+    # Not every agent is kept warm: a plain function that works is one turn that runs, and nothing else.
+    there = f"{counts.idle:,} of {counts.room:,} warm, {max(counts.lent, seen.at_work):,} at work"
     if not (asked := counts.hits + counts.misses):
         return there
     return f"{there}; {counts.hits:,} of {counted(asked, 'turn')} found theirs ({counts.hits / asked:.0%})"
@@ -92,26 +101,38 @@ def _lanes(seen: Glance) -> RenderableType:
     columns = (
         Column("Lane", whole=True),
         Column("State"),
-        Column("For", right=True),
-        Column("Lease"),
-        Column("Try", right=True),
-        Column("Waiting", right=True),
-        Column("Oldest", right=True),
+        Column("For", right=True, leaves=1),
+        Column("Lease", leaves=5),
+        Column("Try", right=True, leaves=4),
+        Column("Waiting", right=True, leaves=2),
+        Column("Oldest", right=True, leaves=3),
     )
-    return table(columns, [_lane(one, seen.now) for one in seen.lanes])
+    return table(columns, [_lane(one, seen) for one in seen.lanes])
 
 
-def _lane(one: LaneInUse, now: datetime) -> tuple[object, ...]:
-    running = one.epoch is not None
+def _lane(one: LaneInUse, seen: Glance) -> tuple[object, ...]:
+    now, running = seen.now, one.epoch is not None and not one.cut_off
     return (
         one.session_key,
-        Text("running", "green") if running else _put_off(one.ready_at, now),
-        _length(one.running_since, now),
+        _state(one, seen),
+        _length(one.running_since, now) if running else None,
         f"{one.epoch}.{one.token}" if running else None,
-        str(one.attempts + 1),
+        str(one.attempts + 1 + one.cut_off),
         f"{one.waiting:,}",
         _length(one.oldest_waiting, now),
     )
+
+
+def _state(one: LaneInUse, seen: Glance) -> Text:
+    if one.cut_off:
+        return Text("cut off", "yellow")
+    return Text("running", "green") if one.epoch is not None else _put_off(one.ready_at, seen.now)
+
+
+def _when(seen: Glance) -> str:
+    """When what was cut off is tried again."""
+    served = seen.owner is not None and seen.owner.agents is not None
+    return "soon" if served or seen.elsewhere else AT_START
 
 
 def _put_off(ready_at: datetime | None, now: datetime) -> Text:
@@ -121,7 +142,12 @@ def _put_off(ready_at: datetime | None, now: datetime) -> Text:
 
 
 def _resets(resets: tuple[NextReset, ...], now: datetime) -> RenderableType:
-    columns = (Column("Next reset of", whole=True), Column("Session"), Column("When"), Column("Why"))
+    columns = (
+        Column("Next reset of", whole=True),
+        Column("Session", leaves=2),
+        Column("When"),
+        Column("Why", leaves=1),
+    )
     rows = [
         (one.session_key, one.session_id, f"in {span(one.at - now)}" if one.at > now else "due", one.reason)
         for one in resets

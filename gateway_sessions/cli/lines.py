@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from gateway_sessions.core.row_ids import with_text_ids
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.atomic_file import AtomicFile
 
@@ -41,4 +42,4 @@ def open_lines(target: str) -> Generator[Callable[[object], None]]:
 
 
 def _write(write: Callable[[bytes], object], value: object) -> None:
-    write(msgspec.json.encode(value, enc_hook=str) + b"\n")
+    write(msgspec.json.encode(with_text_ids(value, outside=True), enc_hook=str) + b"\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway_sessions.cli.desk import everything
 from gateway_sessions.core.session_record import SessionRecord
-from gateway_sessions.errors import SessionNotFoundError
+from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.runtime.seat import Seat
 
 
@@ -33,7 +33,8 @@ async def lane_named(seat: Seat, text: str) -> str:
         return text
     record = await session_named(seat, text)
     if record.session_key is None:
-        raise SessionNotFoundError(text)
+        problem = f"session {record.session_id!r} is of no lane, so no message goes on with it"
+        raise InvalidInputError(problem)
     return record.session_key
 
 

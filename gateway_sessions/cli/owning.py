@@ -16,17 +16,18 @@ from gateway_sessions.storage.database import SessionDB
 
 @asynccontextmanager
 async def owning(
-    desk: Desk, *, may_be_new: bool = False, upkeep: bool = False
+    desk: Desk, *, may_be_new: bool = False, upkeep: bool = False, wait: float = 0
 ) -> AsyncGenerator[SessionStore]:
     """The store of this command, as its owner.
 
+    Another owner is asked to end, and waited for, for so many seconds.
     Only whoever serves it sees to its *upkeep*: a visitor has not the hooks that must hear of ends.
     """
     if not may_be_new:
         async with seated(desk):
             pass
-    home, config = desk.place()
-    async with SessionStore.open(home, config, upkeep=upkeep) as store:
+    home, config = desk.place_to_serve() if upkeep else desk.place()
+    async with SessionStore.open(home, config, upkeep=upkeep, wait=wait) as store:
         yield store
 
 

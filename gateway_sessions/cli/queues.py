@@ -10,14 +10,24 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.screen import Column, table
-from gateway_sessions.core.telling import ago
+from gateway_sessions.core.telling import AT_START, ago, counted
 
 if TYPE_CHECKING:
     from gateway_sessions import DeadLetter, OwedReply, QueuedMessage
 
 
-def waiting_table(found: Sequence[QueuedMessage], now: datetime) -> RenderableType:
-    """What waits or runs, lane by lane."""
+def waiting_page(
+    found: Sequence[QueuedMessage], replies: Sequence[OwedReply], now: datetime, *, served: bool
+) -> RenderableType:
+    """Show messages that wait or run, and replies that are owed; *served*: a process has the store open."""
+    parts: list[RenderableType] = [_messages(found, now)] if found else []
+    if replies:
+        parts += [Text()] if parts else []
+        parts += [_owed(replies, now, served=served)]
+    return Group(*parts)
+
+
+def _messages(found: Sequence[QueuedMessage], now: datetime) -> RenderableType:
     rows = [
         (one.session_key, one.seq, _state(one), ago(one.admitted_at, now), one.message.text) for one in found
     ]
@@ -25,10 +35,37 @@ def waiting_table(found: Sequence[QueuedMessage], now: datetime) -> RenderableTy
         Column("Lane", whole=True),
         Column("No", right=True),
         Column("State"),
-        Column("Since"),
+        Column("Since", leaves=1),
         Column("Text", 60),
     )
     return table(columns, rows)
+
+
+def _owed(replies: Sequence[OwedReply], now: datetime, *, served: bool) -> RenderableType:
+    rows = [
+        (
+            one.session_key,
+            str(one.reply_id),
+            _next_try(one, now, served=served),
+            ago(one.created_at, now),
+            one.message.text or counted(len(one.message.attachments), "attachment"),
+        )
+        for one in replies
+    ]
+    columns = (
+        Column("Reply owed to", whole=True),
+        Column("ID", whole=True, leaves=2),
+        Column("Next try"),
+        Column("Since", leaves=1),
+        Column("Text", 60),
+    )
+    return table(columns, rows)
+
+
+def _next_try(one: OwedReply, now: datetime, *, served: bool) -> str:
+    if not served:
+        return AT_START
+    return "now" if one.due_at <= now else ago(one.due_at, now).replace("just now", "now")
 
 
 def dead_page(letters: Sequence[DeadLetter], replies: Sequence[OwedReply], now: datetime) -> RenderableType:
@@ -72,6 +109,8 @@ def dead_page(letters: Sequence[DeadLetter], replies: Sequence[OwedReply], now: 
 
 
 def _state(one: QueuedMessage) -> str:
+    if one.cut_off:
+        return "cut off"
     if one.running:
         return "running"
     return f"with {one.merged_into}" if one.merged_into is not None else "waiting"

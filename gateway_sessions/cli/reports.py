@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.screen import Column, facts, inline, table
-from gateway_sessions.core.keys import Sharing, decode_part
+from gateway_sessions.core.keys import Sharing, account_of, decode_part, without_account
 from gateway_sessions.core.telling import ago, counted, span
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ def _entry_told(answer: Explanation) -> list[tuple[str, object]]:
 
 def _turn_told(answer: Explanation) -> str:
     lane = answer.lane
+    if lane.cut_off:
+        return f"no: try {lane.attempts + 1} was cut off, and its process is gone; it is tried again"
     if not lane.running or lane.running_since is None:
         return "no"
     since = f"{_utc(lane.running_since)}, {ago(lane.running_since, answer.now)}"
@@ -180,7 +182,7 @@ def _policy_told(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[tu
     if due is None or local is None:
         return [*pairs, ("Next reset", "never, by this policy")]
     pairs.append(("Next reset", f"{_utc(due)}, {ago(due, answer.now)}"))
-    return [*pairs, ("", f"{local:%Y-%m-%d %H:%M:%S %Z} there")] if local.utcoffset() else pairs
+    return [*pairs, ("", f"{local:%Y-%m-%d %H:%M:%S} {policy.zone_name}")] if local.utcoffset() else pairs
 
 
 def simulation_page(
@@ -219,13 +221,14 @@ def _busiest(report: Insights) -> str | None:
 
 def _key_told(key: str) -> list[tuple[str, object]]:
     """How the key came about."""
-    parts = [decode_part(part) for part in key.split(":")]
+    account = account_of(key)
+    parts = [decode_part(part) for part in without_account(key).split(":")]
     if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind
         return []
     rest = f", {' / '.join(map(inline, parts[4:]))}" if parts[4:] else ""
-    return [
-        ("Key says", f"profile {inline(parts[1])}, platform {inline(parts[2])}, {inline(parts[3])}{rest}")
-    ]
+    through = f", account {inline(account)}" if account else ""
+    place = f"profile {inline(parts[1])}, platform {inline(parts[2])}{through}, {inline(parts[3])}"
+    return [("Key says", f"{place}{rest}")]
 
 
 def _because(reason: str | None) -> str:

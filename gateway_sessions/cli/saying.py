@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from gateway_sessions.cli.exits import Exit, Failure
+from gateway_sessions.core.row_ids import with_text_ids
 from gateway_sessions.core.untrusted import visible
 
 NAMES: Final = ("gateway-sessions", "gsess")
@@ -40,7 +41,7 @@ def head(command: str) -> dict[str, object]:
 
 def write_json(answer: Mapping[str, object]) -> None:
     """One line of JSON."""
-    encoded = msgspec.json.encode(answer, enc_hook=_as_json)
+    encoded = msgspec.json.encode(with_text_ids(answer, outside=True), enc_hook=_as_json)
     sys.stdout.buffer.write(encoded + b"\n")
     sys.stdout.flush()
 

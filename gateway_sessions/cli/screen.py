@@ -31,6 +31,8 @@ class Column:
     whole: bool = False
     """Never cut: for what people copy."""
     right: bool = False
+    leaves: int = 0
+    """Where room is short, columns go before any is cut, the highest number first; 0: it stays."""
 
     def least(self, width: int) -> int:
         """What is left of it where there is little room."""
@@ -65,20 +67,40 @@ class Rows:
         """What rich prints."""
         del console
         widths = self._natural()
-        shown = fitted(
-            [column.least(width) for column, width in zip(self.columns, widths, strict=True)],
-            widths,
+        left = self._left(widths, options.max_width)
+        fitting = fitted(
+            [self.columns[place].least(widths[place]) for place in left],
+            [widths[place] for place in left],
             options.max_width,
             GAP,
         )
+        shown = {left[place]: width for place, width in fitting.items()}
+        _narrow(shown, options.max_width)
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
         for place, width in shown.items():
             one = self.columns[place]
             side: Literal["left", "right"] = "right" if one.right else "left"
             table.add_column(one.name, width=width, no_wrap=True, overflow="ellipsis", justify=side)
         for row in self.rows:
-            table.add_row(*(row[place] for place in shown))
+            table.add_row(*(self._cut(row[place], place, width) for place, width in shown.items()))
         yield table
+
+    def _left(self, widths: Sequence[int], room: int) -> list[int]:
+        """The places of the columns that stay, so that the others have as much room as they need."""
+        left = list(range(len(widths)))
+        while sum(widths[place] + GAP for place in left) - GAP > room:
+            leaving = max(left, key=lambda place: (self.columns[place].leaves, place))
+            if not self.columns[leaving].leaves:
+                break
+            left.remove(leaving)
+        return left
+
+    def _cut(self, text: Text, place: int, width: int) -> Text:
+        """Shorten a value in its middle: ids that people copy differ at both ends."""
+        if not self.columns[place].whole or text.cell_len <= width:
+            return text
+        half = (width - 1) // 2
+        return Text.assemble(text[: width - 1 - half], "…", text[len(text) - half :])
 
     def _natural(self) -> list[int]:
         """As wide as each would like to be."""
@@ -110,6 +132,15 @@ def fitted(least: Sequence[int], widths: Sequence[int], room: int, gap: int) -> 
             break
         shown = {place: widths[place] for place in shown if place != leaving[-1]}
     return shown
+
+
+def _narrow(shown: dict[int, int], room: int) -> None:
+    """Take from the widest column, whatever it is, until a terminal that is too small holds them all."""
+    while (missing := sum(shown.values()) + GAP * (len(shown) - 1) - room) > 0:
+        widest = max(shown, key=lambda place: shown[place])
+        if shown[widest] <= SMALLEST:
+            return
+        shown[widest] = max(shown[widest] - missing, SMALLEST)
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Table:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
+import socket
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -21,17 +24,24 @@ from gateway_sessions.adapters.http_server import HttpServer, listen
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
 from gateway_sessions.cli.desk import Desk
+from gateway_sessions.cli.exits import AddressTakenError
 from gateway_sessions.config import ServeConfig
-from gateway_sessions.core.untrusted import visible
+from gateway_sessions.log_lines import LogLines
+from gateway_sessions.runtime.gateway import ending_signals
+from gateway_sessions.storage.control_client import ask_to_drain
+from gateway_sessions.storage.home import ASK_SECONDS
 from gateway_sessions.storage.verbs import status
 
 ALIVE_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
+HEALTH_PORT: Final = "serve.health_port"
+WEBHOOK_PORT: Final = "serve.webhook_port"
+LOOK_SECONDS: Final = 0.1
+"""The pause between two looks whether an address is free."""
 DATABASE_SECONDS: Final = 2.0
 """How long the database may take before this gateway counts as not ready."""
 
 _JSON: Final = {"content-type": "application/json", "cache-control": "no-store"}
-_OF_ANY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"action", "asctime", "message"}
 
 
 class Service:
@@ -52,13 +62,14 @@ class Service:
             problem = gs.ConfigProblem(
                 "serve", "connects to nothing: set serve.webhook_port or serve.console"
             )
-            raise gs.ConfigError(str(desk.config_path or "configuration"), [problem])
+            raise gs.ConfigError(str(desk.own_config_path or "configuration"), [problem])
 
     async def run(self, **agent: Any) -> None:
         """Serve until a signal, or until another process wants the store; what runs may end."""
         with anyio.CancelScope() as beginning:
             # From when the gateway runs, it hears signals itself.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, beginning.cancel)
+            for one in set(ending_signals()) - {signal.SIGINT}:  # which Python turns into an exception
+                asyncio.get_running_loop().add_signal_handler(one, beginning.cancel)
             in_time = await self._served(agent)
             ended = (
                 "all turns have ended" if in_time else "turns were cut off, and go on after the next start"
@@ -96,11 +107,7 @@ class Service:
         if port is None:
             yield None
             return
-        try:
-            listener = await asyncio.to_thread(listen, host, port)
-        except OSError as error:
-            problem = f"serve.health_port: cannot listen at {host}:{port} ({error.strerror or error})"
-            raise gs.InvalidInputError(problem) from error
+        listener = await asyncio.to_thread(_listening, HEALTH_PORT, host, port)
         with listener:
             async with in_background(HttpServer(listener, self._answer, max_body=0).serve):
                 yield _url(*listener.getsockname()[:2])
@@ -133,6 +140,35 @@ class Service:
         return None
 
 
+async def free_addresses(settings: ServeConfig, home: Path, *, wait: float) -> None:
+    """Return when nobody else listens where the gateway shall; the owner of the store is asked to end.
+
+    `AddressTakenError` if somebody still does after *wait* seconds.
+    """
+    ports = {HEALTH_PORT: settings.health_port, WEBHOOK_PORT: settings.webhook_port}
+    until, asked = anyio.current_time() + wait, False
+    for key, port in ports.items():
+        while port is not None:
+            try:
+                (await asyncio.to_thread(_listening, key, settings.host, port)).close()
+                break
+            except AddressTakenError:
+                if anyio.current_time() >= until:
+                    raise
+            asked = asked or await ask_to_drain(home, seconds=min(wait, ASK_SECONDS))
+            await anyio.sleep(LOOK_SECONDS)
+
+
+def _listening(key: str, host: str, port: int) -> socket.socket:
+    try:
+        return listen(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise AddressTakenError(key, f"{host}:{port}") from error
+        problem = f"{key}: cannot listen at {host}:{port} ({error.strerror or error})"
+        raise gs.InvalidInputError(problem) from error
+
+
 def _webhook(settings: ServeConfig) -> Webhook | None:
     if settings.webhook_port is None or settings.webhook_callback_url is None:
         return None
@@ -158,23 +194,11 @@ def _said(code: HTTPStatus, **told: str) -> Response:
 # What it logs
 
 
-class _Lines(logging.Formatter):
-    """A line for each record: what happened, and its facts by name."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record, and where an error came from on lines of its own."""
-        facts = {name: value for name, value in vars(record).items() if name not in _OF_ANY_RECORD}
-        told = "".join(f" {name}={visible(str(value))}" for name, value in facts.items())
-        action = getattr(record, "action", record.name)
-        line = f"{record.levelname} {action}: {visible(record.getMessage())}{told}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
 @contextmanager
 def logging_to_errors() -> Generator[None]:
     """Within the block, write what is worth knowing to the standard error output, where services keep it."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Lines())
+    handler.setFormatter(LogLines())
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)

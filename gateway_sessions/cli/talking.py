@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum, auto
+from functools import partial
 from traceback import format_exception
 from typing import Any, Final
 
@@ -13,9 +17,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 import gateway_sessions as gs
+from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.console import Console
 from gateway_sessions.cli.desk import Desk, show_on
+from gateway_sessions.cli.interrupting import CtrlC
 from gateway_sessions.cli.saying import name_of_program
+from gateway_sessions.core.keys import is_of_terminal
 from gateway_sessions.core.messages import Role
 from gateway_sessions.core.recap import Recap, RecapForm, recap
 from gateway_sessions.core.telling import counted
@@ -25,6 +32,8 @@ LOOKED_AT: Final = 400
 """Messages of the end of a session: enough for the last exchanges, whatever tools have said between them."""
 BEHIND_ALL: Final = 1 << 62
 SOURCE: Final = gs.SessionSource(platform=Console.platform, chat_id="local", user_id="local")
+HERMES_TERMINAL: Final = "main:cli:local"
+"""Whose the conversations are that Hermes held at a terminal."""
 SIGNS: Final = {Role.USER: ("●", "yellow"), Role.ASSISTANT: ("◆", "green")}
 
 
@@ -40,6 +49,22 @@ class Wanted:
     fork: bool = False
 
 
+class Way(Enum):
+    """The way in which the terminal goes on with a conversation."""
+
+    STAY = auto()  # it is the terminal's current one
+    MOVE = auto()  # its lane, if it has one, loses it
+    FORK = auto()  # it stays as it is, and a copy goes on here
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A conversation to go on with, and how."""
+
+    session_id: str
+    way: Way = Way.STAY
+
+
 class Talk:
     """Brings a person, an agent and a session together."""
 
@@ -49,40 +74,89 @@ class Talk:
         self._form = form
         self._key = store.key_for(SOURCE)
 
-    async def hold(self, wanted: Wanted, **agent: Any) -> None:
-        """Talk until the input ends."""
-        entry = await self._begun(wanted)
-        self._desk.note(f"Session {entry.session_id}. /help lists commands, Ctrl-D ends.")
+    async def hold(self, wanted: Wanted, ctrl_c: CtrlC, **agent: Any) -> None:
+        """Talk until the input ends and all of it is answered, or until somebody leaves."""
+        chosen = await self._chosen(wanted)
+        self._desk.note(f"Session {chosen.session_id}. /help lists commands, Ctrl-D ends.")
         if wanted.go_on and self._form is not RecapForm.OFF:
-            await self._remind(entry.session_id)
-        console = Console(growing=self._desk.screen.is_terminal)
+            await self._remind(chosen.session_id)
+        begin = _Once(partial(self._begin, chosen))
+        console = Console(growing=self._desk.screen.is_terminal, before_first=begin)
         try:
             with _failures_told(self._desk):
-                lanes = [entry.session_key]
-                async with gs.Gateway(self._store, adapters=[console], lanes=lanes, **agent):
-                    await console.ended()
+                async with gs.Gateway(self._store, adapters=[console], lanes=[self._key], **agent) as gateway:
+                    ctrl_c.talk_through(gateway, SOURCE)
+                    await _answered_or_left(gateway, console, ctrl_c)
         finally:
-            session_id = await self._store.peek_session_id(self._key)
-            self._desk.note(f"Session {session_id}. Go on with it: {name_of_program()} chat -r {session_id}")
+            current = chosen.session_id
+            if begin.done:
+                with suppress(gs.StorageError):  # then the error itself is what has to be told
+                    current = await self._store.peek_session_id(self._key) or current
+            self._desk.note(f"Session {current}. Go on with it: {name_of_program()} chat -r {current}")
 
-    async def _begun(self, wanted: Wanted) -> gs.SessionEntry:
+    async def _chosen(self, wanted: Wanted) -> Chosen:
+        """Return the conversation to go on with. One that exists is not changed yet."""
         if not wanted.go_on:
-            return await self._store.get_or_create_session(SOURCE, force_new=True)
-        if wanted.text is None:
-            return await self._store.get_or_create_session(SOURCE, touch=False)
-        scope = gs.Scope.operator()
-        session_id = await self._store.db.resolve_session(wanted.text, scope=scope)
-        here = await self._store.get_or_create_session(SOURCE, touch=False)
-        if session_id == here.session_id:
-            return here
-        if wanted.fork:
+            entry = await self._store.get_or_create_session(SOURCE, force_new=True)
+            return Chosen(entry.session_id)
+        session_id = await (self._last() if wanted.text is None else self._named(wanted.text))
+        if session_id is None:
+            self._desk.note("There is no conversation to go on with yet: this is the first.")
+            entry = await self._store.get_or_create_session(SOURCE)
+            return Chosen(entry.session_id)
+        if session_id == await self._store.peek_session_id(self._key):
+            return Chosen(session_id)
+        record = await self._store.db.get_session(session_id)
+        own = record is not None and is_of_terminal(record.owner)
+        if wanted.fork or not (own or wanted.move):
+            if not own and not wanted.fork and record is not None:
+                whose = f"{session_id} is a conversation of {record.owner}"
+                self._desk.note(f"{whose}: what you say goes on in a copy of it; --move takes it over.")
+            return Chosen(session_id, Way.FORK)
+        await self._ask_whose(session_id, move=wanted.move)
+        return Chosen(session_id, Way.MOVE)
+
+    async def _own(self) -> gs.Scope:
+        """Return the scope of the terminal's own conversations, in this program and in Hermes."""
+        return gs.Scope(owners=(await self._store.scope_of(SOURCE)).owners | {HERMES_TERMINAL})
+
+    async def _last(self) -> str | None:
+        """The conversation of the terminal in which something was said last, ended or not."""
+        listed = await self._store.db.list_sessions_rich(
+            scope=await self._own(), limit=1, min_message_count=1
+        )
+        return listed[0].session_id if listed else None
+
+    async def _named(self, text: str) -> str:
+        """The session that is meant: of the terminal's own, or else of all."""
+        own = await self._own()
+        try:
+            return await self._store.db.resolve_session(text, scope=own)
+        except gs.SessionNotFoundError:
+            return await self._store.db.resolve_session(text, scope=gs.Scope.operator())
+
+    async def _begin(self, chosen: Chosen) -> None:
+        """Lead the terminal's lane to the conversation, now that somebody says something in it."""
+        is_over = chosen.way is Way.STAY and await self._is_over()
+        if chosen.way is Way.STAY and not is_over:
+            return
+        session_id, move = chosen.session_id, chosen.way is Way.MOVE
+        # A lane can be led to any session but the one that it has: a new one makes room for that.
+        here = await self._store.get_or_create_session(SOURCE, force_new=is_over, touch=False)
+        record = await self._store.db.get_session(session_id)
+        if chosen.way is Way.FORK and record is not None and record.owner == here.owner:
             session_id = await self._store.db.branch_session(session_id, self._store.ledger.new_session_id())
-        else:
-            await self._ask_whose(session_id, move=wanted.move)
-        entry = await self._store.switch_session(self._key, session_id, scope=scope)
-        if entry is None:
+        scope = gs.Scope.operator()
+        if await self._store.switch_session(self._key, session_id, scope=scope, move=move) is None:
             raise gs.SessionNotFoundError(session_id)
-        return entry
+
+    async def _is_over(self) -> bool:
+        """Whether the next message would begin a new session, although the old one is wanted."""
+        told = await self._store.explain(self._key)
+        if told.entry is None:
+            return False
+        due = told.next_reset_at is not None and told.next_reset_at <= told.now
+        return due or told.entry.state not in (gs.SessionState.ACTIVE, gs.SessionState.RESUME_PENDING)
 
     async def _ask_whose(self, session_id: str, *, move: bool) -> None:
         """No lane loses its session unless somebody says so."""
@@ -107,6 +181,37 @@ class Talk:
             self._desk.screen,
             Panel(_drawn(found, earlier), title="Previous conversation", style="dim", expand=False),
         )
+
+
+async def _answered_or_left(gateway: gs.Gateway, console: Console, ctrl_c: CtrlC) -> None:
+    """Wait for the end of the input and of all answers to it; whoever leaves waits for no answer."""
+    over = asyncio.Event()
+
+    async def answer() -> None:
+        await console.ended()
+        await gateway.settled()
+        over.set()
+
+    async def leave() -> None:
+        await ctrl_c.left.wait()
+        over.set()
+
+    async with in_background(answer), in_background(leave):
+        await over.wait()
+    if ctrl_c.left.is_set():
+        await gateway.drain(within=timedelta())
+
+
+class _Once:
+    """Awaits a step, and remembers whether it has come to its end."""
+
+    def __init__(self, step: Callable[[], Awaitable[object]]) -> None:
+        self._step = step
+        self.done = False
+
+    async def __call__(self) -> None:
+        await self._step()
+        self.done = True
 
 
 class _Failures(logging.Handler):

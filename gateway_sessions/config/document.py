@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, cast
 
 import yaml
 from yaml.composer import ComposerError
 
-from gateway_sessions.config.draft import MAX_DEPTH, ROOT_NAME, Draft, KeyPath, dotted
+from gateway_sessions.config.draft import MAX_DEPTH, MAX_PROBLEMS, ROOT_NAME, Draft, KeyPath, dotted
 from gateway_sessions.error_details import ConfigProblem
 
 _CONSTANTS: Final = {
@@ -29,6 +30,7 @@ _FLOAT = re.compile(r"[-+]?(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+
 _REFERENCE = re.compile(
     r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\}|(?P<broken>\$\{)", re.ASCII
 )
+_BROKEN: Final = "holds '${' without a name and '}'; write '$${' for a literal one"
 _PLAIN_TAGS: Final = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
@@ -101,9 +103,13 @@ class _NodeReader:
             self._draft.reject(path, "contains itself")
             return None
         if id(node) not in self._known:
+            waiting = len(self._draft.unresolved or ())
             self._open.add(id(node))
-            self._known[id(node)] = self._read(node, path)
+            value = self._read(node, path)
             self._open.discard(id(node))
+            if len(self._draft.unresolved or ()) > waiting:
+                return value  # what it lacks is to be told at each place where it is used
+            self._known[id(node)] = value
         return self._known[id(node)]
 
     def _read(self, node: yaml.Node, path: KeyPath) -> Any:
@@ -141,24 +147,36 @@ class _NodeReader:
         """Fill the environment into the text; None after telling what is missing."""
         if self._environ is None or "${" not in text:
             return text
-        environ, missing = self._environ, list[str]()
-
-        def replacement(found: re.Match[str]) -> str:
-            name, default = found["name"], found["default"]
-            if found["broken"]:
-                missing.append("holds '${' without a name and '}'; write '$${' for a literal one")
-            if not name:
-                return "${"
-            if default is not None:
-                return environ.get(name) or default.removeprefix(":-")
-            if name not in environ:
-                missing.append(f"needs the environment variable {name}, which is not set")
-            return environ.get(name, "")
-
-        filled = _REFERENCE.sub(replacement, text)
-        for message in missing:
+        references, environ = [*_REFERENCE.finditer(text)], self._environ
+        broken = [_BROKEN for one in references if one["broken"]]
+        missing = [
+            f"needs the environment variable {one['name']}, which is not set"
+            for one in references
+            if one["name"] and one["default"] is None and one["name"] not in environ
+        ]
+        if missing and not broken and self._may_wait(path, missing[0]):
+            return text
+        for message in (*broken, *missing):
             self._draft.reject(path, message)
-        return None if missing else filled
+        return None if broken or missing else _REFERENCE.sub(partial(_value_of, environ), text)
+
+    def _may_wait(self, path: KeyPath, message: str) -> bool:
+        """Whether what is missing is told where the value is used; there may be so many only."""
+        unresolved = self._draft.unresolved
+        if unresolved is None or len(unresolved) >= MAX_PROBLEMS:
+            return False
+        unresolved[path] = self._draft.problem_at(path, message)
+        return True
+
+
+def _value_of(environ: Mapping[str, str], reference: re.Match[str]) -> str:
+    """What stands for a reference whose variable is set, or need not be."""
+    name, default = reference["name"], reference["default"]
+    if not name:
+        return "${"
+    if default is None:
+        return environ[name]
+    return environ.get(name) or default.removeprefix(":-")
 
 
 def _refuse(draft: Draft, why: str, line: int | None) -> None:

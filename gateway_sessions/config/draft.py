@@ -36,11 +36,17 @@ class Draft:
     variables: dict[KeyPath, str] = field(default_factory=dict[KeyPath, str])
     """What set the value there, in words, if it was an environment variable."""
     problems: list[ConfigProblem] = field(default_factory=list[ConfigProblem])
+    unresolved: dict[KeyPath, ConfigProblem] | None = None
+    """Values that stand for variables that are not set, to be told where they are used. None: at once."""
     set_aside: set[KeyPath] = field(default_factory=set[KeyPath])
     """Where something was found wrong already; what else is wrong there would only follow from it."""
 
     def complain(self, path: KeyPath, message: str, suggestion: str | None = None) -> None:
         """Note what is wrong with the value at that path. No message may show a value: it may be a secret."""
+        self.note(self.problem_at(path, message, suggestion))
+
+    def problem_at(self, path: KeyPath, message: str, suggestion: str | None = None) -> ConfigProblem:
+        """What is wrong with the value at that path, and where that was written."""
         where, line = dotted(path), None
         for length in range(len(path), 0, -1):
             place = path[:length]
@@ -50,7 +56,7 @@ class Draft:
             if place in self.lines:
                 line = self.lines[place]
                 break
-        self.note(ConfigProblem(where, message, line if path else self.lines.get(()), suggestion))
+        return ConfigProblem(where, message, line if path else self.lines.get(()), suggestion)
 
     def note(self, problem: ConfigProblem) -> None:
         """Keep a problem to be told, once, and not endlessly many."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from gateway_sessions.core.delivery import DeliveryRules
-from gateway_sessions.core.limits import Finding, check_section, count, off_or_time, time
+from gateway_sessions.core.limits import Finding, check_section, choice, count, off_or_time, time
 from gateway_sessions.core.recap import RecapForm
 from gateway_sessions.core.storable import MAX_TEXT_BYTES
 
@@ -22,6 +22,13 @@ class Ambiguous(StrEnum):
 
     RESEND = "resend"  # it is sent again a few times, and says that it may be a repeat
     HOLD = "hold"  # it is put aside where everybody can see it
+
+
+class UnknownCommands(StrEnum):
+    """What becomes of a word behind a slash that no command is called."""
+
+    AGENT = "agent"  # it is text for the agent like any other
+    ANSWER = "answer"  # people are told that there is no such command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +51,7 @@ class GatewayConfig:
     """So many starts after crashes in so much time are a loop, in which no turn is taken up again."""
     dedup_window: timedelta = timedelta(days=7)
     """How long a message that was delivered twice is known for that."""
+    unknown_commands: UnknownCommands = UnknownCommands.AGENT
 
     def __post_init__(self) -> None:
         check_section(
@@ -58,6 +66,7 @@ class GatewayConfig:
             count("crash_loop_starts", self.crash_loop_starts),
             time("crash_loop_window_seconds", self.crash_loop_window),
             time("dedup_window_days", self.dedup_window),
+            choice("unknown_commands", self.unknown_commands, UnknownCommands),
         )
 
 

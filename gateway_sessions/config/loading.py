@@ -17,23 +17,35 @@ MAX_BYTES: Final = 256 * 1024
 
 
 def load_config(
-    path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    lenient: bool = False,
 ) -> Config:
-    """Return the configuration in a YAML file, or the default one, as the environment overrides it."""
+    """Return the configuration in a YAML file, or the default one, as the environment overrides it.
+
+    A variable that the file names and nobody has set is a `ConfigError`; if *lenient*, only where the value
+    is used: whoever looks at a store needs no secret of the gateway.
+    """
     known = os.environ if environ is None else environ
     if path is None and not is_overridden(known):
         return Config()
     if path is None:
         return parse_config("", origin="environment", environ=known)
-    return parse_config(text_of(Path(path)), origin=str(path), environ=known)
+    # Imported when needed: pydantic and YAML would double the time that importing the package takes.
+    from gateway_sessions.config.reading import read_text  # noqa: PLC0415
+
+    file = Path(path)
+    return read_text(
+        Config, text_of(file), origin=str(path), environ=known, lenient=lenient, file=file.absolute()
+    )
 
 
 def parse_config(
     text: str, *, origin: str = "configuration", environ: Mapping[str, str] = MappingProxyType({})
 ) -> Config:
     """Return the configuration in a YAML text, as *environ* overrides it; errors name *origin*."""
-    # Imported when needed: pydantic and YAML would double the time that importing the package takes.
-    from gateway_sessions.config.reading import read_text  # noqa: PLC0415
+    from gateway_sessions.config.reading import read_text  # noqa: PLC0415 -- as above
 
     return read_text(Config, text, origin=origin, environ=environ)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from gateway_sessions.config.gateway_sections import (
     AgentCacheConfig,
@@ -24,6 +25,7 @@ from gateway_sessions.config.sections import (
     HooksConfig,
     PlatformConfig,
     PrivacyConfig,
+    SearchConfig,
     SessionDBConfig,
     SessionsJsonConfig,
     SnapshotMode,
@@ -41,6 +43,9 @@ from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.error_details import ConfigProblem
 from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
+OF_PROGRAMS: Final = frozenset({"serve", "model", "display"})
+"""What only the program reads that serves, answers or shows, and no store."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
@@ -48,9 +53,13 @@ class Config:
 
     group_sessions_per_user: bool = True
     thread_sessions_per_user: bool = False
+    multiplex_profiles: bool = False
+    """Whether the `profile` of a message's source chooses the namespace of its lane."""
     allow_unidentified_sources: bool = False
     session_store_max_age: timedelta | None = None
     """How long an unused entry is kept; None: for ever."""
+    session_retention: timedelta | None = None
+    """How long a session is kept that has ended and that nobody has touched since; None: for ever."""
     timezone: str | None = None
     """The zone of policies that name none; None: the machine's."""
     session_reset: SessionResetPolicy = field(default_factory=SessionResetPolicy)
@@ -75,9 +84,15 @@ class Config:
     hooks: HooksConfig = field(default_factory=HooksConfig)
     backups: BackupsConfig = field(default_factory=BackupsConfig)
     cache: CacheConfig = field(default_factory=CacheConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     platforms: Mapping[str, PlatformConfig] = field(default_factory=dict[str, PlatformConfig])
     """By name, written as message sources write it: in lower case."""
+
+    file: Path | None = field(default=None, compare=False)
+    """Where it was read, if it was a file."""
+    unresolved: tuple[ConfigProblem, ...] = field(default=(), compare=False)
+    """Values that stand for variables that are not set, if that was allowed."""
 
     def __post_init__(self) -> None:
         platforms = {name.strip().lower(): platform for name, platform in self.platforms.items()}
@@ -96,12 +111,23 @@ class Config:
 
         return read_mapping(cls, values)
 
+    def require(self, *sections: str) -> None:
+        """Raise `ConfigError` if a value of one of these sections stands for a variable that is not set."""
+        needed = [one for one in self.unresolved if _section_of(one) in sections]
+        if needed:
+            raise ConfigError(str(self.file or "configuration"), needed)
+
+    def require_for_store(self) -> None:
+        """Raise `ConfigError` if that is so of anything that counts for whoever owns a store."""
+        self.require(*{_section_of(one) for one in self.unresolved} - OF_PROGRAMS)
+
     @property
     def isolation(self) -> Isolation:
         """Who shares a conversation with whom."""
         return Isolation(
             group_sessions_per_user=self.group_sessions_per_user,
             thread_sessions_per_user=self.thread_sessions_per_user,
+            multiplex_profiles=self.multiplex_profiles,
         )
 
     @property
@@ -113,6 +139,7 @@ class Config:
 
     def policy_book(self, system_zone: str | None = None) -> PolicyBook:
         """Return all reset policies; *system_zone*, else the machine's, counts where none is named."""
+        self.require("timezone", "session_reset", "platforms")
         policies = {name: one.session_reset for name, one in self.platforms.items() if one.session_reset}
         chat_types = {
             (name, kind): chat_type.session_reset
@@ -133,6 +160,7 @@ class Config:
 
     def busy_book(self) -> BusyBook:
         """Return all rules for busy lanes."""
+        self.require("busy", "platforms")
         platforms = self.platforms.items()
         chat_types = {
             (name, kind): chat_type.busy
@@ -153,6 +181,8 @@ class Config:
         problems: list[ConfigProblem] = []
         if finding := off_or_time("session_store_max_age_days", self.session_store_max_age):
             problems.append(ConfigProblem(*finding))
+        if finding := off_or_time("session_retention_days", self.session_retention):
+            problems.append(ConfigProblem(*finding))
         if self.timezone is not None:
             try:
                 zone_named(self.timezone)
@@ -160,3 +190,10 @@ class Config:
                 suggestion = similar_zone(self.timezone)
                 problems.append(ConfigProblem("timezone", error.problem, suggestion=suggestion))
         return problems
+
+
+def _section_of(problem: ConfigProblem) -> str:
+    """The section of a path, or its first key; where a platform's home is says nothing of its policies."""
+    if ".home_channel" in problem.path:
+        return "home_channel"
+    return problem.path.partition(".")[0].partition("[")[0]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -39,6 +39,7 @@ from gateway_sessions.config.sections import (
     HooksConfig,
     PlatformConfig,
     PrivacyConfig,
+    SearchConfig,
     SessionDBConfig,
     SessionsJsonConfig,
 )
@@ -49,6 +50,7 @@ from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
+from gateway_sessions.core.policy_book import TERMINAL
 from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
 T = TypeVar("T")
@@ -72,21 +74,46 @@ _SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "backups": BackupsConfig,
         "cache": CacheConfig,
         "privacy": PrivacyConfig,
+        "search": SearchConfig,
     }
 )
 
 
-def read_text(make: Callable[..., T], text: str, *, origin: str, environ: Mapping[str, str]) -> T:
-    """Return what *make* builds of a YAML text and of the variables that override it."""
-    draft = Draft(origin)
+def read_text(
+    make: Callable[..., T],
+    text: str,
+    *,
+    origin: str,
+    environ: Mapping[str, str],
+    lenient: bool = False,
+    **known: Any,
+) -> T:
+    """Return what *make* builds of a YAML text and of the variables that override it.
+
+    A variable that is not set makes a *lenient* reading leave that key out, and tell so where it is used.
+    """
+    draft = Draft(origin, unresolved={} if lenient else None)
     read_yaml(draft, text, environ)
     make_plain(draft)
+    for path in draft.unresolved or ():
+        draft.drop(path)
     _spell_out(draft.values)
     for override in overrides(draft, environ, KEYS):
         _spell_out(override)
         merge(draft.values, override)
+        _resolve(draft, override)
     make_plain(draft)
-    return _assembled(make, draft)
+    return _assembled(make, draft, **known)
+
+
+def _resolve(draft: Draft, override: Mapping[str, Any]) -> None:
+    """Forget what could not be read in the file if a variable sets that key anyway."""
+    for path in list(draft.unresolved or ()):
+        place: Any = override
+        for key in path:
+            place = cast("dict[str | int, Any]", place).get(key) if isinstance(place, dict) else place
+        if place is not None and draft.unresolved is not None:
+            del draft.unresolved[path]
 
 
 def read_mapping(make: Callable[..., T], values: Mapping[str, Any]) -> T:
@@ -117,12 +144,14 @@ def _blocks_in(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return [part for part in parts if isinstance(part, dict)]
 
 
-def _assembled(make: Callable[..., T], draft: Draft) -> T:
+def _assembled(make: Callable[..., T], draft: Draft, **known: Any) -> T:
     keys = _checked(draft)
-    settings = _given(keys)
+    settings = _given(keys) | known
+    if draft.unresolved:
+        settings["unresolved"] = tuple(draft.unresolved.values())
     for name, build in _SECTIONS.items():
         if name in settings:
-            settings[name] = _built(draft, build, _given(settings[name]))
+            settings[name] = _section(draft, name, build, _given(settings[name]))
     default = _policy(draft, ("session_reset",), settings.get("session_reset"), SessionResetPolicy())
     settings["session_reset"] = default
     settings["busy"] = busy = _busy(draft, ("busy",), settings.get("busy"), BusyRules())
@@ -169,11 +198,23 @@ def _built(draft: Draft, build: Callable[..., T], settings: Mapping[str, Any]) -
         return build()
 
 
+def _section(draft: Draft, name: str, build: Callable[..., T], settings: Mapping[str, Any]) -> T:
+    """Build a section; of one that lacks a value, nobody can tell yet whether the rest fits together."""
+    if any(path[0] == name for path in draft.unresolved or ()):
+        try:
+            return build(**settings)
+        except ConfigError:
+            return build()
+    return _built(draft, build, settings)
+
+
 def _platform(
     draft: Draft, name: str, keys: PlatformKeys, default: SessionResetPolicy, default_busy: BusyRules
 ) -> PlatformConfig:
     path = ("platforms", name)
     settings = _given(keys)
+    if name.strip().lower() == TERMINAL:
+        default = PRESETS["never"]
     if "session_reset" in settings:
         settings["session_reset"] = _policy(draft, (*path, "session_reset"), keys.session_reset, default)
     if "busy" in settings:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias, cast, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from gateway_sessions.config.gateway_sections import Ambiguous
+from gateway_sessions.config.gateway_sections import Ambiguous, UnknownCommands
 from gateway_sessions.config.key_tree import KeyTree
 from gateway_sessions.config.sections import Durability, Provider, SnapshotMode
 from gateway_sessions.core.budgets import ALL, BudgetLimit, UnknownPrices
@@ -21,6 +21,7 @@ from gateway_sessions.core.busy import BusyMode, DropPolicy
 from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.policies import Require, ResetMode
 from gateway_sessions.core.recap import RecapForm
+from gateway_sessions.core.search_stems import Stemming
 from gateway_sessions.core.source import check_identifier
 from gateway_sessions.errors import InvalidInputError, InvalidSourceError
 from gateway_sessions.plugins import PROVIDERS, registered
@@ -116,6 +117,8 @@ DaysOrOff: TypeAlias = Annotated[timedelta | None, PlainValidator(_whole_days(of
 CHOICE: Final = Field(ABSENT, strict=False)
 """Of an enum, whose values are written as words."""
 
+OFF_IS_A_WORD: Final = BeforeValidator(lambda value: "off" if value is False else value)
+"""Other readers of YAML than ours take the word for a flag."""
 EMPTY: Final = BeforeValidator(lambda value: {} if value is None else value)
 """A block whose keys are all commented out is null, and means an empty one."""
 
@@ -201,6 +204,7 @@ class GatewayKeys(Block):
     crash_loop_starts: int = ABSENT
     crash_loop_window_seconds: Seconds = ABSENT
     dedup_window_days: Days = ABSENT
+    unknown_commands: UnknownCommands = CHOICE
 
 
 class DeliveryKeys(Block):
@@ -303,6 +307,12 @@ class CacheKeys(Block):
     entries: int = ABSENT
 
 
+class SearchKeys(Block):
+    """`search`."""
+
+    stemming: Annotated[Stemming, OFF_IS_A_WORD] = CHOICE
+
+
 class PrivacyKeys(Block):
     """`privacy`."""
 
@@ -339,8 +349,10 @@ class ConfigKeys(Block):
 
     group_sessions_per_user: bool = ABSENT
     thread_sessions_per_user: bool = ABSENT
+    multiplex_profiles: bool = ABSENT
     allow_unidentified_sources: bool = ABSENT
     session_store_max_age_days: DaysOrOff = ABSENT
+    session_retention_days: DaysOrOff = ABSENT
     timezone: Text | None = ABSENT
     session_reset: Annotated[PolicyKeys, EMPTY] = ABSENT
     busy: Annotated[BusyKeys, EMPTY] = ABSENT
@@ -359,6 +371,7 @@ class ConfigKeys(Block):
     hooks: Annotated[HooksKeys, EMPTY] = ABSENT
     backups: Annotated[BackupsKeys, EMPTY] = ABSENT
     cache: Annotated[CacheKeys, EMPTY] = ABSENT
+    search: Annotated[SearchKeys, EMPTY] = ABSENT
     privacy: Annotated[PrivacyKeys, EMPTY] = ABSENT
     platforms: Annotated[dict[str, Annotated[PlatformKeys, EMPTY]], EMPTY] = ABSENT
 

@@ -20,6 +20,7 @@ from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.limits import check_section, count, off_or_time, time
 from gateway_sessions.core.policies import SessionResetPolicy
+from gateway_sessions.core.search_stems import Stemming
 
 _SQLITE_URL: Final = "sqlite:///"
 _PASSWORD_IN_AUTHORITY = re.compile(r"(?<=://)([^:/?#]*):.*@")
@@ -204,6 +205,14 @@ class CacheConfig:
 
     def __post_init__(self) -> None:
         check_section("cache", count("entries", self.entries))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchConfig:
+    """How searches understand words."""
+
+    stemming: Stemming = Stemming.OFF
+    """The language whose words are found in all their forms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

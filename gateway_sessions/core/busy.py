@@ -211,6 +211,11 @@ class Refuse:
     """Seconds."""
 
 
+BUSY: Final = Refuse(reason=RejectReason.BUSY, retry_after=BUSY_RETRY_SECONDS)
+"""A turn runs or waits on the lane, and its rules have no message wait."""
+FULL: Final = Refuse(reason=RejectReason.QUEUE_FULL, retry_after=FULL_RETRY_SECONDS)
+"""As many turns wait on the lane as may."""
+
 ArrivalPlan: TypeAlias = Enqueue | Merge | Refuse
 
 
@@ -221,22 +226,43 @@ def plan_arrival(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> ArrivalP
     effect = None if demotion else wanted
     if effect is Disposition.STEERS:
         return Enqueue(ready_at=arrival.at, then=effect)
-    rejects = rules.mode is BusyMode.REJECT and not (arrival.solo or arrival.internal)
+    rejects = _rejects(arrival, rules)
     if load.last is not None and _joins(arrival, load.last, rules) and not (rejects and load.running):
         ready_at = min(arrival.at + rules.debounce, load.last.first_at + rules.debounce_cap)
         then = effect or Disposition.MERGED
         return Merge(into=load.last.seq, ready_at=ready_at, then=then, demotion=demotion)
     busy = load.running or load.waiting > 0
     if rejects and busy:
-        return Refuse(reason=RejectReason.BUSY, retry_after=BUSY_RETRY_SECONDS)
+        return BUSY
     drop = None
     if load.waiting >= rules.max_queued:
         # What the program says never costs a person their message.
         drop = load.oldest if rules.drop is DropPolicy.DROP_OLDEST and not arrival.internal else None
         if drop is None:
-            return Refuse(reason=RejectReason.QUEUE_FULL, retry_after=FULL_RETRY_SECONDS)
+            return FULL
     then = effect or (Disposition.QUEUED if busy else Disposition.STARTS)
     return Enqueue(ready_at=_ready_at(arrival, effect, rules), then=then, drop=drop, demotion=demotion)
+
+
+def refusal_by_count(arrival: Arrival, waiting: int, rules: BusyRules, *, can_steer: bool) -> Refuse | None:
+    """Return why a message is refused where so many turns wait, whatever else is true of the lane.
+
+    None: only a look at the lane can tell, also of some messages that it refuses.
+    """
+    bursts = rules.mode is BusyMode.COLLECT or rules.debounce > _NOW
+    joins = bursts and arrival.sender and not arrival.solo and not arrival.internal
+    if joins:
+        return None
+    if waiting and _rejects(arrival, rules):
+        return BUSY
+    steers = rules.mode is BusyMode.STEER and can_steer
+    drops = rules.drop is DropPolicy.DROP_OLDEST and not arrival.internal
+    return None if waiting < rules.max_queued or steers or drops else FULL
+
+
+def _rejects(arrival: Arrival, rules: BusyRules) -> bool:
+    """Tell whether a busy lane refuses the message."""
+    return rules.mode is BusyMode.REJECT and not (arrival.solo or arrival.internal)
 
 
 def _wanted(arrival: Arrival, load: LaneLoad, rules: BusyRules) -> Disposition | None:

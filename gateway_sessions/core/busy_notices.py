@@ -65,6 +65,7 @@ _REFUSALS: Final = MappingProxyType(
         ),
         RejectReason.ERASED: "This message was sent before your data was erased, and I did not take it.",
         RejectReason.NOT_ALLOWED: "I may not take this message.",
+        RejectReason.NOT_ADDRESSED: "This command is for somebody else.",
         RejectReason.EMPTY: "There is nothing in this message.",
         RejectReason.UNKNOWN: "I do not know the message that this changes.",
     }

@@ -11,6 +11,7 @@ from typing import Final
 from gateway_sessions.core.commands import quoted
 from gateway_sessions.core.queue import QueuedMessage
 from gateway_sessions.core.session_summary import SessionSummary
+from gateway_sessions.core.telling import zone_of
 
 MAX_LISTED: Final = 20
 """So many waiting messages are shown."""
@@ -154,7 +155,8 @@ def status(seen: Situation) -> str:
     if seen.session_id is None:
         return "\n".join([*lines, NO_CONVERSATION])
     called = f"{quoted(seen.title)}, " if seen.title else ""
-    reset = "none" if seen.next_reset is None else f"{seen.next_reset:%Y-%m-%d %H:%M %Z}"
+    due = seen.next_reset
+    reset = "none" if due is None else f"{due:%Y-%m-%d %H:%M} {zone_of(due)}"
     return "\n".join(
         [
             *lines,
@@ -189,6 +191,10 @@ class CommandHelp:
     def call(self) -> str:
         """How it is typed."""
         return f"/{self.name} {self.usage}".rstrip()
+
+
+GREETING: Final = "Hello! Write to me, and I will answer. /help says what else you can ask for."
+"""What somebody is told who begins to talk to a bot, as platforms do with /start."""
 
 
 def helped(commands: Sequence[CommandHelp]) -> str:

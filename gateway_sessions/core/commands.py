@@ -48,6 +48,17 @@ def check_command_name(name: str) -> str:
     raise InvalidInputError(problem)
 
 
+def spelled_with_underscores(text: str, names: Iterable[str]) -> str:
+    """Return a text in which the commands of these names are written so that people can tap them anywhere.
+
+    Many platforms end a command at a hyphen, so that `/undo-reset` would be tapped as `/undo`.
+    """
+    for name in names:
+        if "-" in name:
+            text = re.sub(rf"(?<![\w/-])/{re.escape(name)}(?![\w-])", f"/{name.replace('-', '_')}", text)
+    return text
+
+
 # /queue
 
 
@@ -134,11 +145,12 @@ def said_in(rows: Iterable[Message]) -> tuple[str, tuple[Attachment, ...]]:
     for row in rows:
         if row.role == Role.USER and not row.observed:
             texts.append(row.text.strip())
-            attachments += _attached(row.content)
+            attachments += attachments_in(row.content)
     return "\n".join(filter(None, texts)), tuple(attachments)
 
 
-def _attached(content: Content) -> list[Attachment]:
+def attachments_in(content: Content) -> tuple[Attachment, ...]:
+    """What came with a message, out of its content."""
     parts = content if isinstance(content, list) else []
     found: list[Attachment] = []
     for part in parts:
@@ -147,7 +159,7 @@ def _attached(content: Content) -> list[Attachment]:
                 found.append(msgspec.convert(members, Attachment))
             case _:
                 pass
-    return found
+    return tuple(found)
 
 
 # What went wrong

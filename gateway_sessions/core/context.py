@@ -176,13 +176,14 @@ def _home_redacted(home: HomeChannel, pseudonyms: Pseudonyms) -> tuple[HomeChann
 
 
 def _source_redacted(source: SessionSource, pseudonyms: Pseudonyms) -> tuple[SessionSource, dict[str, str]]:
-    """Name each id; two ids of one person, or of one chat, share a name."""
+    """Name each id and name; all of one person, or of one chat, share a pseudonym."""
 
     def chat(raw: str | None) -> str | None:
         return pseudonyms.chat(source.platform, raw) if raw else None
 
-    person = source.participant_id
+    person = source.participant_id or source.user_name
     user = pseudonyms.user(source.platform, person) if person else None
+    place = chat(source.chat_id or source.chat_name)
     thread = pseudonyms.thread(source.platform, source.thread_id) if source.thread_id else None
     found = [
         (source.guild_id, chat(source.guild_id)),
@@ -192,11 +193,15 @@ def _source_redacted(source: SessionSource, pseudonyms: Pseudonyms) -> tuple[Ses
         (source.chat_id, chat(source.chat_id)),
         (source.user_id_alt, user),
         (source.user_id, user),
+        (source.chat_name, place),
+        (source.user_name, user),
     ]
     redacted = replace(
         source,
         chat_id=chat(source.chat_id) or "",
+        chat_name=place if source.chat_name else source.chat_name,
         user_id=user if source.user_id else None,
+        user_name=user if source.user_name else source.user_name,
         thread_id=thread,
         guild_id=chat(source.guild_id),
         parent_chat_id=chat(source.parent_chat_id),

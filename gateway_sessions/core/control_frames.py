@@ -8,7 +8,7 @@ they were made of, and are the same class again on the other side.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import tzinfo
 from typing import Any, Final, TypeVar, cast
 
@@ -16,6 +16,8 @@ import msgspec
 
 from gateway_sessions import errors, storage_errors
 from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.plain_values import plain_value
+from gateway_sessions.core.row_ids import bears_ids, with_number_ids, with_text_ids
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 
 PROTOCOL: Final = 1
@@ -105,7 +107,7 @@ def frame(value: object, limit: int) -> bytes:
 def encode(value: object) -> bytes:
     """The JSON text of a value of ours."""
     try:
-        return msgspec.json.encode(value, enc_hook=_plain)
+        return msgspec.json.encode(with_text_ids(value), enc_hook=_plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         problem = f"cannot be sent to the owner of the store: {error}"
         raise InvalidInputError(problem) from error
@@ -114,7 +116,10 @@ def encode(value: object) -> bytes:
 def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
     """The value of that type; `InvalidInputError` for what is none, or is nested without end."""
     try:
-        return msgspec.json.decode(body, type=kind, dec_hook=_revived)
+        if not bears_ids(cast("Any", kind)):
+            return msgspec.json.decode(body, type=kind, dec_hook=_revived)
+        told = with_number_ids(msgspec.json.decode(body), kind)
+        return msgspec.convert(told, type=kind, dec_hook=_revived)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         name = getattr(kind, "__name__", str(kind))
         problem = f"not a {name} as expected: {error}"
@@ -145,12 +150,7 @@ def _travels(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[object, object]", value))
-    if isinstance(value, tzinfo):
-        return str(value)
-    problem = f"{type(value).__name__} does not travel"
-    raise TypeError(problem)
+    return str(value) if isinstance(value, tzinfo) else plain_value(value)
 
 
 def _revived(kind: type[Any], value: Any) -> Any:

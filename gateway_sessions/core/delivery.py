@@ -24,6 +24,8 @@ from gateway_sessions.errors import (
 
 REPEATED: Final = "(This may be a repeat.)"
 """What a reply begins with that may have been sent before."""
+UNTOLD_PAUSE: Final = timedelta(seconds=2)
+"""How long nothing is asked for of a platform that wants a pause and does not say how long."""
 LONGEST_PAUSE: Final = timedelta(days=365)
 """No platform is waited for any longer, whatever it says."""
 
@@ -124,6 +126,16 @@ def failure_of(error: BaseException | None) -> Failed:
             return Failed(SendFailure.REFUSED)
         case _:
             return Failed(SendFailure.UNKNOWN)
+
+
+def pause_of(retry_after: float | None) -> timedelta:
+    """Return how long a platform wants to be left alone that asked for so many seconds."""
+    return _pause_of(retry_after) or UNTOLD_PAUSE
+
+
+def pause_left(begun_at: datetime, length: timedelta, now: datetime) -> timedelta:
+    """Return how much of a pause is left; never more than all of it, if the clock was set back."""
+    return min(max(begun_at + length - now, _ZERO), length)
 
 
 def plan_delivery(

@@ -42,7 +42,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Dialect(StrEnum):
-    """How times are written; nothing else differs."""
+    """How times are written; in a file, keys are spelt differently as well."""
 
     NATIVE = "native"  # UTC, with the offset
     HERMES = "hermes"  # local time without a zone, the only form that Hermes can compare

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from gateway_sessions.core.keys import decode_part
+from gateway_sessions.core.keys import decode_part, without_account
+from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.errors import InvalidInputError
 
 _DOMAIN: Final = b"gateway_sessions tombstone\x00"
@@ -35,10 +36,12 @@ class Subject:
     @classmethod
     def named(cls, owner: str) -> Subject:
         """The subject that an owner is; `InvalidInputError` for what can be none."""
+        owner = plain_text(owner)
         parts = owner.split(":")
         if len(parts) < _PARTS - 1 or not all(parts):
             problem = f"{owner!r} is no owner: give the `owner` of one of the person's entries or sessions"
             raise InvalidInputError(problem)
+        parts = without_account(owner).split(":")
         if len(parts) == _PARTS and parts[2] == _USER:
             return cls(owner, decode_part(parts[1]), decode_part(parts[3]))
         return cls(owner)
@@ -60,7 +63,10 @@ class ErasureReceipt:
     erased_at: datetime
     """What they sent until then is refused from now on."""
     rows: Mapping[str, int] = field(default_factory=lambda: _NO_ROWS)
-    """How many rows were deleted, by table; under `scrubbed`, those of others that named them."""
+    """How many rows were deleted, by table; under `scrubbed`, those of others that named them.
+
+    `titles` are those that sessions of others have lost.
+    """
     rewritten: tuple[str, ...] = ()
     """Files that were written anew without them."""
     removed: tuple[str, ...] = ()
@@ -72,9 +78,9 @@ def kept_in_rooms(subject: Subject) -> tuple[Kept, ...]:
     """What belongs to others as well; nothing if it is a room that is forgotten."""
     if subject.user_id is None:
         return ()
-    what = f"what {subject.owner} said in rooms that are shared with others"
+    what = f"what agents and others said of {subject.owner} in rooms that are shared with others"
     why = (
-        "it belongs to everybody there; their name is gone from what the queue still knew to be theirs, and "
-        "stays in what is older: delete the room's sessions, or erase the room"
+        "it is not theirs; and nobody can tell whose those messages there are which were stored before "
+        "messages had an author: delete the room's sessions, or erase the room"
     )
     return (Kept(what, why),)

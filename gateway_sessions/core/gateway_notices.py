@@ -6,6 +6,9 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
+from gateway_sessions.core.command_answers import span
+from gateway_sessions.core.keys import account_of
+from gateway_sessions.core.lifecycle import BY_POLICY
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry
 
@@ -19,8 +22,19 @@ GIVEN_UP: Final = (
     "I tried to answer that several times and was cut off each time, so I stopped. Your message is kept; "
     "the next one starts a new conversation."
 )
+UNFINISHED: Final = "[This answer was not finished.]"
+"""What stands behind the beginning of an answer that was shown and to which no end will come."""
 INTERRUPTED: Final = "[This turn was interrupted by another message.]"
 NOT_CARRIED_OUT: Final = "I was restarted while I carried out {command}: nobody knows whether it was done."
+
+
+def cut_off_notice(since: datetime, now: datetime) -> str:
+    """What people are told whose turn was cut off too long ago to begin again by itself."""
+    return (
+        f"I was cut off while I worked on your last message, {span(now - since)} ago, and I did not begin "
+        "again by myself. It is kept; /retry tries it again."
+    )
+
 
 _REASONS: Final = MappingProxyType(
     {
@@ -39,10 +53,22 @@ def reset_notice(entry: SessionEntry) -> str:
     reason = entry.auto_reset_reason
     why = _REASONS.get(reason, "of a rule") if reason is not None else "of a rule"
     if reason is EndReason.MOVED:
-        return (
-            f"This is a new conversation, because {why}. /resume {entry.previous_session_id} brings it back."
-        )
+        # What two accounts had shared goes on at the other one, where nobody here can bring it back from.
+        if_here = " if it is here" if account_of(entry.session_key) else ""
+        back = f"/resume {entry.previous_session_id} brings it back{if_here}"
+        return f"This is a new conversation, because {why}. {back}."
     return f"This is a new conversation, because {why}. /undo-reset brings the one before back."
+
+
+def reset_note(entry: SessionEntry) -> str | None:
+    """What an agent is told in the first turn of a session that began by itself; None if nothing was lost."""
+    reason = entry.auto_reset_reason
+    if reason is None or not (entry.reset_had_activity or reason not in BY_POLICY):
+        return None
+    why = _REASONS.get(reason, "of a rule")
+    if reason in BY_POLICY:
+        return f"**Note:** The session before this one has expired: {why}. What was said in it is not here."
+    return f"**Note:** This session has just begun: {why}. What was said before is not here."
 
 
 _DONE_ALREADY: Final = (

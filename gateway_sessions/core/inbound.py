@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType, NoneType
@@ -16,10 +17,17 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from gateway_sessions.core.field_types import check_each, check_types
-from gateway_sessions.core.messages import NO_EXTRA, STEERED, Content, Message, Role
+from gateway_sessions.core.messages import NO_EXTRA, SEVERAL_IDS, STEERED, Content, Message, Role
+from gateway_sessions.core.platform_messages import (
+    PlatformMessage,
+    Rewording,
+    joined_content,
+    joined_text,
+    kept,
+)
 from gateway_sessions.core.source import SessionSource, check_identifier
 from gateway_sessions.core.storable import REPLACEMENT, record_text, storable_text
-from gateway_sessions.core.untrusted import anonymous, attributed, inline_name, shortened, visible
+from gateway_sessions.core.untrusted import attributed, inline_name, shortened, visible
 from gateway_sessions.errors import InvalidInputError
 
 MAX_QUOTED: Final = 500
@@ -93,10 +101,10 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     message_id: str | None = None
     """Its id on the platform; without one, a message delivered twice is two messages."""
     account: str = ""
-    """The adapter that brought it, where one platform has several."""
+    """The adapter that brought it, where one platform has several; its source says the same."""
     kind: MessageKind = MessageKind.NEW
     revision: int = 0
-    """The n-th edit of it."""
+    """The n-th edit of it, or any number that rises with them; 0: the platform does not count them."""
     sent_at: datetime | None = None
     attachments: tuple[Attachment, ...] = ()
     reply_to: ReplyTo | None = None
@@ -104,14 +112,18 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Said by the program and not by a person: it keeps no session alive."""
     metadata: Mapping[str, Any] = NO_EXTRA
     """What the adapter wants back with the turn."""
+    speaker: str | None = None
+    """Who a model is told has said it, if not the name on its platform; the store fills it in."""
 
     def __post_init__(self) -> None:
         if isinstance(self.attachments, list):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
             msgspec.structs.force_setattr(self, "attachments", tuple(self.attachments))
-        check_types("a message", self, _OF_MESSAGE)
-        check_each("attachments", self.attachments, Attachment)
         check_identifier("message_id", self.message_id)
         check_identifier("account", self.account)
+        check_types("a message", self, _OF_MESSAGE)
+        check_each("attachments", self.attachments, Attachment)
+        if self.account != self.source.account:
+            self._agree_on_account()
         if self.kind is not MessageKind.NEW and not self.message_id:
             problem = f"a message of kind {str(self.kind)!r} must name the message_id it changes"
             raise InvalidInputError(problem)
@@ -119,11 +131,26 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             problem = f"sent_at = {self.sent_at!r} does not say its time zone"
             raise InvalidInputError(problem)
 
+    def _agree_on_account(self) -> None:
+        """Let message and source say the same; adapters mostly name themselves in one of them only."""
+        here, there = self.account, self.source.account
+        if here and there:
+            problem = f"a message of account {here!r} has a source that names account {there!r}: name one"
+            raise InvalidInputError(problem)
+        force_setattr(self, "account", here or there)
+        if here:
+            force_setattr(self, "source", replace(self.source, account=here))
+
     @property
     def sender(self) -> str:
         """Who said it, among those who write on one lane; empty: a room did not tell, it may be anybody."""
         alone = self.source.chat_id if self.source.chat_type == "dm" else ""
         return self.source.participant_id or alone
+
+    @property
+    def said_by(self) -> str | None:
+        """What a model is told of who said it."""
+        return self.speaker or self.source.user_name
 
     @property
     def idempotency_key(self) -> str | None:
@@ -138,6 +165,17 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return SEPARATOR.join(part or "" for part in parts)
 
     @property
+    def is_uncounted(self) -> bool:
+        """Whether it is an edit to which the platform gave no number: two of these cannot be told apart."""
+        return self.kind is MessageKind.EDIT and not self.revision
+
+    @property
+    def original_key(self) -> str:
+        """The key of the message that an edit or a deletion changes."""
+        original = msgspec.structs.replace(self, kind=MessageKind.NEW, revision=0)
+        return original.idempotency_key or ""
+
+    @property
     def command(self) -> str | None:
         """The name behind a leading slash, in lower case; None for a path, or without a slash."""
         if self.kind is not MessageKind.NEW or not self.text.startswith("/"):
@@ -147,6 +185,13 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return name if name and "/" not in word else None
 
     @property
+    def addressee(self) -> str | None:
+        """The account that a command is for, if it names one: of `/stop@the_bot`, `the_bot`."""
+        if self.command is None:
+            return None
+        return self.text.split(maxsplit=1)[0].partition("@")[2] or None
+
+    @property
     def arguments(self) -> str:
         """What stands behind the name of a command, with the dashes of its options as they were meant."""
         if self.command is None:
@@ -154,9 +199,12 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         _, *rest = self.text.split(maxsplit=1)
         return _OPTION.sub(lambda dash: DASHES[dash[0]], rest[0].strip()) if rest else ""
 
-    def saying(self, text: str, attachments: tuple[Attachment, ...]) -> InboundMessage:
-        """The same message with another content."""
-        return msgspec.structs.replace(self, text=text, attachments=attachments)
+    def saying(
+        self, text: str, attachments: tuple[Attachment, ...], revision: int | None = None
+    ) -> InboundMessage:
+        """The same message with another content, that of the edit with that number."""
+        number = self.revision if revision is None else revision
+        return msgspec.structs.replace(self, text=text, attachments=attachments, revision=number)
 
     @property
     def has_media(self) -> bool:
@@ -173,22 +221,24 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 def turn_text(messages: Sequence[InboundMessage]) -> str:
     """What the messages of one turn say together. A caption that only repeats one of them is left out."""
-    parts: list[str] = []
-    for message in messages:
-        said = message.text.strip()
-        if said and not (message.has_media and said in parts):
-            parts.append(said)
-    return "\n".join(parts)
+    if len(messages) == 1:
+        return messages[0].text.strip()
+    return joined_text((message.text, message.has_media) for message in messages)
 
 
 def turn_content(messages: Sequence[InboundMessage]) -> Content:
     """The content of the user's row for these messages: text, or parts where something came with it."""
     text = turn_text(messages)
-    attached = [one for message in messages for one in message.attachments]
-    if not attached:
-        return text
-    said = [{"type": "text", "text": text}] if text else []
-    return [*said, *({"type": "attachment", **msgspec.to_builtins(one)} for one in attached)]
+    attached = [one for message in messages if message.attachments for one in _attached(message)]
+    return joined_content(text, attached) if attached else text
+
+
+def rewording_of(message: InboundMessage) -> Rewording:
+    """What an edit or a deletion does to the message that it names."""
+    deletes = message.kind is MessageKind.DELETE
+    content = None if deletes else turn_content([message])
+    name, revision = message.message_id or "", message.revision
+    return Rewording(message_id=name, content=content, deletes=deletes, revision=revision)
 
 
 def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, shared: bool = False) -> Message:
@@ -201,9 +251,9 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, share
     ids = [one.message_id for one in messages if one.message_id]
     extra: dict[str, Any] = {}
     if len(ids) > 1:
-        extra["platform_message_ids"] = ids
-    if first.source.user_name:
-        extra[NAME] = first.source.user_name
+        extra[SEVERAL_IDS] = ids
+    if first.said_by:
+        extra[NAME] = first.said_by
     if steered:
         extra[STEERED] = True
     return Message(
@@ -212,8 +262,29 @@ def user_row(messages: Sequence[InboundMessage], *, steered: bool = False, share
         sent_at=first.sent_at,
         platform_message_id=ids[0] if ids else None,
         api_content=_for_a_model(messages, content, shared=shared),
+        platform_messages=kept(list(map(_platform_message, messages)))
+        if len(messages) > 1 or first.revision
+        else None,
         extra=extra or NO_EXTRA,
     )
+
+
+def _platform_message(message: InboundMessage) -> PlatformMessage:
+    """What the row of a message keeps of it."""
+    answered = message.reply_to
+    return PlatformMessage(
+        id=message.message_id,
+        sender=message.sender,
+        text=message.text,
+        attachments=_attached(message),
+        quoted=_quoted(answered) if answered is not None and answered.text else None,
+        revision=message.revision,
+    )
+
+
+def _attached(message: InboundMessage) -> list[Any]:
+    """What came with a message, as a content has it."""
+    return [{"type": "attachment", **msgspec.to_builtins(one)} for one in message.attachments]
 
 
 def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared: bool) -> Content:
@@ -222,28 +293,13 @@ def _for_a_model(messages: Sequence[InboundMessage], content: Content, *, shared
     if answered is None and not shared:
         return None
     said = turn_text(messages)
-    text = attributed(messages[0].source.user_name, said) if shared else said
+    text = attributed(messages[0].said_by, said) if shared else said
     if answered is not None:
         text = f"{_quoted(answered)}\n\n{text}".rstrip()
     if not isinstance(content, list):
         return text
     parts: list[Any] = content[1:] if said else content
     return [{"type": "text", "text": text}, *parts]
-
-
-def without_name(told: Content, extra: Mapping[str, Any]) -> tuple[Content, dict[str, Any]]:
-    """What a row of the transcript tells a model, and its extra members, without the name of who said it."""
-    left = {name: value for name, value in extra.items() if name != NAME}
-    name = extra.get(NAME)
-    if not isinstance(name, str):
-        return told, left
-    match told:
-        case str():
-            return anonymous(name, told), left
-        case [{"type": "text", "text": str(text)}, *others]:
-            return [{"type": "text", "text": anonymous(name, text)}, *others], left
-        case _:
-            return told, left
 
 
 def message_id_in(idempotency_key: str | None) -> str | None:
@@ -267,6 +323,12 @@ def as_stored(message: InboundMessage, stored: str) -> InboundMessage:
     """The message as it is read again from what was stored of it."""
     free_form = message.metadata or message.source.extra
     return _READ.decode(stored) if free_form or REPLACEMENT in stored else message
+
+
+def says_the_same(said: InboundMessage, stored: InboundMessage) -> bool:
+    """Whether what is stored of a message is what somebody said: else it was edited."""
+    kept = as_stored(said, stored_form(said))
+    return (kept.text, kept.attachments) == (stored.text, stored.attachments)
 
 
 _READ: Final = msgspec.json.Decoder(InboundMessage)
@@ -295,6 +357,8 @@ _OF_MESSAGE: Final = MappingProxyType(
     {
         "source": (SessionSource,),
         "text": _TEXT,
+        "message_id": _PERHAPS_TEXT,
+        "account": _PERHAPS_TEXT,
         "kind": (MessageKind,),
         "revision": (int,),
         "sent_at": (datetime, NoneType),
@@ -302,5 +366,6 @@ _OF_MESSAGE: Final = MappingProxyType(
         "reply_to": (ReplyTo, NoneType),
         "internal": (bool,),
         "metadata": (Mapping,),
+        "speaker": _PERHAPS_TEXT,
     }
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from gateway_sessions.core.keys import Isolation, encode_part, owner_of, session_key, unencoded_key
@@ -87,9 +87,7 @@ def our_key(session_key_there: str, origin: SessionSource | None, flags: Isolati
         return session_key_there
     for group, thread in product((True, False), repeat=2):
         # Whatever the flags were when the lane was made: its key tells.
-        then = Isolation(
-            group_sessions_per_user=group, thread_sessions_per_user=thread, profile=flags.profile
-        )
+        then = replace(flags, group_sessions_per_user=group, thread_sessions_per_user=thread)
         if unencoded_key(origin, then) == session_key_there:
             return session_key(origin, then)
     return session_key_there

@@ -21,15 +21,12 @@ from gateway_sessions.core.policies import (
     DueReset,
     NotDue,
     Require,
-    ResetMode,
     ResetNow,
     ResetPlan,
     SessionResetPolicy,
     missed_boundary,
     next_reset,
     plan_reset,
-    reset_due,
-    weigh,
 )
 from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
@@ -90,7 +87,7 @@ def allows(state: SessionState, event: Event) -> bool:
     return (state, event) in TRANSITIONS
 
 
-_BY_POLICY: Final = frozenset({EndReason.IDLE, EndReason.DAILY, EndReason.CRON})
+BY_POLICY: Final = frozenset({EndReason.IDLE, EndReason.DAILY, EndReason.CRON})
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +212,7 @@ def notice_due(entry: SessionEntry, policy: SessionResetPolicy) -> bool:
     One that no policy asked for always is; one by policy unless it is switched off, or nothing was lost.
     """
     reason = entry.auto_reset_reason
-    if reason is None or reason not in _BY_POLICY:
+    if reason is None or reason not in BY_POLICY:
         return reason is not None
     excluded = entry.platform in policy.notify_exclude_platforms
     return policy.notify and entry.reset_had_activity and not excluded
@@ -227,22 +224,31 @@ def due_instant(entry: SessionEntry, policy: ResolvedPolicy, freshness: timedelt
         case SessionState.EXPIRED:
             return None
         case SessionState.RESUME_PENDING:
-            if freshness is None or policy.policy.mode is ResetMode.NONE:
+            due = next_reset(policy.policy, entry, policy.zone)
+            if due is None or freshness is None:
                 return None
-            return (entry.state_since or entry.updated_at) + freshness + RESOLUTION
+            return max(due.at, marked_at(entry) + freshness + RESOLUTION)
         case SessionState.ACTIVE | SessionState.SUSPENDED:
             due = next_reset(policy.policy, entry, policy.zone)
             return due.at if due is not None else None
     assert_never(entry.state)
 
 
+def marked_at(entry: SessionEntry) -> datetime:
+    """When the session was marked, because its turn was last known to live then."""
+    return entry.state_since or entry.updated_at
+
+
+def is_resumed(entry: SessionEntry, now: datetime, freshness: timedelta | None) -> bool:
+    """Whether a turn that was cut off in that session begins again by itself; else people ask for it.
+
+    Only a mark that has aged out stops it. The session goes on in any case.
+    """
+    return entry.state is not SessionState.RESUME_PENDING or is_fresh(marked_at(entry), now, freshness)
+
+
 def _plan_resume(entry: SessionEntry, rules: AccessRules) -> Access:
-    """A fresh mark keeps the session. One that has aged out is a reset that is due, like any other."""
-    marked_at, policy = entry.state_since or entry.updated_at, rules.policy.policy
-    if rules.freshness is None or is_fresh(marked_at, rules.now, rules.freshness):
+    """A fresh mark keeps the session, whatever its policy says. One that has aged out says nothing more."""
+    if is_fresh(marked_at(entry), rules.now, rules.freshness):
         return Keep(boundary_to_remember(entry, rules.policy, rules.now))
-    due = reset_due(policy, entry, rules.now, rules.policy.zone)
-    if due is None and policy.mode is not ResetMode.NONE:
-        due = DueReset(marked_at + rules.freshness + RESOLUTION, EndReason.RESUME_PENDING_EXPIRED)
-    plan = NotDue() if due is None else weigh(due, policy, entry, rules.now, rules.active_work)
-    return _as_access(plan, entry, rules)
+    return plan_by_policy(entry, rules)

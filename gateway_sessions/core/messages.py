@@ -24,6 +24,8 @@ Content: TypeAlias = str | list[Any] | dict[str, Any] | None
 NO_EXTRA: Final[Mapping[str, Any]] = MappingProxyType({})
 STEERED: Final = "steered"
 """Among the extra members of a message: it was said into a turn that was running."""
+SEVERAL_IDS: Final = "platform_message_ids"
+"""Among them as well: the ids of a platform's messages that the row was made of, if these are several."""
 MICROS: Final = 1_000_000
 MAX_PREVIEW: Final = 60
 MAX_BRIEF: Final = 80
@@ -65,6 +67,13 @@ class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     sent_at: datetime | None = None
     observed: bool = False
     """Seen in a room, not addressed to the agent."""
+    author: str | None = None
+    """Whose it is: the owner name of the person who said it, or to whom an agent said it in private.
+
+    None: it belongs to whoever owns its session.
+    """
+    from_lane: str | None = None
+    """The key of the lane that it was said on, wherever its session is now."""
     tool_call_id: str | None = None
     tool_name: str | None = None
     effect_disposition: str | None = None
@@ -81,6 +90,10 @@ class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """What was sent to the model in place of `content`, where that differs."""
     hidden_because: Hidden | None = None
     edited_at: datetime | None = None
+    platform_messages: list[Any] | None = None
+    """What each message of a platform said that the row was made of, where the row alone does not tell."""
+    people: tuple[str, ...] | None = None
+    """Of a summary: the other people whose words it sums up."""
     extra: Mapping[str, Any] = NO_EXTRA
     """Members that this version does not know; given back as they were."""
 
@@ -185,6 +198,8 @@ class MessageMembers(TypedDict, total=False):
     """What may be said of a message besides who said what."""
 
     observed: bool
+    author: str | None
+    from_lane: str | None
     tool_call_id: str | None
     tool_name: str | None
     effect_disposition: str | None
@@ -201,7 +216,8 @@ class MessageMembers(TypedDict, total=False):
     extra: Mapping[str, Any]
 
 
-_FROM_CHAT: Final = frozenset(Message.__struct_fields__) - {"message_id", "session_id", "seq", "extra"}
+_OURS: Final = frozenset({"message_id", "session_id", "seq", "extra", "author", "from_lane", "people"})
+_FROM_CHAT: Final = frozenset(Message.__struct_fields__) - _OURS
 _OTHER_NAMES: Final = frozenset({"timestamp", "message_id", "display_content", "session_id", "seq"})
 
 

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from types import MappingProxyType, NoneType
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.inbound import Attachment, InboundMessage
+from gateway_sessions.core.field_types import check_types
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.messages import NO_EXTRA
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.core.storable import storable_text
@@ -64,6 +66,9 @@ class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     metadata: Mapping[str, Any] = NO_EXTRA
     """What the adapter wanted back with the reply."""
 
+    def __post_init__(self) -> None:
+        check_types("a target", self, _OF_TARGET)
+
     @classmethod
     def answering(cls, message: InboundMessage) -> ReplyTarget:
         """The place that a message came from."""
@@ -75,7 +80,7 @@ class ReplyTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         """A place of which only the origin is known, for what is said without having been asked."""
         return cls(
             platform=source.platform,
-            account=account,
+            account=account or source.account,
             chat_id=source.chat_id,
             user_id=source.user_id or source.user_id_alt,
             thread_id=source.thread_id,
@@ -94,6 +99,7 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The message on the platform that this one takes the place of, where a reply was shown as it grew."""
 
     def __post_init__(self) -> None:
+        check_types("a reply", self, _OF_OUTBOUND)
         # What is sent at once must not differ from what a later try reads from the database.
         if (text := storable_text(self.text)) != self.text:
             force_setattr(self, "text", text)
@@ -112,6 +118,34 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         return msgspec.structs.replace(self, text=text)
 
 
+class Growing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The message on a platform in which the reply of a turn grows."""
+
+    number: int
+    """Counts those of the turn: behind what has taken the place of one, the reply grows in a new one."""
+    message_id: str | None = None
+    """Its id on the platform; None: something else has its place."""
+
+
+_PERHAPS_TEXT: Final = (str, NoneType)
+_OF_TARGET: Final = MappingProxyType(
+    {
+        "platform": (str,),
+        "account": (str,),
+        "chat_id": (str,),
+        "user_id": _PERHAPS_TEXT,
+        "thread_id": _PERHAPS_TEXT,
+        "reply_to": _PERHAPS_TEXT,
+    }
+)
+_OF_OUTBOUND: Final = MappingProxyType({"text": (str,), "is_notice": (bool,), "replaces": _PERHAPS_TEXT})
+
+
+def told(attachment: Attachment) -> str:
+    """Return what people are told of an attachment that they cannot be shown."""
+    return " ".join(filter(None, (attachment.name, attachment.url))) or "unnamed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterCapabilities:
     """What a platform can do, as far as anybody here asks."""
@@ -125,11 +159,38 @@ class AdapterCapabilities:
     """The longest text of one message; longer ones are sent in parts."""
     length_unit: LengthUnit = LengthUnit.CHARACTERS
     min_edit_interval: timedelta = timedelta(seconds=1)
+    attachments: frozenset[AttachmentKind] | None = None
+    """The kinds of attachments that are shown; None: all. Of others people are told in words."""
+    names: frozenset[str] = frozenset()
+    """What the account is called, without @: a command for another name is nobody's business here.
+
+    Empty: it does not tell, and every command is taken to be for it.
+    """
+    hyphens_in_commands: bool = True
+    """Whether people can tap a command that has a hyphen in it; else they are told it with an underscore."""
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < LEAST_MAX_LENGTH:
             problem = f"max_length = {self.max_length} must be at least {LEAST_MAX_LENGTH}, or None"
             raise InvalidInputError(problem)
+
+    def in_words(self, message: OutboundMessage) -> OutboundMessage:
+        """Return the message with a line of text for each attachment that cannot be shown."""
+        shown = self.attachments
+        lost = [one for one in message.attachments if shown is not None and one.kind not in shown]
+        if not lost:
+            return message
+        lines = [message.text, *(f"[{one.kind}: {told(one)}]" for one in lost)]
+        kept = tuple(one for one in message.attachments if one not in lost)
+        return msgspec.structs.replace(message, text="\n".join(filter(None, lines)), attachments=kept)
+
+    def is_called(self, name: str | None) -> bool:
+        """Tell whether a command for that name is for this account; None: it names nobody."""
+        return (
+            not name
+            or not self.names
+            or name.lower() in {one.lower().removeprefix("@") for one in self.names}
+        )
 
     def fits(self, text: str) -> bool:
         """Whether a text can be sent in one message."""

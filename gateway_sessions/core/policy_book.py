@@ -12,9 +12,12 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from gateway_sessions.core.boundaries import zone_named
-from gateway_sessions.core.policies import SessionResetPolicy
+from gateway_sessions.core.policies import PRESETS, SessionResetPolicy
+from gateway_sessions.core.source import Platform
 
 _MAX_RESOLVED: Final = 4096
+TERMINAL: Final = str(Platform.LOCAL)
+"""The platform that no policy but one of its own resets."""
 
 
 class PolicyLevel(StrEnum):
@@ -64,11 +67,13 @@ class PolicyBook:
 
     def __post_init__(self) -> None:
         zone_named(self.zone_name)
-        platforms = {_platform(name): policy for name, policy in self.by_platform.items()}
+        given = {_platform(name): policy for name, policy in self.by_platform.items()}
+        # Resets are for gateways: whoever sits at the terminal goes on where they were, or begins anew.
+        platforms = {TERMINAL: PRESETS["never"]} | given
         chat_types = {(_platform(name), kind): policy for (name, kind), policy in self.by_chat_type.items()}
         object.__setattr__(self, "by_platform", MappingProxyType(platforms))
         object.__setattr__(self, "by_chat_type", MappingProxyType(chat_types))
-        by_platform = [[name, platforms[name].to_dict()] for name in sorted(platforms)]
+        by_platform = [[name, given[name].to_dict()] for name in sorted(given)]
         by_chat_type = [[*key, chat_types[key].to_dict()] for key in sorted(chat_types)]
         fingerprint = _fingerprint(self.default.to_dict(), by_platform, by_chat_type, self.zone_name)
         object.__setattr__(self, "fingerprint", fingerprint)

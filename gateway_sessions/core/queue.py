@@ -44,6 +44,8 @@ class QueuedMessage:
     """Whether it gets a turn of its own, whatever comes after it."""
     merged_into: int | None = None
     running: bool = False
+    cut_off: bool = False
+    """Whether its turn was begun by a process that is gone: it is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ class RejectReason(StrEnum):
     DRAINING = "draining"  # the gateway is about to end
     ERASED = "erased"  # it was sent before its sender was erased
     NOT_ALLOWED = "not_allowed"  # an observer vetoed it
+    NOT_ADDRESSED = "not_addressed"  # a command for another account
     EMPTY = "empty"  # it says nothing
     UNKNOWN = "unknown"  # an edit or a deletion of something never seen
 

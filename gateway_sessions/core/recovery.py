@@ -17,9 +17,9 @@ RESTART_COUNTS_FILE: Final = "restart_counts.json"
 class ResumeReason(StrEnum):
     """Why a turn was cut off."""
 
-    RESTART_TIMEOUT = "restart_timeout"
-    SHUTDOWN_TIMEOUT = "shutdown_timeout"
-    RESTART_INTERRUPTED = "restart_interrupted"
+    RESTART_TIMEOUT = "restart_timeout"  # another process took over, and the drain ran out of time
+    SHUTDOWN_TIMEOUT = "shutdown_timeout"  # the gateway ended, and the drain ran out of time
+    RESTART_INTERRUPTED = "restart_interrupted"  # the process ended without a drain
 
 
 class Recovery(StrEnum):
@@ -67,6 +67,7 @@ def decode_starts(text: str | None) -> tuple[datetime, ...]:
 
 class _Marker(msgspec.Struct):
     epoch: int
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,15 @@ def names_epoch(marker: bytes | None, epoch: int) -> bool:
         return msgspec.json.decode(marker, type=_Marker).epoch == epoch
     except msgspec.DecodeError:
         return False
+
+
+def ended_at(marker: bytes | None) -> datetime | None:
+    """When an orderly end was, by the clock of its process; None if nothing tells that."""
+    try:
+        at = msgspec.json.decode(marker or b"", type=_Marker).at
+    except msgspec.DecodeError:
+        return None
+    return at if at is not None and at.tzinfo is not None else None
 
 
 def encode_restart_counts(counts: Mapping[str, int]) -> bytes:

@@ -61,6 +61,10 @@ class Pseudonyms:
         """`thread_…` for a thread or topic of a chat."""
         return f"thread_{self._digest(platform, 'thread', thread_id)}"
 
+    def speaker(self, session_key: str, person: str) -> str:
+        """`user_…` for a person without a name on a lane that people share; on no other lane the same."""
+        return f"user_{self._digest(session_key, 'speaker', person)}"
+
     def _digest(self, platform: str, kind: str, value: str) -> str:
         message = json.dumps([_DOMAIN, platform, kind, value]).encode()
         digest = hmac.digest(self.secret, message, "sha256")[:_DIGEST_BYTES]

@@ -12,6 +12,7 @@ from gateway_sessions.core.field_types import check_each
 from gateway_sessions.core.inbound import Attachment
 from gateway_sessions.core.messages import Content, Message, Role, message_of
 from gateway_sessions.core.outbound import OutboundMessage, TextFormat
+from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.core.storable import check_choice
 from gateway_sessions.errors import InvalidInputError
 
@@ -43,6 +44,7 @@ class Reply:
         if not isinstance(self.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
             problem = f"the text of a reply must be a str, not {type(self.text).__name__}"
             raise InvalidInputError(problem)
+        object.__setattr__(self, "text", plain_text(self.text))
         object.__setattr__(self, "attachments", tuple(self.attachments))
         if self.attachments:
             check_each("the attachments of a reply", self.attachments, Attachment)

@@ -122,6 +122,23 @@ class Plan:
         return too_many or (self._bounds.max_bytes is not None and self._bytes > self._bounds.max_bytes)
 
 
+class FirstToGo:
+    """Takes groups in the same order, and finds which of them grows too old first."""
+
+    def __init__(self) -> None:
+        self.last_active: datetime | None = None
+        """When that group was touched last; None if every group is protected."""
+
+    def wants_more(self, last_active: datetime) -> bool:
+        """Tell whether a session touched at that instant, or a later one, could grow too old before."""
+        return self.last_active is None or last_active < self.last_active
+
+    def offer(self, group: Group) -> None:
+        """Take the group if it grows too old before all others."""
+        if not group.protected and self.wants_more(group.last_active):
+            self.last_active = group.last_active
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport:
     """What was removed; in a dry run, what would be."""

@@ -47,3 +47,7 @@ class Scope:
             or owner in self.owners
             or (self.session_key is not None and session_key == self.session_key)
         )
+
+    def sees_message(self, *, author: str | None, from_lane: str | None) -> bool:
+        """Whether a message is visible in a session that is not: by its author, or by the lane it is from."""
+        return author in self.owners or (self.session_key is not None and from_lane == self.session_key)

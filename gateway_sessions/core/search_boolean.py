@@ -38,6 +38,7 @@ def words_of(message: Lexemes) -> str:
             *(_spelled(BEGINNING, one) for one in beginnings),
             BORDER,
             *(BORDER if one == GAP else _spelled(TOKEN, one) for one in message.tokens),
+            *(_spelled(TOKEN, one) for one in message.stems),
         )
     )
 
@@ -53,11 +54,10 @@ def boolean_of(certain: Certain, shown: SearchFilter) -> Asked | None:
 
 
 def _is_exact(query: Query) -> bool:
-    phrases = [one for branch in query.branches for one in (*branch.required, *branch.excluded)]
     return all(
         not (phrase.prefix and phrase.tokens[1:])
-        and all(len(_spelled(TOKEN, token)) < LONGEST for token in phrase.tokens)
-        for phrase in phrases
+        and all(len(_spelled(TOKEN, token)) < LONGEST for token in (*phrase.tokens, *phrase.others))
+        for phrase in query.all_phrases
     )
 
 
@@ -67,15 +67,25 @@ def _words(query: Query) -> str:
 
 def _branch(branch: Branch) -> str:
     required = (f"+{_required(one)}" for one in branch.required)
-    excluded = (f"-{_phrase(one.tokens, one.prefix)}" for one in branch.excluded if _can_be_excluded(one))
+    excluded = (f"-{_excluded(one)}" for one in branch.excluded if _can_be_excluded(one))
     return f"({' '.join((*required, *excluded))})"
 
 
 def _required(phrase: Phrase) -> str:
     *whole, last = phrase.tokens
+    if phrase.others:
+        return _any_of(phrase)
     if not phrase.prefix or not whole:
         return _phrase(phrase.tokens, phrase.prefix)
     return f"(+{_phrase(whole, prefix=False)} +{_phrase([last], prefix=True)})"
+
+
+def _excluded(phrase: Phrase) -> str:
+    return _any_of(phrase) if phrase.others else _phrase(phrase.tokens, phrase.prefix)
+
+
+def _any_of(phrase: Phrase) -> str:
+    return f"({' '.join(_spelled(TOKEN, one) for one in (*phrase.tokens, *phrase.others))})"
 
 
 def _can_be_excluded(phrase: Phrase) -> bool:

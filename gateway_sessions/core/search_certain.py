@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gateway_sessions.core.search_query import Branch, Phrase, Query
 from gateway_sessions.core.search_text import Kind, bare, fold, pieces, runs
-from gateway_sessions.core.search_wanted import Wanted, Words
+from gateway_sessions.core.search_wanted import Literal, Vocabulary, Wanted, Words
 
 
 class Part(NamedTuple):
@@ -28,9 +28,15 @@ class Certain(NamedTuple):
     part: Part | None = None
 
 
-def certain_of(wanted: Wanted) -> Certain:
+def certain_of(wanted: Wanted | Vocabulary) -> Certain:
     """The words of a query, of which it has at least one, or what is certain of a text."""
-    return Certain(wanted.query) if isinstance(wanted, Words) else certain_of_literal(wanted.needle)
+    match wanted:
+        case Words():
+            return Certain(wanted.query)
+        case Literal():
+            return certain_of_literal(wanted.needle)
+        case Vocabulary():
+            return Certain()
 
 
 def certain_of_literal(needle: str) -> Certain:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, cast
 import msgspec
 
 from gateway_sessions.core.instants import nearest
+from gateway_sessions.core.search_stems import NO_STEMS, Stems
 from gateway_sessions.core.search_text import LONGEST_WORD, join_fields, long_words, words_among
 
 LONGEST_INDEXED: Final = 1 << 20
@@ -37,6 +38,8 @@ class IndexedMessage(NamedTuple):
     owner: str
     session_key: str | None
     source: str
+    author: str | None = None
+    from_lane: str | None = None
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -52,6 +55,8 @@ class Document(NamedTuple):
     tokens: list[str]
     long_words: frozenset[str] = frozenset()
     """Of these, the tokens are pieces."""
+    stems: tuple[str, ...] = ()
+    """Tokens that stand for all forms of a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,13 @@ def texts_of(content: str | None, tool_name: str | None, tool_calls: str | None)
     return tuple(text[:LONGEST_INDEXED] for text in (content, tool_name, calls) if text)
 
 
+def text_of(content: str | None, tool_name: str | None, tool_calls: str | None) -> str:
+    """The same as one text."""
+    if content and not (tool_name or tool_calls):  # as most messages are
+        return content[:LONGEST_INDEXED]
+    return "\n".join(texts_of(content, tool_name, tool_calls))
+
+
 def calls_text(tool_calls: str) -> str:
     """The words in the calls of a message: names, arguments, values."""
     return "\n".join(_strings(_decoded(tool_calls)))
@@ -98,16 +110,16 @@ def tokens_of(message: IndexedMessage) -> list[str]:
     return join_fields(message.fields)
 
 
-def document_of(message: IndexedMessage) -> Document:
+def document_of(message: IndexedMessage, stems: Stems = NO_STEMS) -> Document:
     """What the index keeps of a message."""
-    tokens, labels = tokens_of(message), labels_of(message)
+    tokens, labels, forms = tokens_of(message), labels_of(message), tuple(stems.of_texts(message.fields))
     if max(map(len, tokens), default=0) < LONGEST_WORD:
-        return Document(message.message_id, labels, tokens)
+        return Document(message.message_id, labels, tokens, stems=forms)
     found = frozenset(word for field in message.fields for word in long_words(field))
     listed = frozenset(word for word in found if len(word) <= LONGEST_LISTED)
     if listed != found:
         labels = f"{labels} {UNLISTED}"
-    return Document(message.message_id, labels, tokens, listed)
+    return Document(message.message_id, labels, tokens, listed, forms)
 
 
 def words_of(documents: Sequence[Document]) -> set[str]:
@@ -119,11 +131,12 @@ def words_of(documents: Sequence[Document]) -> set[str]:
 def labels_of(message: IndexedMessage) -> str:
     """What the message can be filtered by."""
     moment = nearest(message.sent_at)
-    lane = () if message.session_key is None else (label("lane", message.session_key),)
+    lanes = dict.fromkeys(one for one in (message.session_key, message.from_lane) if one is not None)
+    owners = dict.fromkeys((message.owner, message.author or message.owner))
     return " ".join(
         (
-            label("owner", message.owner),
-            *lane,
+            *(label("owner", one) for one in owners),
+            *(label("lane", one) for one in lanes),
             label("session", message.session_id),
             label("source", message.source),
             label("role", message.role),

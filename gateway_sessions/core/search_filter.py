@@ -46,10 +46,14 @@ class SearchFilter:
         return since, LATEST if self.until is None else to_micros(self.until)
 
     def shows(self, *, owner: str, session_key: str | None, session_id: str, source: str) -> bool:
-        """Whether messages of such a session may be shown."""
+        """Whether all messages of such a session may be shown."""
+        visible = self.scope.sees(owner=owner, session_key=session_key)
+        return visible and self.covers(session_key=session_key, session_id=session_id, source=source)
+
+    def covers(self, *, session_key: str | None, session_id: str, source: str) -> bool:
+        """Whether such a session is among those that are asked for, whoever may see it."""
         return (
-            self.scope.sees(owner=owner, session_key=session_key)
-            and (self.session_id is None or session_id == self.session_id)
+            (self.session_id is None or session_id == self.session_id)
             and (self.session_key is None or session_key == self.session_key)
             and (self.sources is None or source in self.sources)
             and source not in self.exclude_sources

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from gateway_sessions.core.instants import nearest
 from gateway_sessions.core.search_documents import label, month_label, texts_of, year_label
+from gateway_sessions.core.search_stems import NO_STEMS, Stems
 from gateway_sessions.core.search_text import GAP, join_fields
 
 TOKEN: Final = "t"  # noqa: S105 -- of a text
@@ -39,6 +40,9 @@ class Searchable(NamedTuple):
     content: str | None
     tool_name: str | None
     tool_calls: str | None
+    author: str | None = None
+    """Whose it is, if not merely the owner's of its session."""
+    from_lane: str | None = None
 
     @property
     def size(self) -> int:
@@ -60,17 +64,24 @@ class Lexemes(NamedTuple):
     tokens: list[str]
     """In their order, with a gap between texts."""
     labels: tuple[str, ...]
+    stems: tuple[str, ...] = ()
+    """Tokens that have no place."""
 
 
-def lexemes_of(message: Searchable) -> Lexemes:
+def lexemes_of(message: Searchable, stems: Stems = NO_STEMS) -> Lexemes:
     """What a message is found by, besides the labels of its session."""
     moment = nearest(message.sent_at)
+    whose = () if message.author is None else (label("owner", message.author),)
+    where = () if message.from_lane is None else (label("lane", message.from_lane),)
     labels = (
         label("role", message.role),
         year_label(moment.year),
         month_label(moment.year, moment.month),
+        *whose,
+        *where,
     )
-    return Lexemes(join_fields(texts_of(message.content, message.tool_name, message.tool_calls)), labels)
+    texts = texts_of(message.content, message.tool_name, message.tool_calls)
+    return Lexemes(join_fields(texts), labels, tuple(stems.of_texts(texts)))
 
 
 def tsvector_of(message: Lexemes) -> str:
@@ -83,10 +94,11 @@ def tsvector_of(message: Lexemes) -> str:
         places.setdefault(token, []).append(at)
     places.pop(GAP, None)
     found = [f"'{one}'" for one in message.labels]
-    size = sum(_EACH_BYTES + len(one.encode()) for one in places)
+    size = sum(_EACH_BYTES + len(one.encode()) for one in (*places, *message.stems))
     if size > MOST_BYTES:
         return " ".join((*found, f"'{VAST}'"))
     found += [f"'{BEGINNING}{one}'" for one in dict.fromkeys(one[0] for one in places)]
+    found += [f"'{TOKEN}{one}'" for one in message.stems]
     most = max(map(len, places.values()), default=0)
     fits = len(message.tokens) <= MOST_PLACES and most <= MOST_PLACES_OF_ONE
     if fits and size + _PLACE_BYTES * len(message.tokens) <= MOST_BYTES:

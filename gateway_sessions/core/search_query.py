@@ -6,6 +6,8 @@
 - `NOT word`, `-word`, `-"a phrase"`: messages without it. It counts for its side of an `OR`.
 - `deploy*`: words that begin so.
 - Punctuation is passed over, wherever it stands. What it holds together, such as `user@host`, is a phrase.
+- Where words have stems, a word by itself stands for all its forms. In quotes, with a star or within such a
+  phrase it means what is written.
 - Operators are capital letters. At the ends, or several in a row, they do what is left of them; of `OR` and
   `AND` in a row, `OR` counts.
 - A side that would only exclude is searched for instead, and so are operators that stand alone: there is
@@ -15,10 +17,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from gateway_sessions.core.search_near import can_be_missed
+from gateway_sessions.core.search_stems import NO_STEMS, Stems
 from gateway_sessions.core.search_text import is_pair, is_unspaced, tokens
 from gateway_sessions.errors import InvalidInputError
 
@@ -39,6 +43,10 @@ class Phrase:
     tokens: tuple[str, ...]
     prefix: bool = False
     """Whether the last token may go on."""
+    others: tuple[str, ...] = ()
+    """Of a single word: tokens that do as well, its stems or words like it."""
+    fuzzy: bool = False
+    """Whether words like it may do as well."""
 
     @property
     def characters(self) -> int:
@@ -65,6 +73,26 @@ class Query:
         """Everything that is looked for, once."""
         return tuple(dict.fromkeys(one for branch in self.branches for one in branch.required))
 
+    @property
+    def fuzzy_words(self) -> frozenset[str]:
+        """The words that others may stand for which are like them."""
+        return frozenset(phrase.tokens[0] for phrase in self.phrases if phrase.fuzzy)
+
+    def widened(self, near: Mapping[str, tuple[str, ...]]) -> Query:
+        """Return the query for which words like these do as well; what must not be there stays as it is."""
+
+        def widen(phrase: Phrase) -> Phrase:
+            more = near.get(phrase.tokens[0], ()) if phrase.fuzzy else ()
+            return replace(phrase, others=tuple(dict.fromkeys((*phrase.others, *more))))
+
+        branches = (replace(one, required=tuple(map(widen, one.required))) for one in self.branches)
+        return Query(tuple(branches))
+
+    @property
+    def all_phrases(self) -> Iterator[Phrase]:
+        """Those as well that must not be there."""
+        return (one for branch in self.branches for one in (*branch.required, *branch.excluded))
+
 
 @dataclass(slots=True)
 class _Side:
@@ -85,17 +113,19 @@ class _Lexeme:
     operator: bool = False
     excluded: bool = False
     prefix: bool = False
+    quoted: bool = False
 
 
-def parse_query(text: str) -> Query:
+def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> Query:
     """The tree of a query; any text has one, unless it is too long or has too many words."""
     if len(text) > MAX_CHARACTERS:
         problem = f"the query has {len(text)} characters, {MAX_CHARACTERS} are allowed"
         raise InvalidInputError(problem)
     lexemes = list(_lexemes(text))
-    if not any(_phrase(one) for one in lexemes if not one.operator):
+    if not any(_phrase(one, stems) for one in lexemes if not one.operator):
         lexemes = [_Lexeme(one.text) for one in lexemes]
-    query = Query(tuple(side.branch() for side in _sides(lexemes) if side.required or side.excluded))
+    sides = _sides(lexemes, stems, fuzzy=fuzzy)
+    query = Query(tuple(side.branch() for side in sides if side.required or side.excluded))
     _check_size(query)
     return query
 
@@ -116,6 +146,10 @@ def occurs(phrase: Phrase, document: Sequence[str]) -> bool:
 
 def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
     """The positions at which a phrase begins."""
+    if phrase.others:
+        wanted = {*phrase.tokens, *phrase.others}
+        yield from (at for at, token in enumerate(document) if token in wanted)
+        return
     *whole, last = phrase.tokens
     length = len(whole)
     for at in _positions(whole[0] if whole else None, phrase, document):
@@ -147,7 +181,8 @@ def _places_of(token: str, document: Sequence[str]) -> Iterator[int]:
 def _lexemes(text: str) -> Iterator[_Lexeme]:
     for found in _LEXEME.finditer(text.translate(_QUOTES)):
         if found["phrase"] is not None:
-            yield _Lexeme(found["phrase"], excluded=bool(found["minus"]), prefix=bool(found["star"]))
+            minus, star = bool(found["minus"]), bool(found["star"])
+            yield _Lexeme(found["phrase"], excluded=minus, prefix=star, quoted=True)
         elif found["word"] in _OPERATORS:
             yield _Lexeme(found["word"], operator=True)
         else:
@@ -160,14 +195,14 @@ def _word(word: str) -> _Lexeme:
     return _Lexeme(word.removeprefix("-") if minus else word, excluded=minus, prefix=stars is not None)
 
 
-def _sides(lexemes: Iterable[_Lexeme]) -> list[_Side]:
+def _sides(lexemes: Iterable[_Lexeme], stems: Stems, *, fuzzy: bool) -> list[_Side]:
     sides = [_Side()]
     excluding = starting = False
     for one in lexemes:
         if one.operator:
             excluding |= one.text == "NOT"
             starting |= one.text == "OR"
-        elif phrase := _phrase(one):
+        elif phrase := _phrase(one, stems, fuzzy=fuzzy and not (excluding or one.excluded)):
             if starting:
                 sides.append(_Side())
             (sides[-1].excluded if excluding or one.excluded else sides[-1].required).append(phrase)
@@ -175,20 +210,22 @@ def _sides(lexemes: Iterable[_Lexeme]) -> list[_Side]:
     return sides
 
 
-def _phrase(lexeme: _Lexeme) -> Phrase | None:
+def _phrase(lexeme: _Lexeme, stems: Stems, *, fuzzy: bool = False) -> Phrase | None:
     found = tokens(lexeme.text)
     if not found:
         return None
     last = found[-1]
     if not is_unspaced(last):
-        return Phrase(tuple(found), lexeme.prefix)
+        if lexeme.prefix or lexeme.quoted or len(found) > 1:  # these mean what is written
+            return Phrase(tuple(found), lexeme.prefix)
+        return Phrase(tuple(found), others=stems.others(lexeme.text), fuzzy=fuzzy and can_be_missed(last))
     if len(found) > 1 and is_pair(found[-2]) and found[-2][1] == last:
         return Phrase(tuple(found[:-1]))  # what follows the last pair does not matter
     return Phrase(tuple(found), prefix=True)
 
 
 def _check_size(query: Query) -> None:
-    phrases = [one for branch in query.branches for one in (*branch.required, *branch.excluded)]
+    phrases = list(query.all_phrases)
     if len(phrases) > MAX_PHRASES:
         problem = f"the query has {len(phrases)} words and phrases, {MAX_PHRASES} are allowed"
         raise InvalidInputError(problem)

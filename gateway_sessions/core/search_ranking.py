@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.search_query import Query
+from gateway_sessions.core.search_query import Phrase, Query
+from gateway_sessions.core.search_stems import FORM
 from gateway_sessions.core.search_text import fold
 
 READ_CHARACTERS: Final = 2_000
@@ -35,11 +36,11 @@ Counter: TypeAlias = Callable[[Sequence[str]], list[Features]]
 
 def counter_of(query: Query) -> Counter:
     """Counts the phrases of a query in texts. Column by column: each step goes through thousands of texts."""
-    wanted = [phrase.tokens for phrase in query.phrases]
+    wanted = query.phrases
 
     def count(texts: Sequence[str]) -> list[Features]:
         folded = [fold(text[:READ_CHARACTERS]) for text in texts]
-        columns = (_least_counts(tokens, folded) for tokens in wanted)
+        columns = (_counts(phrase, folded) for phrase in wanted)
         return list(map(Features, zip(*columns, strict=True), map(len, folded)))
 
     return count
@@ -58,6 +59,20 @@ def scores(found: Sequence[Features]) -> list[float]:
     weights = [math.log(1 + (total - df + 0.5) / (df + 0.5)) for df in containing]
     known = {one: _score(one, weights, mean) for one in kinds}
     return [known[one] for one in found]
+
+
+def _counts(phrase: Phrase, texts: Sequence[str]) -> list[int]:
+    """How often a phrase occurs in each of the texts; a word counts twice where it stands as it was asked.
+
+    Most forms of a word begin with its stem, and so does the word itself.
+    """
+    columns = [_least_counts(phrase.tokens, texts)]
+    columns += [[text.count(other) for text in texts] for other in _written(phrase)]
+    return list(map(sum, zip(*columns, strict=True))) if phrase.others else columns[0]
+
+
+def _written(phrase: Phrase) -> set[str]:
+    return {other.removeprefix(FORM) for other in phrase.others}
 
 
 def _least_counts(tokens: Sequence[str], texts: Sequence[str]) -> list[int]:

@@ -55,6 +55,8 @@ class SearchResult:
     degraded: bool = False
     """Whether something may be missing; `problem` says why."""
     problem: str | None = None
+    near_words: tuple[str, ...] = ()
+    """Of a fuzzy search: the words like those of the query that were looked for as well."""
 
 
 class FoundMessage(NamedTuple):
@@ -87,3 +89,4 @@ class SessionSearchResult:
     ranked_among: int | None = None
     degraded: bool = False
     problem: str | None = None
+    near_words: tuple[str, ...] = ()

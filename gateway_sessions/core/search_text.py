@@ -187,6 +187,18 @@ def tokens(text: str) -> list[str]:
     return words
 
 
+def folded_words(text: str) -> set[str]:
+    """The words of alphabets in a text, folded, with their accents."""
+    return words_of_folded(fold(text))
+
+
+def words_of_folded(folded: str) -> set[str]:
+    """The same of a text that is folded already."""
+    if folded.isascii():
+        return set(_ASCII_WORDS.findall(folded))
+    return {folded[start:end] for start, end, kind in runs(folded) if kind == Kind.WORD}
+
+
 def located(text: str) -> list[Token]:
     """The same tokens with their places in the text."""
     if text.isascii():

@@ -43,6 +43,8 @@ def _phrase(phrase: Phrase) -> str:
     """Tokens next to each other; of a long message none are."""
     if phrase.prefix and len(phrase.tokens) == len(phrase.tokens[0]) == 1:
         return f"'{BEGINNING}{phrase.tokens[0]}'"
+    if phrase.others:
+        return _one_of([f"'{TOKEN}{one}'" for one in (*phrase.tokens, *phrase.others)])
     return f"({' <-> '.join(_spelled(phrase))})"
 
 

@@ -13,9 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.storable import storable_text
 from gateway_sessions.errors import InvalidInputError, InvalidSessionIdError
 
 MAX_SESSION_ID: Final = 128
@@ -178,7 +180,7 @@ def check_reason(reason: object) -> str:
     if not isinstance(reason, str) or not 0 < len(reason) <= MAX_REASON or _UNSAFE_REASON.search(reason):
         problem = f"the reason must be one line of 1 to {MAX_REASON} characters"
         raise InvalidInputError(problem)
-    return str(reason)
+    return plain_text(reason)
 
 
 def check_tokens(name: str, tokens: object) -> int:
@@ -191,5 +193,9 @@ def check_tokens(name: str, tokens: object) -> int:
 
 def clean_model_override(override: Mapping[str, object] | None) -> dict[str, str] | None:
     """Keep only the keys that may reach the disk: credentials never do."""
-    kept = {key: str(override[key]) for key in MODEL_OVERRIDE_KEYS if override and override.get(key)}
+    kept = {
+        key: storable_text(plain_text(value) if isinstance(value, str) else str(value))
+        for key in MODEL_OVERRIDE_KEYS
+        if override is not None and (value := override.get(key))
+    }
     return kept or None

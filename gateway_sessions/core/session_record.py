@@ -72,3 +72,5 @@ class SessionRecord(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     cost_status: str | None = None
     cost_source: str | None = None
     pricing_version: str | None = None
+    title_owner: str | None = None
+    """Whose session it was when it got its title."""

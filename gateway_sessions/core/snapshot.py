@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from binascii import crc32
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
@@ -88,7 +88,14 @@ class SnapshotEncoder:
     After an error it has to be thrown away.
     """
 
-    def __init__(self, dialect: Dialect = Dialect.NATIVE, zone: tzinfo = UTC) -> None:
+    def __init__(
+        self,
+        dialect: Dialect = Dialect.NATIVE,
+        zone: tzinfo = UTC,
+        spelt: Mapping[str, str] | None = None,
+    ) -> None:
+        """*spelt* has the names of members by session key, where an entry has another name than its key."""
+        self._spelt = spelt or {}
         self._dialect = dialect
         self._zone = zone
         self._checksum = sha256()
@@ -121,8 +128,13 @@ class SnapshotEncoder:
         check_stored_key(key)
         self._last_key = key
         self._count += 1
+        # A lane without an origin came under the key that it has, however that reads.
+        name = self._spelt.get(key, key) if entry.origin is not None else key
+        stored = entry_to_dict(entry, self._dialect, self._zone)
+        if name != key:
+            stored["session_key"] = name
         try:
-            return _encoded({key: entry_to_dict(entry, self._dialect, self._zone)})[1:-1] + b",\n"
+            return _encoded({name: stored})[1:-1] + b",\n"
         except (TypeError, ValueError, RecursionError) as error:
             raise _unwritable(key, error) from error
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from gateway_sessions.core.search_query import Query, occurrences
+from gateway_sessions.core.search_query import Phrase, Query, occurrences
+from gateway_sessions.core.search_stems import NO_STEMS, Stems
 from gateway_sessions.core.search_text import Token, aligned, fold, located
 
 BEGIN: Final = ">>>"
@@ -36,21 +37,30 @@ Finder: TypeAlias = Callable[[str, Sequence[Token]], list[Mark]]
 """Given a text and its tokens, the matches in it, in their order."""
 
 
-def marks_of_query(query: Query) -> Finder:
-    """Finds the words and phrases that a query looks for."""
+def marks_of_query(query: Query, stems: Stems = NO_STEMS) -> Finder:
+    """Finds the words and phrases that a query looks for, words in all their forms."""
 
-    def find(_text: str, tokens: Sequence[Token]) -> list[Mark]:
+    def find(text: str, tokens: Sequence[Token]) -> list[Mark]:
         document = [token.text for token in tokens]
         phrases = query.phrases
         most = max(MOST_MARKS // len(phrases), 2)
         found: list[Mark] = []
         for number, phrase in enumerate(phrases):
-            for at in islice(occurrences(phrase, document), most):
+            places = _alike(phrase, text, tokens, stems) if phrase.others else occurrences(phrase, document)
+            for at in islice(places, most):
                 last = min(at + phrase.characters, len(tokens)) - 1
                 found.append(Mark(tokens[at].start, tokens[last].end, number))
         return sorted(found)
 
     return find
+
+
+def _alike(phrase: Phrase, text: str, tokens: Sequence[Token], stems: Stems) -> Iterator[int]:
+    """Where a word stands, one of its forms, or another one that does as well."""
+    wanted = {*phrase.tokens, *phrase.others}
+    for at, token in enumerate(tokens):
+        if token.text in wanted or not wanted.isdisjoint(stems.of_word(fold(text[token.start : token.end]))):
+            yield at
 
 
 def marks_of_literal(needle: str) -> Finder:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
+from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.errors import InvalidSourceError
 
 MAX_IDENTIFIER: Final = 512
@@ -60,6 +61,9 @@ class SessionSource:
     message_id: str | None = None
     role_authorized: bool = False
     profile: str | None = None
+    """The profile that the message is for, where a gateway serves several: see `multiplex_profiles`."""
+    account: str = ""
+    """The adapter that brought it, by name, where one platform has several: each has lanes of its own."""
     extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, compare=False, hash=False)
     """What a stored source held that this version does not know; written back as it was."""
 
@@ -74,19 +78,22 @@ class SessionSource:
         """
         ids = _OPTIONAL_IDENTIFIERS(self)
         try:
-            text = "".join([self.platform, self.chat_id, self.chat_type, *filter(_is_set, ids)])
+            plainly = (self.platform, self.chat_id, self.chat_type, self.account)
+            text = "".join([*plainly, *filter(_is_set, ids)])
             told = "".join(filter(_is_set, _TOLD(self)))
         except TypeError:
             return False
         plain = self.platform.isidentifier() and self.platform.islower() and "" not in (self.chat_type, *ids)
         storable = text.isprintable() and told.isprintable() and ".." not in text
         bounded = len(text) <= MAX_IDENTIFIER and len(told) <= MAX_NAME
-        kinds = (type(self.platform), type(self.is_bot), type(self.role_authorized)) == (str, bool, bool)
+        kinds = (type(self.is_bot), type(self.role_authorized)) == (bool, bool) and _PLAIN.issuperset(
+            map(type, (*plainly, *ids, *_TOLD(self)))
+        )
         return kinds and plain and storable and bounded
 
     def _check(self) -> None:
         check_identifier("platform", self.platform)
-        platform = (self.platform or "").strip().lower()
+        platform = plain_text(self.platform or "").strip().lower()
         if not platform:
             raise InvalidSourceError("platform", "is empty")
         object.__setattr__(self, "platform", platform)
@@ -94,6 +101,7 @@ class SessionSource:
             value = getattr(self, name)
             if value is not None and value != "":
                 check_identifier(name, value)
+                object.__setattr__(self, name, plain_text(value))
             elif (unset := _UNSET.get(name, value)) is not value:
                 object.__setattr__(self, name, unset)
         for name in _NAMES:
@@ -190,7 +198,7 @@ def storable_name(name: str, value: object) -> str:
     """A name for people as data: bounded, and free of what no database can hold."""
     if not isinstance(value, str):
         raise InvalidSourceError(name, f"must be text, not {type(value).__name__}")
-    return _SURROGATES.sub("\ufffd", value[:MAX_NAME]).replace("\x00", "\ufffd")
+    return _SURROGATES.sub("\ufffd", plain_text(value)[:MAX_NAME]).replace("\x00", "\ufffd")
 
 
 def _is_set(value: object) -> bool:
@@ -204,20 +212,21 @@ def _text(value: object) -> str:
 _NAMES: Final = ("chat_name", "user_name", "chat_topic")
 _IDENTIFIERS: Final = (
     "chat_id", "chat_type", "user_id", "thread_id", "user_id_alt", "chat_id_alt", "guild_id",
-    "parent_chat_id", "message_id", "profile",
+    "parent_chat_id", "message_id", "profile", "account",
 )  # fmt: skip
 _ALWAYS_STORED: Final = (
     "platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic",
 )  # fmt: skip
 _STORED_IF_SET: Final = (
     "user_id_alt", "chat_id_alt", "scope_id", "guild_id", "parent_chat_id", "message_id", "profile",
+    "account",
 )  # fmt: skip
 _OPTIONAL: Final = ("user_id_alt", "chat_id_alt", "parent_chat_id", "message_id", "profile")
 _UNSET: Final[Mapping[str, str | None]] = MappingProxyType(
-    {"chat_id": "", "chat_type": "dm"} | dict.fromkeys((*_OPTIONAL, "guild_id"))
+    {"chat_id": "", "chat_type": "dm", "account": ""} | dict.fromkeys((*_OPTIONAL, "guild_id"))
 )
 """What an empty value means: such members are not stored, and have to be read again as they were."""
-_TEXTS: Final = (*_ALWAYS_STORED, *_OPTIONAL)
+_TEXTS: Final = (*_ALWAYS_STORED, *_OPTIONAL, "account")
 _READ: Final = frozenset({"scope_id", "extra"} | {one.name for one in fields(SessionSource)})
 _OPTIONAL_IDENTIFIERS: Final = attrgetter(
     "user_id",
@@ -230,3 +239,4 @@ _OPTIONAL_IDENTIFIERS: Final = attrgetter(
     "profile",
 )
 _TOLD: Final = attrgetter(*_NAMES)
+_PLAIN: Final = frozenset({str, type(None)})

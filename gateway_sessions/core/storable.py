@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from gateway_sessions.core.json_members import MAX_DEPTH, nesting
+from gateway_sessions.core.plain_values import plain_text, plain_value
 from gateway_sessions.errors import InvalidInputError
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -43,7 +44,7 @@ class Intake:
             return None
         if not isinstance(value, str):
             raise _refused(name, f"must be text, not {type(value).__name__}")
-        text = str(value)
+        text = plain_text(value)
         if "\x00" in text:
             text = self._replace(text)
         if text.isascii():
@@ -78,7 +79,7 @@ class Intake:
         return text
 
 
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=dict)
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=plain_value)
 
 
 def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> str:
@@ -93,11 +94,12 @@ def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> 
             if "\\u0000" not in text:
                 return intake.text(name, text) or ""
     intake.json(name, dict(given))  # what passes here cannot fail below
-    return Intake().json(name, msgspec.to_builtins(record, enc_hook=dict)) or ""
+    return Intake().json(name, msgspec.to_builtins(record, enc_hook=plain_value)) or ""
 
 
 def storable_text(text: str) -> str:
     """The text as every database can hold it, and every platform: what is said is what is kept."""
+    text = plain_text(text)
     if "\x00" not in text:
         try:
             text.encode()  # in a tenth of the time that a search would take
@@ -117,7 +119,7 @@ def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
     """Return a name that a program gave, or `InvalidInputError` unless it is one short line."""
     if not isinstance(value, str) or not 0 < len(value) <= limit or _CONTROL.search(value):
         raise _refused(name, f"must be one line of 1 to {limit} characters")
-    return str(value)
+    return plain_text(value)
 
 
 def check_choice(name: str, value: str, choices: type[Choice]) -> Choice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from gateway_sessions.core.instants import LONGEST, instant_of
 from gateway_sessions.errors import InvalidInputError
@@ -13,6 +14,8 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw]?)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
+AT_START: Final = "at the next start"
+"""When what nobody sees to now is seen to."""
 _STEP: Final = 1000
 _SIZES: Final = ("", "k", "m", "g", "t")
 
@@ -49,6 +52,11 @@ def span(length: timedelta) -> str:
         if minutes
         else f"{seconds}s"
     )
+
+
+def zone_of(instant: datetime) -> str:
+    """The name of an instant's zone, as a configuration names it: not `CET`, nor how far it is from UTC."""
+    return instant.tzinfo.key if isinstance(instant.tzinfo, ZoneInfo) else f"{instant:%Z}"
 
 
 def counted(number: int, thing: str, things: str | None = None) -> str:

@@ -17,10 +17,22 @@ NAMELESS: Final = "unnamed"
 # Bidirectional controls, zero-width characters, fillers, variation selectors (except the one that makes an
 # emoji), annotations and tags: characters that show nothing and can carry, or turn around, what is shown.
 _INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffc\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
+# Two characters that show nothing themselves are spelling between what they join or keep apart:
+# \u200c and \u200d in scripts whose letters change by their neighbours, \u200d in an emoji made of several.
+_JOINERS = re.compile("[\u200c\u200d]+")
+_JOINED_SCRIPTS = re.compile(
+    "[\u0600-\u085f\u0860-\u0dff\u1000-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1bff\ua840-\ua87f\ua8e0-\ua8ff"
+    "\ua980-\ua9df\uaa60-\uaadf\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00010a5f\U00010ac0-\U00010aff"
+    "\U00010d00-\U00010d3f\U00010f30-\U00010fff\U00011000-\U00011fff\U0001e900-\U0001e95f]"
+)
+_EMOJI = re.compile("[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
+_ENDS_EMOJI = frozenset("\ufe0f\u20e3")
+_VIRAMA: Final = 9
+"""The combining class of the sign that takes a letter's vowel away; a joiner behind it shows."""
 _LINE_END = re.compile("\r\n?|[\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -29,8 +41,31 @@ _LIKE_A_PREFIX = re.compile(r"\[[^\]]*\]\s")
 
 
 def without_invisible(text: str) -> str:
-    """Return the text without characters that show nothing, and without halves of characters."""
-    return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", text))
+    """Return the text without characters that show nothing, and without halves of characters.
+
+    Joiners stay where they are spelling: one between two letters of a joined script, or within an emoji.
+    """
+    if text.isascii():
+        return text
+    return _SURROGATE.sub("\ufffd", _JOINERS.sub(_joiner, _INVISIBLE.sub("", text)))
+
+
+def _joiner(found: re.Match[str]) -> str:
+    """Return what stays of a run of joiners: one of them, or nothing."""
+    before = found.string[found.start() - 1 : found.start()]
+    behind = found.string[found.end() : found.end() + 1]
+    joiner = found[0][0]
+    if joiner == "\u200d" and before and unicodedata.combining(before) == _VIRAMA:
+        return joiner
+    if _is_joined_letter(before) and _is_joined_letter(behind):
+        return joiner
+    emoji = _EMOJI.match(behind) and (before in _ENDS_EMOJI or _EMOJI.match(before))
+    return joiner if joiner == "\u200d" and emoji else ""
+
+
+def _is_joined_letter(character: str) -> bool:
+    """Whether a character is a letter, or a sign on one, of a script whose letters join."""
+    return bool(_JOINED_SCRIPTS.match(character)) and unicodedata.category(character)[0] in "LM"
 
 
 def visible(text: str) -> str:
@@ -40,7 +75,7 @@ def visible(text: str) -> str:
 
 def shortened(text: str, limit: int) -> str:
     """Return at most *limit* characters, the last three of them dots if anything was cut."""
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return text if len(text) <= limit else text[: limit - 3].rstrip("\u200c\u200d") + "..."
 
 
 def inert(text: str, limit: int = MAX_SHOWN) -> str:
@@ -61,12 +96,6 @@ def attributed(name: str | None, text: str) -> str:
     """
     first, *rest = _LINE_END.sub("\n", text).split("\n")
     return "\n".join([f"[{inline_name(name)}] {first}", *map(_quoted_if_prefixed, rest)])
-
-
-def anonymous(name: str | None, text: str) -> str:
-    """Return what `attributed` made of a text as if nobody had told the name, whatever stands before it."""
-    prefix = re.compile(rf"^\[{re.escape(inline_name(name))}\](?= |$)", re.MULTILINE)
-    return prefix.sub(f"[{NAMELESS}]", text, count=1)
 
 
 def _quoted_if_prefixed(line: str) -> str:

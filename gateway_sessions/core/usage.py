@@ -16,6 +16,7 @@ from typing import Any, Final, TypedDict, TypeGuard, Unpack
 import msgspec
 
 from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 
@@ -286,7 +287,7 @@ def check_word(name: str, word: object) -> str | None:
     if not isinstance(word, str) or len(word) > MAX_WORD or _UNSAFE.search(word):
         problem = f"{name} must be one line of at most {MAX_WORD} characters"
         raise InvalidInputError(problem)
-    return str(word)
+    return plain_text(word)
 
 
 def check_cost(name: str, cost: object) -> float | None:

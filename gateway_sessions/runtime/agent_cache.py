@@ -16,7 +16,7 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents import Agent, Closable
 from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, called, in_fresh_context, problem_within
+from gateway_sessions.runtime.periods import wait_for_next_pass
 
 logger = logging.getLogger(__name__)
 
@@ -185,8 +186,16 @@ class AgentCache:
     async def run(self) -> None:
         """One pass after another, until cancelled."""
         while True:
-            await self._clock.sleep(SWEEP_INTERVAL.total_seconds())
+            await wait_for_next_pass(self._clock, SWEEP_INTERVAL, self)
             self.sweep()
+
+    def state(self) -> object:
+        """Return whether any agent is idle: one may be let go of at any pass."""
+        return bool(self._at(_Place.IDLE))
+
+    async def next_due(self) -> datetime | None:
+        """Return now while any agent is idle; without one there is nothing to let go of."""
+        return self._clock.now() if self._at(_Place.IDLE) else None
 
     def sweep(self) -> int:
         """Let go of agents that have been idle for too long; how many."""

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol, TypeAlias, Unpack, cast, runtime_checkable
 
+from gateway_sessions.core.completions.rows import model_rows
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.replay import Chat
@@ -175,10 +176,13 @@ class AgentSource:
         return self._made_farewelling
 
     async def build(self, entry: SessionEntry, history: list[Chat]) -> Agent:
-        """The agent for a session; `InvalidInputError` names what the factory returned instead of one."""
+        """The agent for a session; `InvalidInputError` names what the factory returned instead of one.
+
+        The factory is given the conversation as endpoints for models accept it.
+        """
         if self._factory is None:
             return cast("Agent", self.shared)
-        made = self._factory(entry, history)
+        made = self._factory(entry, model_rows(history))
         if inspect.isawaitable(made):
             made = await made
         agent = _agent_of(f"{name_of(self._factory)} returned", made)

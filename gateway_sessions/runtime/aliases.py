@@ -171,7 +171,7 @@ def _mapped(path: Path) -> str | None:
         value = json.loads(_content(path))
     except (OSError, ValueError, RecursionError):
         return None
-    alias = normalize_whatsapp(value) if isinstance(value, str) else ""
+    alias = normalize_whatsapp(value) if isinstance(value, str) and len(value.split()) == 1 else ""
     return alias if _SAFE_ID.fullmatch(alias) else None
 
 

@@ -26,6 +26,8 @@ class Backups:
         self._db = db
         self._clock = clock
         self._settings = settings
+        self._copied_at: int | None = None
+        """How many writes this process had begun when it made its last copy."""
 
     async def run(self) -> None:
         """Take a copy whenever the newest is old enough. One that fails is tried again an hour later."""
@@ -45,9 +47,14 @@ class Backups:
                 pause = min(interval, timedelta(hours=1))
 
     async def sweep(self, interval: timedelta) -> Path | None:
-        """Take a copy, unless the newest is younger than that."""
+        """Take a copy, unless the newest is younger than that, or nothing was written since."""
+        begun = self._db.writes_begun
         newest = await in_thread(self._db.newest_backup)
         # A copy from the future tells of a clock that was wrong, not of a recent copy.
         if newest is not None and timedelta(0) <= self._clock.now() - newest < interval:
             return None
-        return await self._db.back_up(keep=self._settings.keep)
+        if newest is not None and begun == self._copied_at:
+            return None  # the copies that are kept shall be of different days with something new
+        copy = await self._db.back_up(keep=self._settings.keep)
+        self._copied_at = begun
+        return copy

@@ -24,6 +24,7 @@ from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.command_answers import CommandHelp
 from gateway_sessions.core.commands import check_command_name
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.keys import is_room
 from gateway_sessions.core.receipts import Receipt
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
@@ -113,6 +114,11 @@ class CommandCall:
         return self.message.source
 
     @property
+    def author(self) -> str | None:
+        """The person who asks, where the lane is not theirs but a room's; None if nobody can tell, too."""
+        return next(iter(self.scope.owners - {self.owner}), None) if is_room(self.owner) else None
+
+    @property
     def own(self) -> Scope:
         """The sessions that may be led to this lane: a person's to their lanes, a room's to that room."""
         return Scope(owners=self.scope.owners & {self.owner})
@@ -177,18 +183,28 @@ class Command:
 class CommandSet:
     """The commands of a gateway by name. A later one takes its names from those before it."""
 
-    def __init__(self, *several: Iterable[Command], allowed: Allowed | None = None) -> None:
+    def __init__(
+        self, *several: Iterable[Command], allowed: Allowed | None = None, unknown: Command | None = None
+    ) -> None:
+        """*unknown* answers for every name that no command has."""
         if allowed is not None:
             check_function("allowed", allowed, "give a function of the call that returns a bool")
         self._allowed = allowed
         given = [one for commands in several for one in each_of("commands", commands, Command, _NO_COMMANDS)]
         self._by_name = {name: one for one in given for name in one.names}
+        for name, one in tuple(self._by_name.items()):  # as platforms can spell it, which know no hyphens
+            self._by_name.setdefault(name.replace("-", "_"), one)
+            self._by_name.setdefault(name.replace("_", "-"), one)
+        self._unknown = unknown
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
 
     def __getitem__(self, name: str) -> Command:
-        return self._by_name[name]
+        found = self._by_name.get(name, self._unknown)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def __iter__(self) -> Iterator[Command]:
         """Each command once that can still be called by its first name."""
@@ -196,7 +212,9 @@ class CommandSet:
 
     def knows(self, message: InboundMessage) -> bool:
         """Whether a message is a command. What the program says is none, whatever it begins with."""
-        return not message.internal and message.command in self._by_name
+        if message.internal or message.command is None:
+            return False
+        return message.command in self._by_name or self._unknown is not None
 
     def as_meant(self, change: InboundMessage) -> InboundMessage:
         """An edit of what a command brought for the agent, without the command."""
@@ -206,6 +224,11 @@ class CommandSet:
         command = self._by_name.get(message.command or "")
         brought = command.queued(message) if command is not None and command.queued is not None else None
         return change if brought is None else change.saying(brought.text, brought.attachments)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that they are called."""
+        return frozenset(self._by_name)
 
     @property
     def helps(self) -> Sequence[CommandHelp]:

@@ -39,7 +39,8 @@ from gateway_sessions.runtime.command import AT_ONCE, Command, CommandCall, Comm
 from gateway_sessions.runtime.command_places import CommandPlaces
 from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.foreign_code import MAX_PROBLEM, problem_within
-from gateway_sessions.runtime.queue_limits import OVERLOADED
+from gateway_sessions.runtime.open_calls import start_in
+from gateway_sessions.runtime.queue_limits import DRAINING, OVERLOADED
 from gateway_sessions.storage.verbs import commands as verbs
 from gateway_sessions.storage.verbs.ledger import Noted
 
@@ -102,21 +103,25 @@ class Commands:
         self._places = CommandPlaces(host.config.gateway.max_waiting)
         self._in_background: set[tuple[str, str]] = set()
         self.under_way = 0
-        """How many are being carried out."""
+        """How many are being written down or carried out."""
+        self.draining = False
+        """Whether the gateway is about to end: no more are carried out."""
         self.on_done: Callable[[], object] = _nobody
         """Told whenever one was."""
 
     async def run(self, message: InboundMessage) -> Receipt:
         """Carry a command out. It is done when this returns, unless it takes long; its answer is owed."""
         command = self._host.commands[message.command or ""]
+        if self.draining:
+            return await self._refuse(message, DRAINING)
         if (place := self._place_for(command, message)) is None:
-            refused = await self._host.store.ledger.unless_known(message, OVERLOADED)
-            self._tell(message, refused)
-            return refused
+            return await self._refuse(message, OVERLOADED)
         with place:
             if (queued := await self._queued(command, message)) is not None:
                 return await self._queue(message, queued)
             job = await self._noted(command, message, aloud=True)
+            if isinstance(job, Rejected):
+                return await self._refuse(message, job)
             if not isinstance(job, _Job):
                 self._tell(message, job)
                 return job
@@ -132,6 +137,8 @@ class Commands:
             problem = f"{text[:80]!r} is no command"
             raise InvalidInputError(problem)
         command = self._host.commands[message.command or ""]
+        if self.draining:
+            return DRAINING.text
         if (place := self._place_for(command, message)) is None:
             return OVERLOADED.text
         with place:
@@ -143,6 +150,12 @@ class Commands:
             self._begin(job, place)
         await job.done.wait()
         return job.answer
+
+    async def _refuse(self, message: InboundMessage, why: Rejected) -> Receipt:
+        """Say why a command is not carried out, unless it was and comes again."""
+        refused = await self._host.store.ledger.refuse(message, why)
+        self._tell(message, refused)
+        return refused
 
     def _place_for(self, command: Command, message: InboundMessage) -> ExitStack | None:
         """A place for a command; None if too many are under way."""
@@ -177,17 +190,34 @@ class Commands:
     async def _noted(self, command: Command, message: InboundMessage, *, aloud: bool) -> _Job | Receipt:
         # Of what a program asked for, nobody is told should a crash cut it off: the program knows.
         stored = message if aloud else msgspec.structs.replace(message, internal=True)
-        noted = await self._host.store.ledger.note(stored, ItemKind.COMMAND)
-        if not isinstance(noted, Noted):
-            return noted
-        failpoint("command_noted")
-        return _Job(command=command, message=message, noted=noted, aloud=aloud)
+        if self.draining:
+            return DRAINING
+        job: _Job | None = None
+        self.under_way += 1  # from here on a drain waits for it
+        try:
+            noted = await self._host.store.ledger.note(stored, ItemKind.COMMAND)
+            if not isinstance(noted, Noted):
+                return noted
+            failpoint("command_noted")
+            job = _Job(command=command, message=message, noted=noted, aloud=aloud)
+            return job
+        finally:
+            if job is None:
+                self._is_over()
 
     def _begin(self, job: _Job, place: ExitStack) -> None:
         """Let the command be carried out, whatever becomes of whoever brought it."""
         job.held = place.pop_all()
-        self.under_way += 1
-        self._tasks.start_soon(self._work, job)
+        try:
+            start_in(self._tasks, "gateway", self._work, job)
+        except StoreStoppedError:  # it has crashed: people are told at the next start
+            job.held.close()
+            self._is_over()
+            raise
+
+    def _is_over(self) -> None:
+        self.under_way -= 1
+        self.on_done()
 
     async def _work(self, job: _Job) -> None:
         try:
@@ -201,8 +231,7 @@ class Commands:
         finally:
             job.done.set()
             job.held.close()
-            self.under_way -= 1
-            self.on_done()
+            self._is_over()
 
     async def _carry_out(self, job: _Job) -> None:
         """Run the handler; afterwards the job knows the answer."""

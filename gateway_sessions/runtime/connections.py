@@ -32,6 +32,8 @@ class Connections:
         self._clock = clock
         self._events = events
         self._tried: list[anyio.Event] = []
+        self.platforms: set[str] = set()
+        """Those that were connected since the beginning; one that is lost for a while is connected again."""
 
     def start(self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit) -> None:
         """Connect all adapters in *tasks*, and keep them connected."""
@@ -54,6 +56,7 @@ class Connections:
             try:
                 async with adapter.connect(submit):
                     pause = FIRST_PAUSE
+                    self.platforms.add(platform)
                     self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
                     tried.set()
                     await anyio.Event().wait()  # for ever; a fake clock sees that this is no work

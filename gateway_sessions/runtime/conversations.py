@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from gateway_sessions.core.busy import BusyMode, check_mode
 from gateway_sessions.core.messages import Message, message_of
+from gateway_sessions.core.row_ids import row_id
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, check_session_id
 from gateway_sessions.core.source import storable_name
@@ -45,12 +46,22 @@ class ConversationMethods(Resource):
         return await self._overtaking(session_key, verb, "undo_reset")
 
     async def switch_session(
-        self, session_key: str, target_session_id: str, *, scope: Scope
+        self, session_key: str, target_session_id: str, *, scope: Scope, move: bool = False
     ) -> SessionEntry | None:
-        """Go on with another session here. It leaves the lane it is on; *scope* says who asks."""
+        """Go on with another session here; *scope* says who asks.
+
+        A session of the lane's owner leaves the lane it is on. That of another owner stays theirs: a fork of
+        it goes on here, which has an id of its own and the session as its parent. With *move* the session
+        leaves its lane and belongs to the owner of this one; each message keeps its author.
+        """
         target = check_session_id(target_session_id)
-        verb = partial(lanes.switch, session_key=session_key, target_id=target, scope=scope)
-        return await self._overtaking(session_key, verb, "switch")
+
+        def switch(change: Change, new_id: str) -> Verb[Found]:
+            if move:
+                return lanes.switch(change, session_key, target, scope)
+            return lanes.switch_or_fork(change, session_key, target, scope, new_id)
+
+        return await self._overtaking_with_new_id(session_key, switch, "switch")
 
     async def split_session(
         self,
@@ -77,20 +88,27 @@ class ConversationMethods(Resource):
         return await self._with_new_id(partial(_flipped, verbs.split, asked))
 
     async def branch_session(
-        self, session_key: str, *, at_message_id: int | None = None
+        self, session_key: str, *, at_message_id: int | str | None = None
     ) -> SessionEntry | None:
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
-        asked = verbs.Branching(session_key=session_key, at_message_id=at_message_id)
+        at = None if at_message_id is None else row_id("at_message_id", at_message_id)
+        asked = verbs.Branching(session_key=session_key, at_message_id=at)
         branch = partial(_flipped, verbs.branch, asked)
         return await self._overtaking_with_new_id(session_key, branch, "branch")
 
-    async def resume_session(self, session_key: str, text: str, *, scope: Scope) -> SessionEntry | None:
+    async def resume_session(
+        self, session_key: str, text: str, *, scope: Scope, move: bool = False
+    ) -> SessionEntry | None:
         """Go on with the session that a person means by an id, the beginning of one, or a title.
 
-        `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do.
+        `SessionNotFoundError` if nothing in *scope* fits, `AmbiguousSessionError` if several do. A session of
+        another owner goes on as a fork, unless it shall *move*: see `switch_session`.
         """
-        verb = partial(verbs.resume, session_key=session_key, text=text, scope=scope)
-        return await self._overtaking(session_key, verb, "resume")
+
+        def resume(change: Change, new_id: str) -> Verb[Found]:
+            return verbs.resume(change, session_key, text, scope, None if move else new_id)
+
+        return await self._overtaking_with_new_id(session_key, resume, "resume")
 
     async def set_busy_mode(self, session_key: str, mode: BusyMode | None) -> SessionEntry | None:
         """Choose what a message does while a turn of this session runs; None: what the configuration says."""

@@ -18,6 +18,7 @@ import anyio
 from msgspec import structs
 
 from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.core.commands import spelled_with_underscores
 from gateway_sessions.core.delivery import (
     DeliveryRules,
     GiveUp,
@@ -30,14 +31,16 @@ from gateway_sessions.core.delivery import (
 )
 from gateway_sessions.core.delivery import SendFailure as Failure
 from gateway_sessions.core.outbound import OutboundMessage
-from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.errors import RateLimitedError, StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.hints import Hints
 from gateway_sessions.runtime.insistence import Insistence, Truth
+from gateway_sessions.runtime.pauses import Pauses
 from gateway_sessions.runtime.sending import hand_over
 from gateway_sessions.runtime.sent_replies import SentReplies
-from gateway_sessions.runtime.waking import NEVER, Alarm
-from gateway_sessions.storage.verbs import outbox
+from gateway_sessions.runtime.waking import NEVER, Alarm, ClockSteps
+from gateway_sessions.storage.verbs import clock_set_back, outbox
 from gateway_sessions.storage.verbs.outbox import Owed, OwedReply, SentReply
 
 logger = logging.getLogger(__name__)
@@ -84,6 +87,9 @@ class _Send:
 class Delivery:
     """Sends what is owed on one account of a platform."""
 
+    command_names: Collection[str] = ()
+    """All that commands are called, as notices name them."""
+
     def __init__(
         self,
         truth: Truth,
@@ -91,23 +97,27 @@ class Delivery:
         clock: Clock,
         patience: Patience,
         tell: Callable[[OwedReply, str], object],
+        hints: Hints | None = None,
     ) -> None:
         self.adapter = adapter
+        self.hints = hints or Hints(clock, Pauses(clock))
+        """How the platform is asked for what may be lost, and the pauses that it wants."""
         self._truth = truth
         self._outbox = Insistence(truth, clock, RETRY)
         self._clock = clock
         self._patience = patience
         self._tell = tell
         self._alarm = Alarm(clock)
+        self._clock_steps = ClockSteps(clock)
         self._lanes: dict[str, _Lane] = {}
-        self._commits = 0
-        """Commits under way that may owe something."""
+        self._commits = 0  # under way that may owe something
         self._sends: dict[int, _Send] = {}
+        self._with_platform = 0
+        """Of how many of these the platform has yet to answer; the others are about to be noted."""
         self._crowded = False
         """Whether more is due than could be begun."""
         self._tasks: asyncio.TaskGroup | None = None
-        self._ended = False
-        self._to_look = True
+        self._ended, self._to_look = False, True
         """Whether something may be due that nobody has looked for yet."""
         self._due_at = NEVER
         """When it looks by itself, because more is due then."""
@@ -133,7 +143,7 @@ class Delivery:
 
         `owed` must follow, also if the commit fails: until then nothing else overtakes it.
         """
-        room = len(self._sends) < AT_ONCE
+        room = self._with_platform < AT_ONCE and not self._crowded  # else it would pass others by
         free = session_key not in self._lanes
         self._lanes.setdefault(session_key, _Lane()).expected += 1
         self._commits += 1
@@ -149,7 +159,13 @@ class Delivery:
 
     def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
         """What to owe for a message that may be too long for the platform."""
-        return split_message(message, self.adapter.capabilities)
+        if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
+            message = message.saying(spelled_with_underscores(message.text, self.command_names))
+        shown = self.adapter.capabilities.in_words(message)
+        if shown is not message:
+            facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
+            logger.warning("an attachment cannot be shown and is told in words", extra=facts)
+        return split_message(shown, self.adapter.capabilities)
 
     def owed(
         self,
@@ -215,10 +231,11 @@ class Delivery:
     async def sweep(self) -> None:
         """Begin to send all whose time has come."""
         now = self._clock.now()
-        room = AT_ONCE - len(self._sends)
+        room = AT_ONCE - self._with_platform
         self._crowded = room <= 0
         if room > 0:
-            look = partial(outbox.due, *self._account, now, 2 * AT_ONCE, lanes=self.lanes)
+            most = 2 * AT_ONCE + len(self._sends)
+            look = partial(outbox.due, *self._account, now, most, lanes=self.lanes)
             due = await self._truth.read(look)
             waiting = [one for one in due if self._nobody_sends(one)]
             self._crowded = len(waiting) > room
@@ -233,6 +250,8 @@ class Delivery:
             self._alarm.reset()
             self._stop_overdue()
             try:
+                if self._clock_steps.was_set_back():
+                    await self._set_right()
                 if self._to_look or self._due_at <= self._clock.now():
                     if self._tasks is None:
                         await self._take_stock()
@@ -246,6 +265,15 @@ class Delivery:
                 self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
             self.on_idle()
             await self._alarm.wait_until(min(self._due_at, self._check_at))
+
+    async def _set_right(self) -> None:
+        """The clock was set back: let nothing wait, or be waited for, as long as it was ahead."""
+        now = self._clock.now()
+        for send in self._sends.values():
+            if send.overdue_at != NEVER:
+                self._check_at = send.overdue_at = now + self._patience.timeout
+        await self._truth.write(partial(clock_set_back.pull_forward, now))
+        self._to_look = True
 
     async def _take_stock(self) -> None:
         """Learn to which lanes an earlier process owed something: before that nothing may overtake it."""
@@ -283,14 +311,14 @@ class Delivery:
     def _begin(self, reply: OwedReply) -> None:
         if self._tasks is not None and reply.reply_id not in self._sends:
             send = self._sends[reply.reply_id] = _Send()
+            self._with_platform += 1
             self._tasks.create_task(self._deliver(reply, send))
 
     async def _deliver(self, reply: OwedReply, send: _Send) -> None:
         """Send once, and note what came of it."""
         is_sent = False
         try:
-            failpoint("before_deliver")
-            sent_id, problem = await self._send(reply, send)
+            sent_id, problem = await self._handed_over(reply, send)
             failpoint("after_deliver")
             if problem is None:
                 self._sent.add(SentReply(reply, sent_id, self._clock.now()))
@@ -302,6 +330,15 @@ class Delivery:
         finally:
             if not is_sent:
                 self._over(reply)
+
+    async def _handed_over(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
+        try:
+            failpoint("before_deliver")
+            return await self._send(reply, send)
+        finally:
+            self._with_platform -= 1
+            if self._crowded:  # there is room for one that waits
+                self.wake()
 
     async def _noted(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
         try:
@@ -321,6 +358,8 @@ class Delivery:
 
     async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
         """Hand the reply to the adapter, for so long and no longer; the id it got, or what went wrong."""
+        if left := self.hints.pauses.left(reply.target):  # since an edit or a hint was refused
+            return None, RateLimitedError(self.adapter.platform, left.total_seconds())
         with send.scope:
             self._limit(send)
             try:
@@ -339,6 +378,8 @@ class Delivery:
 
     async def _failed(self, reply: OwedReply, error: Exception) -> None:
         failed, now = failure_of(error), self._clock.now()
+        if isinstance(error, RateLimitedError):
+            self.hints.pauses.note(reply.target, error)
         unclear = reply.unclear + (failed.how is Failure.UNKNOWN)
         problem = f"{type(error).__name__}: {error}"[:500]
         if failed.how is Failure.REFUSED and reply.message.replaces is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,8 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.storage.verbs import meta, upkeep
+from gateway_sessions.runtime.periods import wait_for_next_pass
+from gateway_sessions.storage.verbs import meta, retention, upkeep
 from gateway_sessions.storage.verbs.succession import Actor, Change
 from gateway_sessions.storage.verbs.upkeep import Position
 
@@ -63,7 +64,18 @@ class ExpiryWatcher:
                 logger.exception(
                     "the expiry watcher could not finish its pass", extra={"action": "sweep_failed"}
                 )
-            await self._context.clock.sleep(self._timing.interval.total_seconds())
+            await wait_for_next_pass(self._context.clock, self._timing.interval, self)
+
+    def state(self) -> object:
+        """Return what changes whenever an entry may have become due earlier."""
+        return self._context.db.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the first entry is due; now while turns run, or while other nodes may write entries."""
+        db = self._context.db
+        if db.shared is not None or await db.read(partial(upkeep.any_turn_of, db.epoch)):
+            return self._context.clock.now()
+        return await db.read(upkeep.first_due)
 
     async def sweep(self) -> Sweep:
         """Look at every entry whose instant has come."""
@@ -146,7 +158,16 @@ class Pruner:
                 return
             except StorageError:
                 logger.exception("old entries could not be pruned", extra={"action": "prune_failed"})
-            await self._context.clock.sleep(self._timing.prune_interval.total_seconds())
+            await wait_for_next_pass(self._context.clock, self._timing.prune_interval, self)
+
+    def state(self) -> object:
+        """Return what changes whenever an entry may have been written."""
+        return self._context.db.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the entry is old enough that nobody has written for the longest time."""
+        oldest = await self._context.db.read(upkeep.oldest_write)
+        return oldest + self._max_age if oldest is not None and self._max_age is not None else None
 
     async def sweep(self, max_age: timedelta) -> int:
         """Forget entries older than *max_age*, but none that is suspended, running or has work running."""
@@ -158,6 +179,44 @@ class Pruner:
             idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
             pruned += len(await self._context.apply(Actor.WATCHER, _pruning(idle))) if idle else 0
         return pruned
+
+
+class Retention:
+    """Removes sessions that have ended and that nobody has touched for a long time."""
+
+    def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig, age: timedelta | None) -> None:
+        self._db = context.db
+        self._clock = context.clock
+        self._timing = timing
+        self._age = age
+
+    async def run(self) -> None:
+        """Remove right after the first pass of the watcher, then once an interval."""
+        if self._age is None:
+            return
+        await self._clock.sleep(self._timing.first_pass.total_seconds())
+        while True:
+            try:
+                await self.sweep(self._age)
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("old sessions could not be removed", extra={"action": "prune_failed"})
+            await wait_for_next_pass(self._clock, self._timing.prune_interval, self)
+
+    def state(self) -> object:
+        """Return what changes whenever a session may have ended, or be kept no longer."""
+        return self._db.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the first session is old enough."""
+        touched = await self._db.read(partial(retention.first_to_go, retention.Kind()))
+        return touched + self._age if touched is not None and self._age is not None else None
+
+    async def sweep(self, age: timedelta) -> int:
+        """Remove ended sessions untouched for longer than *age*; how many."""
+        report = await self._db.prune_sessions(older_than_days=age / timedelta(days=1))
+        return len(report.session_ids)
 
 
 def _rescheduling(entries: list[SessionEntry]) -> Callable[[Change], Verb[int]]:

@@ -14,6 +14,7 @@ from typing import Final
 
 import anyio
 
+from gateway_sessions.core.completions.rows import model_rows
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
@@ -94,7 +95,7 @@ class Farewells:
         ending = SessionEnding(
             entry=entry,
             reason=event.reason,
-            history=history,
+            history=model_rows(history),
             deadline=deadline,
             idempotency_key=event.idempotency_key,
             note_usage=note,

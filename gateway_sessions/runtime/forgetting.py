@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.ledger import Ledger
+from gateway_sessions.runtime.periods import wait_for_next_pass
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +27,22 @@ class Forgetting:
     async def run(self) -> None:
         """One pass an hour, until cancelled. A failing database is tried again at the next one."""
         while True:
-            await self._clock.sleep(INTERVAL.total_seconds())
+            await wait_for_next_pass(self._clock, INTERVAL, self)
             try:
                 await self.sweep()
             except StoreStoppedError:
                 return
             except StorageError:
                 logger.exception("settled messages could not be forgotten", extra={"action": "forget_failed"})
+
+    def state(self) -> object:
+        """Return what changes whenever something may have been settled."""
+        return self._ledger.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the oldest of what was settled leaves the window."""
+        oldest = await self._ledger.first_settled()
+        return None if oldest is None else oldest + self._window
 
     async def sweep(self) -> int:
         """Forget all that is old enough; how many rows."""

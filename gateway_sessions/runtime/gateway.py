@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Iterable
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Final, Self
 
 import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.config.gateway_sections import UnknownCommands
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.admissions import LaneHere
 from gateway_sessions.runtime.agent_cache import AgentCache
 from gateway_sessions.runtime.agent_lending import AgentSettings
 from gateway_sessions.runtime.agents import Agent, AgentFactory, AgentFunction, AgentSource
@@ -29,6 +32,7 @@ from gateway_sessions.runtime.cluster import Cluster
 from gateway_sessions.runtime.command import Allowed, Command, CommandSet
 from gateway_sessions.runtime.command_set import built_in
 from gateway_sessions.runtime.command_set.compressing import Compressor
+from gateway_sessions.runtime.command_set.helping import UNKNOWN
 from gateway_sessions.runtime.commands import Commands
 from gateway_sessions.runtime.connections import Connections, by_account
 from gateway_sessions.runtime.crew import Crew
@@ -37,27 +41,44 @@ from gateway_sessions.runtime.events import EventKind
 from gateway_sessions.runtime.farewell import Farewells
 from gateway_sessions.runtime.foreign_code import GRACE, PATIENCE
 from gateway_sessions.runtime.given import adapters_of, check_function, check_is, check_message, each_of
+from gateway_sessions.runtime.hints import Hints
 from gateway_sessions.runtime.lanes import Lanes
 from gateway_sessions.runtime.notices import Notices
 from gateway_sessions.runtime.observers import AfterTurn, Observers, OnMessage, OnTurn
+from gateway_sessions.runtime.open_calls import OpenCalls
 from gateway_sessions.runtime.overseer import Overseer
+from gateway_sessions.runtime.pauses import Pauses
+from gateway_sessions.runtime.queue_limits import rejected
 from gateway_sessions.runtime.reach import Reach
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.system_prompts import SystemPrompts
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_parts import Passage, TurnParts
 from gateway_sessions.runtime.turn_runner import TurnRunner
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs.ledger import NO_TURN
+from gateway_sessions.storage.verbs.ledger import RunningTurn as LaneTurn
 from gateway_sessions.storage.verbs.outbox import OwedReply
 
 logger = logging.getLogger(__name__)
 
 _NO_STORE: Final = "open one first: `async with SessionStore.open(path) as store`"
 _NO_LANES: Final = "give a list of the keys of lanes, as `store.key_for` tells them"
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 TO_STOP: Final = GRACE + PATIENCE + timedelta(seconds=1)
 """How long turns may take to end that were stopped: the agents' time, and that of what is stored."""
+
+LAST_WORDS: Final = timedelta(seconds=1)
+"""How long what they have left to say may take to be sent."""
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that end a gateway in order.
+
+    A lost terminal is one of them, unless the program was told to outlive it, as by `nohup`.
+    """
+    ending = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    return tuple(one for one in ending if signal.getsignal(one) is not signal.SIG_IGN)
 
 
 class Gateway(Resource):
@@ -95,7 +116,7 @@ class Gateway(Resource):
         self._settings = agent_settings
         self._only = None if lanes is None else frozenset(each_of("lanes", lanes, str, _NO_LANES))
         self._adapters = by_account(adapters_of(adapters))
-        self.commands = CommandSet(built_in(compressor), commands, allowed=allowed)
+        self.commands = CommandSet(built_in(compressor), commands, allowed=allowed, unknown=self._unknown())
         """What people can ask for with a slash."""
         self._busy = self.config.busy_book()
         self._observers = Observers(
@@ -104,7 +125,7 @@ class Gateway(Resource):
         self.draining = False
         """Whether it is about to end: it begins no more turns."""
         self._cluster: Cluster | None = None
-        self._crew = Crew("gateway")
+        self._crew, self._calls = Crew("gateway"), OpenCalls("gateway")
         self.events = store.events
         """What happens here, for whoever listens."""
         self._connections = Connections(self._clock, self.events)
@@ -123,6 +144,10 @@ class Gateway(Resource):
         """
         self._check_running()
         check_message(message)
+        with self._calls.one():
+            return await self._seen(message)
+
+    async def _seen(self, message: InboundMessage) -> Receipt:
         if not self._observers.see_messages:
             return await self._taken(message)
         key = self.store.key_for(message.source)
@@ -130,53 +155,82 @@ class Gateway(Resource):
             seen = await self._observers.seen(message, key)
             if isinstance(seen, InboundMessage):
                 return await self._taken(seen)
-            receipt = await self.store.ledger.unless_known(message, seen)
+            receipt = await self.store.ledger.refuse(message, seen)
             self._tell_of(message, receipt)
             return receipt
 
     async def _taken(self, message: InboundMessage) -> Receipt:
         if message.kind is not MessageKind.NEW:
             return await self._changes.apply(self.commands.as_meant(message))
+        if not self._is_for_us(message):
+            return rejected(RejectReason.NOT_ADDRESSED, None, None)
         if self.commands.knows(message):
             return await self._commands.run(message)
         return await self.admit(message)
+
+    def _unknown(self) -> Command | None:
+        """What answers for names that no command has; None: they are text for the agent."""
+        return UNKNOWN if self.config.gateway.unknown_commands is UnknownCommands.ANSWER else None
+
+    def _is_for_us(self, message: InboundMessage) -> bool:
+        """Whether a message is no command for another account, where several are in one chat."""
+        adapter = self._adapters.get((message.source.platform, message.account))
+        return adapter is None or adapter.capabilities.is_called(message.addressee)
 
     async def admit(self, message: InboundMessage, *, solo: bool = False) -> Receipt:
         """Take a message in for the agent, even if it looks like a command; *solo*: for a turn of its own."""
         self._check_running()
         check_message(message)
-        receipt = await self._admitted(message, solo=solo)
-        self._tell_of(message, receipt, solo=solo)
-        return receipt
+        with self._calls.one():
+            receipt = await self._admitted(message, solo=solo)
+            self._tell_of(message, receipt, solo=solo)
+            return receipt
 
     async def command(self, source: SessionSource, text: str) -> str | None:
         """Carry out what that person could have typed, and return the answer; it is sent to nobody."""
         self._check_running()
-        return await self._commands.ask(source, text)
+        with self._calls.one():
+            return await self._commands.ask(source, text)
 
     async def drain(self, within: timedelta | None = None) -> bool:
         """Begin no more turns, and wait for those that run and for replies on their way; False if too late.
 
         Turns that take longer than *within* (else the configuration's) are stopped, and go on after the
-        next start. An agent that resists is left alone after a few seconds, and nobody hears it any more.
+        next start; each of these ends counts as a try. An agent that resists is left alone after a few
+        seconds, and nobody hears it any more.
         """
         self._check_running()
-        self.draining = True
+        self.draining = self._commands.draining = True
         self._lanes.stop()
         limit = self.config.gateway.drain_timeout if within is None else within
         in_time = await self._lanes.calm_within(limit, self._at_rest)
+        why = StopReason.HANDOVER if self.store.drain_requested.is_set() else StopReason.SHUTDOWN
         for running in list(self._lanes.running.values()):
-            running.stop(StopReason.SHUTDOWN)
+            running.stop(why)
         await self._lanes.calm_within(TO_STOP, lambda: not self._lanes.running)
+        if not in_time:
+            await self._say_last_words()
         return in_time
 
-    async def run(self) -> bool:
-        """Serve until SIGTERM or SIGINT, or until another process wants the store; then drain."""
+    async def _say_last_words(self) -> None:
+        """Let what is on its way, or stopped turns have left to say, be sent: else nobody knows if it was.
+
+        In real time: that is what platforms take, and a clock that stands still must not keep a process.
+        """
+        with anyio.move_on_after(LAST_WORDS.total_seconds()):
+            while not all(delivery.idle for delivery in self._deliveries.values()):
+                await self._lanes.calmer()
+
+    async def run(self, *, until: Awaitable[object] | None = None) -> bool:
+        """Serve until SIGTERM, SIGINT or SIGHUP, or until another process wants the store; then drain.
+
+        When *until* is done, as at the end of all input, what was said is still answered.
+        """
         self._check_running()
         async with anyio.create_task_group() as tasks:
 
             async def until_signal() -> None:
-                with anyio.open_signal_receiver(*SIGNALS) as signals:
+                with anyio.open_signal_receiver(*ending_signals()) as signals:
                     async for received in signals:
                         logger.info("asked to end", extra={"action": "signal", "signal": received.name})
                         tasks.cancel_scope.cancel()
@@ -185,8 +239,15 @@ class Gateway(Resource):
                 await self.store.drain_requested.wait()
                 tasks.cancel_scope.cancel()
 
+            async def until_done(awaited: Awaitable[object]) -> None:
+                await awaited
+                await self.settled()
+                tasks.cancel_scope.cancel()
+
             tasks.start_soon(until_signal)
             tasks.start_soon(until_wanted)
+            if until is not None:
+                tasks.start_soon(until_done, until)
         return await self.drain()
 
     @property
@@ -204,8 +265,7 @@ class Gateway(Resource):
         """Look at once for turns and replies that are due, as after the clock was set."""
         self._check_running()
         self._lanes.wake()
-        for delivery in self._deliveries.values():
-            delivery.wake()
+        self._wake_deliveries()
 
     def running_turn(self, session_key: str) -> RunningTurn | None:
         """The turn that runs on a lane in this process."""
@@ -222,6 +282,8 @@ class Gateway(Resource):
         config = self.config
         ledger = self.store.ledger
         self._cluster = self.store.cluster
+        if self._only is None:
+            await self.store.adopt_lanes(self._adapters)
         ledger.versioned = self._source.shared is None
         self._lanes = Lanes(
             ledger,
@@ -233,18 +295,20 @@ class Gateway(Resource):
         self._reach = Reach(self._lanes, ledger, self.store.db, self._cluster)
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
         self.store.on_erased, self.store.control.agents = self.agents.evict_all, lambda: self.agents.counts
+        self._hints = Hints(self._clock, Pauses(self._clock))
         self._deliveries = {account: self._delivery(adapter) for account, adapter in self._adapters.items()}
-        self._notices = Notices(tasks, self._clock, self._adapters)
+        ledger.on_taken_out = self._wake_deliveries
+        self._notices = Notices(tasks, self._clock, self._adapters, self._hints)
         await self._start_those_who_ask(tasks, cleanup)
-        overseer = Overseer(tasks, self._clock, config.gateway.inactivity_timeout)
+        overseer = Overseer(tasks, self._clock, config.gateway.inactivity_timeout, self._hints)
         parts = self._turn_parts(overseer)
         self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
         self._commands.on_done = self._lanes.wake_watchers
-        self._changes = Changes(
-            ledger, self.store.db, tell_running=self._reach.tell, on_rewritten=self.agents.evict
-        )
+        self._changes = Changes(ledger, tell_running=self._reach.tell, on_rewritten=self.agents.evict)
         self._runner = TurnRunner(parts, self._lanes, self.events)
         self._lanes.start = self._begin
+        cleanup.callback(self._lanes.wake_watchers)  # whoever waits for calm learns that it has ended
+        await ledger.put_aside_stale(self._only)
         deliveries = [delivery.run for delivery in self._deliveries.values()]
         # The crew comes first: all others may begin turns.
         for duty in (self._crew.run, self._lanes.run, self.agents.run, overseer.run, *deliveries):
@@ -253,6 +317,10 @@ class Gateway(Resource):
             self._join_others(tasks, self._cluster)
         # Nothing is awaited from here on: an adapter that connects finds the gateway running.
         self._connections.start(tasks, self._adapters.values(), self.submit)
+
+    def _wake_deliveries(self) -> None:
+        for delivery in self._deliveries.values():
+            delivery.wake()
 
     def _join_others(self, tasks: TaskGroup, cluster: Cluster) -> None:
         """Be called by other nodes, and call them."""
@@ -303,17 +371,21 @@ class Gateway(Resource):
             source=self._source,
             cache=self.agents,
             delivery_for=lambda platform, account: self._deliveries.get((platform, account)),
-            may_go_on=lambda running: not self.draining and self._lanes.may_go_on(running),
+            goes_on=lambda running: not self.draining and self._lanes.goes_on(running),
             gate=self._may_run,
             over=self._turn_over,
+            platforms=self._connections.platforms,
             settings=self._settings,
             timeout=self.config.agent.gateway_timeout,
             overseer=overseer,
+            prompts=SystemPrompts(self.store),
+            is_trusted=lambda: self._cluster is None or self._cluster.trusted,
         )
 
     async def _finish(self) -> None:
         if not self.draining:
             await self.drain()
+        await self._calls.close(LAST_WORDS)
         await self._observers.finish()
         await self._farewells.finish()
         await self.agents.aclose()
@@ -323,18 +395,34 @@ class Gateway(Resource):
         if self.draining:
             # What is durable is answered after the next start: a gateway that ends loses nothing.
             logger.debug("a message came while draining", extra={"action": "late_message"})
-        ledger, key = self.store.ledger, self.store.key_for(message.source)
-        running = self._lanes.running.get(key)
-        elsewhere = self._cluster is not None and not self._cluster.begins_here(key)
-        with self._lanes.place(ledger.owner_on(key, message.source)) as free:
-            facts = running.facts if running is not None else NO_TURN
-            begin = free and self._lanes.may_begin_on(key, elsewhere=elsewhere)
-            receipt, turn = await ledger.enqueue(message, None, solo=solo, running=facts, begin=begin)
-            if turn is not None:
+        with ExitStack() as held:
+            receipt, turn = await self.store.ledger.enqueue(
+                message, None, solo=solo, here=self._lane_here(message, held)
+            )
+            if turn is not None and self.draining:  # since this was asked for
+                await turn.release()
+            elif turn is not None:
                 self._begin(turn)
         if isinstance(receipt, Accepted):
             await self._reach.follow_up(message, receipt)
         return receipt
+
+    def _lane_here(self, message: InboundMessage, held: ExitStack) -> LaneHere:
+        """What this process knows of a message's lane; *held* keeps the place of a turn that may begin."""
+        ledger, key = self.store.ledger, self.store.key_for(message.source)
+
+        def running() -> LaneTurn:
+            found = self._lanes.running.get(key)
+            return found.facts if found is not None else NO_TURN
+
+        def begins() -> bool:
+            if key in self._lanes.running:
+                return False
+            elsewhere = self._cluster is not None and not self._cluster.begins_here(key)
+            free = held.enter_context(self._lanes.place(ledger.owner_on(key, message.source)))
+            return free and self._lanes.may_begin_on(key, elsewhere=elsewhere)
+
+        return LaneHere(running, begins, partial(self._lanes.in_line_since, key))
 
     async def _may_run(self, turn: Turn) -> Passage:
         passage = await self._observers.gate(turn)
@@ -371,13 +459,14 @@ class Gateway(Resource):
                 self._notices.accepted(message, receipt, replace(rules, acknowledge=False) if solo else rules)
 
     def _at_rest(self) -> bool:
-        working = self._lanes.running or self._commands.under_way
+        working = self._lanes.running or self._lanes.beginning or self._commands.under_way
         return not working and all(delivery.idle for delivery in self._deliveries.values())
 
     def _delivery(self, adapter: Adapter) -> Delivery:
         patience = Patience(rules=self.config.delivery.rules, timeout=self.config.delivery.timeout)
-        delivery = Delivery(self.store.db, adapter, self._clock, patience, self._reply_settled)
+        delivery = Delivery(self.store.db, adapter, self._clock, patience, self._reply_settled, self._hints)
         delivery.on_idle, delivery.lanes = self._lanes.wake_watchers, self._only
+        delivery.command_names = self.commands.names
         return delivery
 
     def _reply_settled(self, reply: OwedReply, how: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -14,7 +14,7 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionState
 from gateway_sessions.errors import ControlError
 from gateway_sessions.runtime.control import OwnerStatus
-from gateway_sessions.runtime.seat import Seat
+from gateway_sessions.runtime.seat import Seat, is_cut_off
 from gateway_sessions.storage.verbs import status
 from gateway_sessions.storage.verbs.status import LaneInUse, Work
 
@@ -46,6 +46,10 @@ class Glance:
     work: Work
     lanes: tuple[LaneInUse, ...]
     resets: tuple[NextReset, ...]
+    at_work: int = 0
+    """Turns that the owner runs, whatever kind of agent has them."""
+    elsewhere: int = 0
+    """How many other processes have a database on a server open."""
 
 
 async def glance(seat: Seat, policies: PolicyBook, now: datetime, limit: int) -> Glance:
@@ -55,14 +59,21 @@ async def glance(seat: Seat, policies: PolicyBook, now: datetime, limit: int) ->
         owner = await seat.owner()
     except ControlError as error:
         problem = str(error)
+    running = await seat.db.read(status.running_by_opening)
+    alive, own = await seat.living(), None if owner is None else owner.epoch
+    cut_off = sum(turns for epoch, turns in running.items() if is_cut_off(epoch, alive))
+    work = await seat.db.read(status.work)
+    lanes = await seat.db.read(partial(status.lanes_in_use, limit))
     return Glance(
         now=now,
         owner=owner,
         owner_problem=problem,
         sessions=await seat.db.read(status.count_lanes),
-        work=await seat.db.read(status.work),
-        lanes=tuple(await seat.db.read(partial(status.lanes_in_use, limit))),
+        work=replace(work, running=max(work.running - cut_off, 0), cut_off=cut_off),
+        lanes=tuple(replace(one, cut_off=is_cut_off(one.epoch, alive)) for one in lanes),
         resets=tuple((await _next_resets(seat, policies))[:limit]),
+        at_work=0 if own is None else running.get(own, 0),
+        elsewhere=len((alive or frozenset()) - {own}),
     )
 
 

@@ -30,6 +30,7 @@ from gateway_sessions.runtime.seat import Seat, connect
 from gateway_sessions.storage.control_client import connected
 from gateway_sessions.storage.engines import OWN_PACKAGE, all_providers
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.private_files import is_ill_born, ownership
 from gateway_sessions.storage.repair import DATABASE, check_store, newest_copy
 from gateway_sessions.storage.verbs import hooks, nodes, outbox, queue, status
 from gateway_sessions.storage_errors import MissingRightError, SchemaTooOldError
@@ -38,6 +39,7 @@ LITTLE_ROOM: Final = 1_000_000_000
 """Bytes on the disk below which somebody should be told."""
 OLD_COPY: Final = timedelta(days=2)
 MOST: Final = 100
+_OWN_FILES: Final = ("sessions.", "search.db", "restart_counts.json", "clean_shutdown")
 NAME_IT: Final = "name the store's directory: --home DIR"
 _NextSteps: TypeAlias = tuple[tuple[type[GatewaySessionsError], str], ...]
 _NEXT: Final[_NextSteps] = (
@@ -84,15 +86,10 @@ async def examine(
     yield await in_thread(_kinds)
     yield Symptom("Time zone", Health.GOOD, (await in_thread(config.policy_book)).zone_name)
     server = config.sessiondb.url if config.sessiondb.is_server else None
-    if await in_thread(home.is_dir):
-        yield await in_thread(partial(_directory, home))
-        yield await in_thread(partial(_room, home))
-        yield await _owner(home, on_server=server is not None)
-    elif server is None:
-        yield Symptom("Directory", Health.BAD, f"{home} is not there", NAME_IT)
+    async for one in _place(home, on_server=server is not None):
+        yield one
+    if server is None and not await in_thread(home.is_dir):
         return
-    else:
-        yield Symptom("Directory", Health.GOOD, f"{home} is made when the store is opened here")
     try:
         async with connect(home, config) as seat:
             async for one in _content(seat):
@@ -135,6 +132,37 @@ def _directory(home: Path) -> Symptom:
         told = f"{home} can be entered by others (mode {stat.S_IMODE(mode):o})"
         return Symptom("Directory", Health.WARNING, told, f"chmod 700 {home}")
     return Symptom("Directory", Health.GOOD, str(home))
+
+
+async def _place(home: Path, *, on_server: bool) -> AsyncIterator[Symptom]:
+    """What a store's files lie on, and whose they are."""
+    if not await in_thread(home.is_dir):
+        if on_server:
+            yield Symptom("Directory", Health.GOOD, f"{home} is made when the store is opened here")
+        else:
+            yield Symptom("Directory", Health.BAD, f"{home} is not there", NAME_IT)
+        return
+    yield await in_thread(partial(_directory, home))
+    if (files := await in_thread(partial(_files, home))) is not None:
+        yield files
+    yield await in_thread(partial(_room, home))
+    yield await _owner(home, on_server=on_server)
+
+
+def _files(home: Path) -> Symptom | None:
+    """Files of the store that others can read, or that belong to somebody else than the directory does."""
+    wrong = [
+        one
+        for one in sorted(home.iterdir())
+        if one.name.lstrip(".").startswith(_OWN_FILES) and one.is_file() and is_ill_born(one)
+    ]
+    if not wrong:
+        return None
+    more = f", and {counted(len(wrong) - 1, 'other file')}" if len(wrong) > 1 else ""
+    told, _, next_step = ownership(wrong[0]).partition("; ")
+    usable = all(os.access(one, os.R_OK | os.W_OK) for one in wrong)
+    health = Health.WARNING if usable else Health.BAD
+    return Symptom("Files", health, f"{wrong[0]}: {told}{more}", next_step)
 
 
 def _room(home: Path) -> Symptom:

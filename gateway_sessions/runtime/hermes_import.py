@@ -51,6 +51,7 @@ class HermesImport:
     progress: Progress | None = None
     _importer: Importer = field(init=False)
     _new: set[str] = field(default_factory=set[str], init=False)
+    _begun: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         dry_run = self.let_go_on is None
@@ -69,7 +70,7 @@ class HermesImport:
             await in_thread(partial(self._list_the_rest, home, database))
         finally:
             await in_thread(steps.close)
-        return self._importer.report(lanes=written)
+        return self._importer.report(lanes=written, begun=self._begun)
 
     def _home(self) -> HermesHome:
         try:
@@ -154,6 +155,9 @@ class HermesImport:
         for start in range(0, len(lanes.entries), PAGE):
             page = lanes.entries[start : start + PAGE]
             states = await self.db.read(partial(verbs.lane_states, page))
+            free = [one.session_id for one, state in zip(page, states, strict=True) if state.free]
+            known = await self.db.read(partial(verbs.known, free, PROVENANCE))
+            self._begun += len({*free} - known.keys() - self._new)
             for entry, state in zip(page, states, strict=True):
                 written += state.free
                 self._tell(entry, state)

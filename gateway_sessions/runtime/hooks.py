@@ -24,7 +24,9 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.errors import InvalidInputError, StorageError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.waking import ClockSteps
 from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.verbs import clock_set_back
 from gateway_sessions.storage.verbs import hooks as verbs
 from gateway_sessions.storage.verbs.hooks import Capacity, HookCall
 
@@ -67,6 +69,7 @@ class Hooks:
         self._db = db
         self._clock = clock
         self._limits = limits
+        self._clock_steps = ClockSteps(clock)
         self._hooks: dict[str, _Registered] = {}
         self._running: dict[str, set[str]] = {}
         """By hook, the calls under way."""
@@ -151,6 +154,8 @@ class Hooks:
 
     async def _start_owed(self, tasks: TaskGroup) -> timedelta | None:
         """Start every call that may begin now; how long until the next one, None if none is owed."""
+        if self._clock_steps.was_set_back():
+            await self._db.write(partial(clock_set_back.pull_forward, self._clock.now()))
         while True:
             calls, pause = await self._claim()
             if not calls:

@@ -37,6 +37,7 @@ from gateway_sessions.storage.atomic_file import (
 )
 from gateway_sessions.storage.importers.hermes_index import with_routing_table
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.private_files import make_private_directory
 from gateway_sessions.storage.sessions_json import FILE_NAME
 from gateway_sessions.storage.verbs import importing, meta
 from gateway_sessions.storage.verbs.succession import Actor
@@ -63,6 +64,7 @@ class IndexRecovery:
         try:
             await in_thread(partial(sweep_temporaries, self._path))
             await in_thread(partial(sweep_folder, self.home / QUARANTINE))
+            await self._put_links_aside()
             if await self.context.db.read(partial(meta.get, importing.IMPORTED)) is None:
                 await self._take_in()
                 return None
@@ -76,6 +78,15 @@ class IndexRecovery:
     @property
     def _path(self) -> Path:
         return self.home / FILE_NAME
+
+    async def _put_links_aside(self) -> None:
+        """A link could lead to a file of another user, so what it leads to is neither read nor written."""
+        for path in (self._path, await in_thread(partial(backup_path, self._path))):
+            if await in_thread(path.is_symlink):
+                kept = await self._set_aside(path)
+                self.incidents.report(
+                    "snapshot_quarantined", f"{path.name}: is a link; none is followed", kept
+                )
 
     async def _known_generation(self) -> int | None:
         """Read the end of the file; all of it only if database and file cannot be sure to agree."""
@@ -175,7 +186,7 @@ class IndexRecovery:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_directory(path.parent)
     write_atomically(path, content)
 
 

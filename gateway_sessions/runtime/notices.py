@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -16,20 +17,27 @@ from gateway_sessions.core.busy_notices import acknowledgement, dropped_notice
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Accepted, Rejected
+from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.hints import hint
+from gateway_sessions.runtime.hints import Hints
+from gateway_sessions.runtime.open_calls import start_in
 
 LANES: Final = 4096
 """Of so many it is remembered when they were last told something."""
 AT_ONCE: Final = 64
 """No more hints than this are under way; what comes beyond that is not said."""
+_OF_REFUSALS: Final = BusyRules()
+"""How often refusals are told; made once, as most of a flood is told nothing."""
 
 
 class Notices:
     """Tells people, through the adapter that brought their message."""
 
-    def __init__(self, tasks: TaskGroup, clock: Clock, adapters: Mapping[tuple[str, str], Adapter]) -> None:
+    def __init__(
+        self, tasks: TaskGroup, clock: Clock, adapters: Mapping[tuple[str, str], Adapter], hints: Hints
+    ) -> None:
         self._tasks = tasks
+        self._hints = hints
         self._clock = clock
         self._adapters = adapters
         self._told: LRUCache[str, datetime] = LRUCache(LANES)
@@ -47,7 +55,7 @@ class Notices:
     def refused(self, message: InboundMessage, receipt: Rejected) -> None:
         """Say that a message was not taken."""
         who = receipt.session_key or f"{message.source.platform}:{message.source.chat_id}:{message.sender}"
-        if self._is_due(f"refused {who}", BusyRules()):
+        if self._is_due(f"refused {who}", _OF_REFUSALS):
             self._tell(message, receipt.text)
 
     def _is_due(self, who: str, rules: BusyRules) -> bool:
@@ -60,14 +68,16 @@ class Notices:
     def _tell(self, message: InboundMessage, text: str) -> None:
         adapter = self._adapters.get((message.source.platform, message.account))
         if adapter is not None and self._under_way < AT_ONCE:
-            self._under_way += 1
-            self._tasks.start_soon(self._send, adapter, message, text)
+            with suppress(StoreStoppedError):  # then nobody is told, as with any hint that is lost
+                start_in(self._tasks, "gateway", self._send, adapter, message, text)
+                self._under_way += 1
 
     async def _send(self, adapter: Adapter, message: InboundMessage, text: str) -> None:
         target = ReplyTarget.answering(message)
         notice = OutboundMessage(text=text, is_notice=True)
         key = f"notice:{message.message_id}:{self._clock.now().timestamp()}"
         try:
-            await hint(adapter, self._clock, partial(adapter.send, target, notice, idempotency_key=key))
+            say = partial(adapter.send, target, notice, idempotency_key=key)
+            await self._hints.give(adapter, target, say)
         finally:
             self._under_way -= 1

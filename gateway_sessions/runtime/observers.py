@@ -7,7 +7,6 @@ it is asked about. Where it fails, that is logged, and everything goes on as if 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +26,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents import name_of
 from gateway_sessions.runtime.foreign_code import problem_within
 from gateway_sessions.runtime.given import awaited, check_function, check_is
+from gateway_sessions.runtime.keyed_locks import KeyedLocks
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_parts import Passage
 
@@ -84,14 +84,6 @@ OnTurn: TypeAlias = Callable[[ObservedTurn], Awaitable[Verdict]] | Observer[Obse
 AfterTurn: TypeAlias = Callable[[ObservedTurn], Awaitable[object]] | Observer[ObservedTurn]
 
 
-@dataclass(slots=True)
-class _Line:
-    """Those who stand in line for one lane."""
-
-    lock: asyncio.Lock
-    standing: int = 0
-
-
 class Observers:
     """All observers of a gateway, of which each may be missing."""
 
@@ -107,7 +99,7 @@ class Observers:
         self._on_message: Observer[InboundMessage] | None = _observer("on_message", on_message)
         self._on_turn: Observer[ObservedTurn] | None = _observer("on_turn", on_turn)
         self._after_turn: Observer[ObservedTurn] | None = _observer("after_turn", after_turn)
-        self._lines: dict[str, _Line] = {}
+        self._lines = KeyedLocks()
         self._tasks: TaskGroup | None = None
         self._telling = 0
         self._told = anyio.Event()
@@ -123,15 +115,8 @@ class Observers:
         if message.command is not None:
             yield
             return
-        line = self._lines.setdefault(session_key, _Line(asyncio.Lock()))
-        line.standing += 1
-        try:
-            async with line.lock:
-                yield
-        finally:
-            line.standing -= 1
-            if not line.standing:
-                del self._lines[session_key]
+        async with self._lines.held(session_key):
+            yield
 
     async def seen(self, message: InboundMessage, session_key: str) -> InboundMessage | Rejected:
         """The message that is to be taken, or why none is."""

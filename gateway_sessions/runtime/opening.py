@@ -13,11 +13,14 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.config import Config, Durability, SnapshotMode
 from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.hermes_keys import hermes_key
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.news import News
 from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.core.recovery import CrashLoopLimits
+from gateway_sessions.core.redaction import Pseudonyms
+from gateway_sessions.core.speakers import Speakers
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses
 from gateway_sessions.runtime.aliases import Aliases, CachedAliases
@@ -26,13 +29,13 @@ from gateway_sessions.runtime.cluster import Cluster, Duty
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.events import Events
-from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner
+from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner, Retention
 from gateway_sessions.runtime.forgetting import Forgetting
 from gateway_sessions.runtime.hooks import Hook, Hooks
 from gateway_sessions.runtime.incidents import Incidents
 from gateway_sessions.runtime.index_recovery import IndexRecovery
 from gateway_sessions.runtime.ledger import Ledger
-from gateway_sessions.runtime.places import DATABASE_FILE, database_of
+from gateway_sessions.runtime.places import DATABASE_FILE, database_of, leave_word_of_config
 from gateway_sessions.runtime.queue_limits import Limits
 from gateway_sessions.runtime.restart import RestartRecords, StartReport
 from gateway_sessions.runtime.routing import Routing
@@ -96,6 +99,11 @@ class Assembly:
         cleanup.callback(self.events.close)
         incidents = Incidents()
         db = await self._open_database(cleanup, incidents)
+        with db.being_opened():
+            return await self._assemble(db, incidents, tasks)
+
+    async def _assemble(self, db: SessionDB, incidents: Incidents, tasks: TaskGroup) -> Parts:
+        """Take over what the process before has left, and begin the duties."""
         hooks = Hooks(db, self.clock, self.config.hooks)
         db.on_news = _to_all(SessionEvents(self.events).tell, hooks.hear)
         for name, hook in self.options.hooks:
@@ -105,7 +113,8 @@ class Assembly:
         snapshot = await self._open_snapshot(context, incidents)
         restart = RestartRecords(context, self.home)
         routing = Routing(context, self.isolation, self._aliases(), self.cache)
-        ledger = Ledger(context, routing, self._limits(), self._rules_for())
+        titling = Titling(db, self.clock, self.options.titler)
+        ledger = self._ledger(context, routing, restart, titling)
         started = await restart.recover()
         cluster = self._among_others(context, ledger, restart)
         await ledger.count()
@@ -117,7 +126,7 @@ class Assembly:
             watcher=ExpiryWatcher(context, self.config.expiry_watcher),
             pruner=Pruner(context, self.config.expiry_watcher, self.config.session_store_max_age),
             restart=restart,
-            titling=Titling(db, self.clock, self.options.titler),
+            titling=titling,
             snapshot=snapshot,
             incidents=incidents,
             started=started,
@@ -132,12 +141,25 @@ class Assembly:
             cluster.start(tasks)
         return parts
 
+    def _ledger(
+        self, context: StoreContext, routing: Routing, tries: RestartRecords, titling: Titling
+    ) -> Ledger:
+        limits, rules = self._limits(), self._rules_for()
+        speakers = Speakers(
+            pseudonyms=Pseudonyms(context.db.opening.install_secret),
+            flags=self.isolation,
+            redact=self.config.privacy.redact_pii,
+        )
+        return Ledger(context, routing, limits, rules, tries, on_turned=titling.consider, speakers=speakers)
+
     def _duties(self, parts: Parts) -> list[Duty]:
         backups = Backups(parts.context.db, self.clock, self.config.backups)
         forgetting = Forgetting(parts.ledger, self.clock, self.config.gateway.dedup_window)
         once = [parts.hooks.run, forgetting.run]
         if self.options.upkeep:
-            once += [parts.watcher.run, parts.pruner.run]
+            kept = self.config.session_retention
+            retention = Retention(parts.context, self.config.expiry_watcher, kept)
+            once += [parts.watcher.run, parts.pruner.run, retention.run]
         if (cluster := parts.cluster) is not None:
             once = [cluster.led(duty) for duty in once]
         shown = [] if parts.snapshot is None else [parts.snapshot.run]
@@ -176,10 +198,14 @@ class Assembly:
                 prepared_statements=settings.prepared_statements,
                 pool_size=settings.pool_size,
                 pool=self.options.pool,
+                stemming=self.config.search.stemming,
             )
         )
         db.on_index_fault = lambda problem, place: incidents.report("search_index_lost", problem, place)
-        return await cleanup.enter_async_context(db)
+        await cleanup.enter_async_context(db)
+        if self.options.upkeep:
+            await in_thread(partial(leave_word_of_config, self.home, self.config.file))
+        return db
 
     def _aliases(self) -> AliasResolver | None:
         given = self.options.aliases
@@ -230,10 +256,17 @@ class Assembly:
         if self.config.snapshot_mode is SnapshotMode.OFF:
             return None
         form = SnapshotForm(dialect=settings.format, zone=zone, interval=settings.interval)
-        snapshot = SessionsJson(self.home, context.db, self.clock, form)
+        taken = partial(_report_taken, incidents)
+        snapshot = SessionsJson(self.home, context.db, self.clock, form, on_taken=taken)
         if shown is not None:
             await snapshot.trust(shown)
         return snapshot
+
+
+def _report_taken(incidents: Incidents, session_key: str) -> None:
+    known_as = hermes_key(session_key)
+    detail = f"{session_key} has its own key in sessions.json: {known_as} is another lane's"
+    incidents.report("hermes_key_taken", f"{detail}, and Hermes does not tell the two apart")
 
 
 def _to_all(*listeners: Callable[[Sequence[News]], None]) -> Callable[[Sequence[News]], None]:

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.adapters.port import Adapter
 from gateway_sessions.core.outbound import ReplyTarget
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.hints import hint
+from gateway_sessions.runtime.hints import Hints
 from gateway_sessions.runtime.running import RunningTurn, StopReason
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.runtime.waking import NEVER, Alarm
@@ -35,8 +35,9 @@ class _Watched:
 class Overseer:
     """Looks after the turns that run."""
 
-    def __init__(self, tasks: TaskGroup, clock: Clock, inactivity: timedelta | None) -> None:
+    def __init__(self, tasks: TaskGroup, clock: Clock, inactivity: timedelta | None, hints: Hints) -> None:
         self._tasks = tasks
+        self._hints = hints
         self._clock = clock
         self._inactivity = inactivity
         self._alarm = Alarm(clock)
@@ -111,4 +112,4 @@ class Overseer:
             return
         adapter, target = watched.typing
         watched.typing_at = now + TYPING
-        self._tasks.start_soon(hint, adapter, self._clock, lambda: adapter.typing(target))
+        self._tasks.start_soon(self._hints.give, adapter, target, lambda: adapter.typing(target))

@@ -18,10 +18,13 @@ from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.entry_cache import EntryCache
 from gateway_sessions.runtime.erasures import Erasures
 from gateway_sessions.runtime.opening import Parts
+from gateway_sessions.runtime.places import DATABASE_FILE
 from gateway_sessions.storage.atomic_file import QUARANTINE, backup_path
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.methods.erasure import Beside
+from gateway_sessions.storage.index import INDEX_FILE
+from gateway_sessions.storage.methods.erasure import Beside, copies_of
+from gateway_sessions.storage.private_files import is_foreign_link
 from gateway_sessions.storage.sessions_json import FILE_NAME
 
 
@@ -111,5 +114,9 @@ class PrivacyMethods(Resource):
         if not written:
             # An unfinished file belongs to its writer, if there is one, and then shows a later moment.
             found += [index, *self.home.glob(f".{FILE_NAME}.*.tmp")]
-        found += (self.home / QUARANTINE).rglob("*")
-        return sorted(one for one in found if one.is_file())
+        if not is_foreign_link(self.home / QUARANTINE):
+            found += (self.home / QUARANTINE).rglob("*")
+        if not (self.db.has_upkeep and self.db.path.parent.samefile(self.home)):
+            # What a database has left that stood here before, and what was put here all the same.
+            found += [*copies_of(self.home / DATABASE_FILE), *self.home.glob(f"{INDEX_FILE}*")]
+        return sorted({one for one in found if one.is_file()})

@@ -8,6 +8,7 @@ from gateway_sessions.core.busy_notices import refusal
 from gateway_sessions.core.receipts import Rejected, RejectReason
 
 OVERLOADED_RETRY_SECONDS: Final = 30.0
+DRAINING_RETRY_SECONDS: Final = 5.0
 
 
 class Limits:
@@ -44,3 +45,5 @@ def rejected(reason: RejectReason, retry_after: float | None, session_key: str |
 
 OVERLOADED: Final = rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
 """More waits already than may."""
+DRAINING: Final = rejected(RejectReason.DRAINING, DRAINING_RETRY_SECONDS, None)
+"""The gateway is about to end, and there is no time to carry anything out."""

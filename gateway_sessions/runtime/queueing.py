@@ -9,7 +9,9 @@ from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.core.receipts import Receipt
+from gateway_sessions.core.row_ids import row_id
 from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.admissions import LaneHere
 from gateway_sessions.runtime.changes import Changes
 from gateway_sessions.runtime.given import check_message
 from gateway_sessions.runtime.ledger import Ledger
@@ -38,7 +40,7 @@ class QueueMethods(Resource):
 
     @property
     def _changes(self) -> Changes:
-        return Changes(self.ledger, self.db, tell_running=_nobody_listens, on_rewritten=lambda _: None)
+        return Changes(self.ledger, tell_running=_nobody_listens, on_rewritten=lambda _: None)
 
     async def enqueue(
         self,
@@ -57,7 +59,8 @@ class QueueMethods(Resource):
         check_message(message)
         if message.kind is not MessageKind.NEW:
             return await self._changes.apply(message)
-        receipt, _ = await self.ledger.enqueue(message, rules, solo=solo, running=running)
+        here = LaneHere(running=lambda: running)
+        receipt, _ = await self.ledger.enqueue(message, rules, solo=solo, here=here)
         return receipt
 
     async def claim(self, session_key: str | None = None) -> Turn | None:
@@ -95,17 +98,18 @@ class QueueMethods(Resource):
         """Messages whose turns failed for good, the newest first; *before* is the last id of a page."""
         return await self.ledger.dead_letters(limit, before)
 
-    async def requeue(self, item_id: int) -> str:
+    async def requeue(self, item_id: int | str) -> str:
         """Let a dead letter wait again, behind all that waits; returns its lane."""
-        return await self.ledger.requeue(item_id)
+        return await self.ledger.requeue(row_id("item_id", item_id))
 
     async def dead_replies(self, *, limit: int = PAGE, before: int | None = None) -> list[OwedReply]:
         """Replies that were given up, the newest first; *before* is the last id of a page."""
         return await self.ledger.look(partial(outbox.dead, limit, before or outbox.FIRST))
 
-    async def retry_reply(self, reply_id: int) -> None:
+    async def retry_reply(self, reply_id: int | str) -> None:
         """Let a reply that was given up be sent again; a gateway that runs is told with `look_again`."""
-        await self.ledger.change(lambda change: outbox.revive(reply_id, change.now))
+        found = row_id("reply_id", reply_id)
+        await self.ledger.change(lambda change: outbox.revive(found, change.now))
 
 
 async def _nobody_listens(session_key: str, message: InboundMessage) -> None:

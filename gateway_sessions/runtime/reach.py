@@ -43,7 +43,7 @@ class Letter(StrEnum):
     INTERRUPT = "interrupt"  # end it; what it did stands
     ROLL_BACK = "roll_back"  # end it, and take it back
     STEER = "steer"  # give it a message that waits, and make that part of it
-    TELL = "tell"  # give it a message
+    TELL = "tell"  # tell it what one of its messages says now
 
 
 _STOPS = {Letter.INTERRUPT: StopReason.MESSAGE, Letter.ROLL_BACK: StopReason.ROLLBACK}
@@ -85,9 +85,11 @@ class Reach:
             await self._write(letter, receipt.session_key, message, receipt.seq)
 
     async def tell(self, session_key: str, message: InboundMessage) -> None:
-        """Tell the running turn of a lane something that it need not hear."""
+        """Tell the turn of a lane what one of its messages says now; its agent need not listen."""
         if (running := self._lanes.running.get(session_key)) is not None:
-            await running.steer(message)  # nothing waits: it is a part of the turn already
+            await running.hear(message)
+        elif (turn := self._ledger.given_on(session_key)) is not None:
+            turn.hear(message)  # it was given out, and is about to run
         else:
             await self._write(Letter.TELL, session_key, message)
 
@@ -165,8 +167,10 @@ class Reach:
     ) -> None:
         if (reason := _STOPS.get(letter)) is not None:
             running.stop(reason)
+        elif message is not None and letter is Letter.STEER:
+            await running.steer(message, seq)
         elif message is not None:
-            await running.steer(message, seq if letter is Letter.STEER else None)
+            await running.hear(message)
 
     async def _write(self, letter: Letter, session_key: str, message: InboundMessage, seq: int = 0) -> None:
         """Ask the node that runs the lane's turn."""

@@ -7,7 +7,7 @@ gone. `.clean_shutdown` and `restart_counts.json` say so in a form that can be r
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,6 +23,7 @@ from gateway_sessions.core.recovery import (
     decode_starts,
     encode_restart_counts,
     encode_starts,
+    ended_at,
     names_epoch,
     plan_hold,
     recent_starts,
@@ -33,7 +34,7 @@ from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.atomic_file import read_all, remove, sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.verbs import meta, reading, recovering, upkeep
+from gateway_sessions.storage.verbs import clock_set_back, meta, reading, recovering, upkeep
 from gateway_sessions.storage.verbs.recovering import Abandoned, CutOff
 from gateway_sessions.storage.verbs.succession import Actor
 
@@ -78,7 +79,9 @@ class RestartRecords:
     async def recover(self) -> StartReport:
         """Take over from the process before: free its leases and decide about the turns it left behind."""
         epoch = self._context.db.opening.epoch
-        clean = names_epoch(await in_thread(self._left_behind), epoch - 1) or await self._is_new()
+        marker = await in_thread(self._left_behind)
+        clean = names_epoch(marker, epoch - 1) or await self._is_new()
+        await self._set_right(ended_at(marker))
         alone = self._context.db.membership is None  # among many nodes, starts follow each other anyway
         held_until = await self._hold_back() if alone and not clean else None
         cut_off, abandoned, doubted = await self._take_over(held_until)
@@ -121,6 +124,13 @@ class RestartRecords:
         abandoned = await context.apply(Actor.RECOVERY, abandon)
         return cut_off, abandoned, await context.db.write(partial(recovering.doubt_replies, census))
 
+    async def _set_right(self, last_ended_at: datetime | None) -> None:
+        """Let nothing wait for as long as the clock of an earlier process was ahead."""
+        now = self._context.clock.now()
+        if await self._context.db.read(partial(clock_set_back.was_ahead, now, last_ended_at)):
+            logger.warning("the clock was ahead", extra={"action": "clock_was_ahead"})
+            await self._context.db.write(partial(clock_set_back.pull_forward, now))
+
     async def _hold_back(self) -> datetime | None:
         """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""
         now, limits = self._context.clock.now(), self._context.crash_loop
@@ -155,6 +165,11 @@ class RestartRecords:
             marked += page
         await self.refresh()
         return marked
+
+    @property
+    def noted(self) -> Collection[str]:
+        """The lanes of which `restart_counts.json` says something."""
+        return self._written or ()
 
     async def refresh(self) -> None:
         """Bring `restart_counts.json` up to date. One at a time, or an earlier write might land later."""

@@ -60,7 +60,8 @@ class Routing:
     ) -> None:
         self._context = context
         self._isolation = isolation
-        self._resolve_alias = aliases
+        self.alias_of = aliases
+        """Who knows the one id that all ids of a person share, if anybody does."""
         self._cache = cache
         self._flights: SingleFlight[SessionEntry] = SingleFlight()
 
@@ -95,7 +96,7 @@ class Routing:
 
     async def message_for(self, source: SessionSource, *, touched: bool) -> Message:
         """A message of that origin, as `ask` takes it."""
-        aliases = NO_ALIASES if self._resolve_alias is None else await self._aliases_of(source)
+        aliases = NO_ALIASES if self.alias_of is None else await self._aliases_of(source)
         key = session_key(source, self._isolation, aliases)
         return Message(source, key, aliases, force_new=False, touched=touched)
 
@@ -156,7 +157,7 @@ class Routing:
         return Scope.of(source, self._isolation, await self._aliases_of(source))
 
     async def _aliases_of(self, source: SessionSource) -> Mapping[str, str]:
-        resolve = self._resolve_alias
+        resolve = self.alias_of
         if resolve is None:
             return NO_ALIASES
         return {one: await resolve(source.platform, one) for one in aliased_ids(source)}

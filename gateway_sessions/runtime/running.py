@@ -8,12 +8,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import anyio
+import msgspec
 
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import InboundMessage, MessageKind, says_the_same
+from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.errors import GatewaySessionsError
+from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents import Agent, Steerable
 from gateway_sessions.runtime.foreign_code import problem_within, told_to_end
 from gateway_sessions.runtime.turn import Turn
@@ -36,6 +40,23 @@ class StopReason(StrEnum):
     DEADLINE = "deadline"  # it took too long
     INACTIVE = "inactive"  # it showed no sign of life
     SHUTDOWN = "shutdown"  # the gateway ends
+    HANDOVER = "handover"  # the gateway ends, as another process takes over
+
+
+PUT_OFF: Final = MappingProxyType(
+    {
+        StopReason.SHUTDOWN: ResumeReason.SHUTDOWN_TIMEOUT,
+        StopReason.HANDOVER: ResumeReason.RESTART_TIMEOUT,
+    }
+)
+"""Turns stopped like that go on after the next start; the reason that their sessions are marked with."""
+
+
+class ReadyTurn(NamedTuple):
+    """A lane whose next turn may begin, and whose lane that is."""
+
+    session_key: str
+    owner: str | None
 
 
 class RunningTurn:
@@ -46,12 +67,15 @@ class RunningTurn:
         self.started_at = started_at
         self.context: TurnContext | None = None
         self.agent: Agent | None = None
+        self._can_steer = False
         self.stop_reason: StopReason | None = None
-        self.leaving = False
-        """Whether the gateway ends, for whatever reason the turn was stopped."""
+        self._departure = asyncio.Event()
+        """Set when the gateway ends."""
         self.steered = 0
         self.scope = anyio.CancelScope()
         """What the agent works in."""
+        self.successor: ReadyTurn | None = None
+        """What is to take its place, if that is a turn of another lane."""
         self._told: set[anyio.CancelScope] = set()
         """Messages that the agent is being given."""
 
@@ -67,22 +91,45 @@ class RunningTurn:
         if context is None or context.is_over:
             return Facts(stopping=True) if self.stop_reason else NO_TURN
         return Facts(
-            can_steer=isinstance(self.agent, Steerable) and self.stop_reason is None,
+            can_steer=self._can_steer and self.stop_reason is None,
             sub_work=context.has_sub_work,
             stopping=self.stop_reason is not None,
             steered=self.steered,
         )
 
+    @property
+    def leaving(self) -> bool:
+        """Whether the gateway ends, for whatever reason the turn was stopped."""
+        return self._departure.is_set()
+
+    async def rest(self, pause: timedelta, clock: Clock) -> None:
+        """Wait for that long, but no longer than the gateway lives."""
+        async with anyio.create_task_group() as tasks:
+
+            async def sleep() -> None:
+                await clock.sleep(pause.total_seconds())
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(sleep)
+            await self._departure.wait()
+            tasks.cancel_scope.cancel()
+
     def begin(self, agent: Agent) -> bool:
-        """Whether the agent may begin: a turn that was stopped before that begins nothing."""
+        """Whether the agent may begin: a turn that was stopped before that begins nothing.
+
+        It begins with what the messages say by now.
+        """
         if self.stop_reason is not None:
             return False
-        self.agent = agent
+        self.agent, self._can_steer = agent, isinstance(agent, Steerable)
+        if self.context is not None:
+            self.context.messages = self.turn.messages
         return True
 
     def stop(self, reason: StopReason) -> None:
         """Let the agent come to its end. One that has lost its lane is heard no more, even if it goes on."""
-        self.leaving = self.leaving or reason is StopReason.SHUTDOWN
+        if reason in PUT_OFF:
+            self._departure.set()
         if self.stop_reason is None or reason is StopReason.OVERTAKEN:
             self.stop_reason = reason
         if reason is StopReason.OVERTAKEN and self.context is not None:
@@ -94,6 +141,13 @@ class RunningTurn:
         """Nobody gives the agent a message any more: what it has not taken by now waits."""
         for scope in self._told:
             scope.cancel()
+
+    async def hear(self, edit: InboundMessage) -> None:
+        """A message of the turn says something else: the agent begins with that, or is told of it."""
+        if self.agent is None:
+            self.turn.hear(edit)
+        else:
+            await self.steer(edit)
 
     async def steer(self, message: InboundMessage, seq: int | None = None) -> None:
         """Give the agent a message; if it takes it in time, the waiting one of that place joins the turn.
@@ -110,7 +164,7 @@ class RunningTurn:
                 is_taken.set()
                 # Begun in the very step in which the agent has taken it, or the turn could be over before;
                 # and shielded: what was taken in time is not given back because that is written down late.
-                await asyncio.shield(self._add(seq))
+                await asyncio.shield(self._add(message, seq))
 
         with self._telling() as scope:
             problem = await problem_within(TO_TAKE, context.clock, give, grace=timedelta())
@@ -118,17 +172,19 @@ class RunningTurn:
                 facts = {"action": "steer_failed", "problem": problem}
                 logger.error("an agent did not come to taking a message", extra=facts)
 
-    async def _add(self, seq: int | None) -> None:
-        """Make a waiting message part of the turn."""
+    async def _add(self, told: InboundMessage, seq: int | None) -> None:
+        """Make a waiting message part of the turn; an edit that came while it was taken is told as well."""
         if seq is None:
             return
         try:
-            joined = await self.turn.steer(seq)
+            said = await self.turn.take_in(seq)
         except GatewaySessionsError:
             facts = {"action": "steer_failed", "session_key": self.turn.session_key, "seq": seq}
             logger.exception("a message could not be made part of a turn", extra=facts)
         else:
-            self.steered += joined
+            self.steered += said is not None
+            if said is not None and not says_the_same(told, said):
+                await self.steer(msgspec.structs.replace(said, kind=MessageKind.EDIT))
 
     @contextmanager
     def _telling(self) -> Generator[anyio.CancelScope]:

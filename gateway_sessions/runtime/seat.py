@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ import anyio
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config
 from gateway_sessions.core.control_frames import encode
+from gateway_sessions.core.queue import QueuedMessage
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.work_progress import OnProgress
@@ -25,7 +27,7 @@ from gateway_sessions.runtime.places import database_of
 from gateway_sessions.storage.control_client import connected
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.verbs import entries, reading
+from gateway_sessions.storage.verbs import entries, nodes, queue, reading
 
 if TYPE_CHECKING:
     from gateway_sessions.runtime.store import SessionStore
@@ -36,6 +38,11 @@ OPENING_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 0.1
 
 PAGE: Final = 100
+
+
+def is_cut_off(epoch: int | None, alive: frozenset[int] | None) -> bool:
+    """Whether the process that ran a turn is gone, as far as it can be told who is alive."""
+    return epoch is not None and alive is not None and epoch not in alive
 
 
 class Seat:
@@ -70,12 +77,37 @@ class Seat:
             status: OwnerStatus = await owner.ask("status", {}, asked.returns, seconds=SECONDS)
             return status
 
+    async def living(self) -> frozenset[int] | None:
+        """Return the openings of the store whose processes live; None if the owner cannot be asked."""
+        if self._config.sessiondb.is_server:
+            found = await self.db.read(nodes.all_nodes)
+            return frozenset(one.epoch for one in found if not one.silent)
+        try:
+            owner = await self.owner()
+        except ControlError:
+            return None
+        return frozenset() if owner is None else frozenset({owner.epoch})
+
+    async def queued(self, session_key: str) -> list[QueuedMessage]:
+        """Return what waits on a lane, what runs there, and what ran in a process that is gone."""
+        listed = await self.db.read(partial(queue.listed, session_key))
+        lane = await self.db.read(partial(reading.lane, session_key))
+        if not is_cut_off(lane.epoch, await self.living()):
+            return listed
+        return [replace(one, running=False, cut_off=one.running) for one in listed]
+
     async def explain(self, session_key: str) -> Explanation:
         """Why the lane has the session it has. The owner is asked, who knows what runs; else it is read."""
+        told = await self._explained(session_key)
+        if not is_cut_off(told.lane.epoch, await self.living()):
+            return told
+        return replace(told, lane=replace(told.lane, running=False, cut_off=True))
+
+    async def _explained(self, session_key: str) -> Explanation:
         async with connected(self.home) as owner:
             if owner is not None:
                 told: Explanation = await self.do("explain", session_key=session_key)
-                return told
+                return _in_its_zone(told)
         policies = await in_thread(self._config.policy_book)
         freshness = self._config.agent.gateway_auto_continue_freshness
         rules = Rules(now=self._clock.now(), policies=policies, freshness=freshness)
@@ -115,7 +147,7 @@ class Seat:
 
     async def _as_owner(self, part: str, asked: Operation, arguments: dict[str, Any]) -> Any:
         store_class = await in_thread(_store_class)
-        async with store_class.open(self.home, self._config, clock=self._clock) as store:
+        async with store_class.open(self.home, self._config, clock=self._clock, upkeep=False) as store:
             parts: dict[str, Any] = {"control": store.control, "store": store, "db": store.db}
             return await getattr(parts[part], asked.name)(**arguments)
 
@@ -155,6 +187,13 @@ async def connect(
     reader = await in_thread(partial(opening, database))
     async with reader as db:
         yield Seat(where, settings, time, db)
+
+
+def _in_its_zone(told: Explanation) -> Explanation:
+    """The same with the zone of its policy: an owner's answer tells its offset only."""
+    if told.policy is None or told.next_reset_at is None:
+        return told
+    return replace(told, next_reset_local=told.next_reset_at.astimezone(told.policy.zone))
 
 
 def _absolute(home: str | Path) -> Path:

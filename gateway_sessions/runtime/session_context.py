@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gateway_sessions.config import Config
 from gateway_sessions.core import context as core
 from gateway_sessions.core.context import SessionContext
@@ -10,14 +12,21 @@ from gateway_sessions.core.source import SessionSource
 
 
 def build_session_context(
-    source: SessionSource, config: Config, session_entry: SessionEntry | None = None
+    source: SessionSource,
+    config: Config,
+    session_entry: SessionEntry | None = None,
+    *,
+    connected: Collection[str] | None = None,
 ) -> SessionContext:
-    """Where a message came from, which platforms are connected, and where else the agent can deliver."""
+    """Where a message came from, which platforms are connected, and where else the agent can deliver.
+
+    Without *connected*, those count that are enabled in the configuration.
+    """
     enabled = {name: platform for name, platform in config.platforms.items() if platform.enabled}
     homes = {name: one.home_channel for name, one in enabled.items() if one.home_channel is not None}
     return core.build_session_context(
         source,
-        connected_platforms=enabled,
+        connected_platforms=enabled if connected is None else connected,
         home_channels=homes,
         group_sessions_per_user=config.group_sessions_per_user,
         thread_sessions_per_user=config.thread_sessions_per_user,

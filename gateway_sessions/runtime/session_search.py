@@ -86,7 +86,8 @@ class SessionSearch:
             if not 0 < limit <= MOST_SESSIONS:
                 problem = f"limit must be from 1 to {MOST_SESSIONS}"
                 raise InvalidInputError(problem)
-            if (wanted := wanted_of(query, literal=False)) is None:
+            wanted = wanted_of(query, literal=False, stems=await self.db.search_stems())
+            if wanted is None:
                 return await self._browse(limit)
             return await self._look_for(query, wanted, limit, sort)
         except GatewaySessionsError as error:

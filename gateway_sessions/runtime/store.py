@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Final, TypeVar
 
 from anyio.abc import TaskGroup
@@ -15,6 +16,8 @@ from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, SnapshotMode
 from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.core.context import build_session_context_prompt
+from gateway_sessions.core.field_types import check_value
+from gateway_sessions.core.gateway_notices import reset_note
 from gateway_sessions.core.instants import duration
 from gateway_sessions.core.keys import NO_ALIASES, Isolation, session_key
 from gateway_sessions.core.lifecycle import notice_due
@@ -27,6 +30,7 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import InvalidInputError, SnapshotError, UnidentifiedSourceError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
+from gateway_sessions.runtime.account_lanes import AccountMethods
 from gateway_sessions.runtime.cluster import Cluster
 from gateway_sessions.runtime.control import Control
 from gateway_sessions.runtime.conversations import ConversationMethods
@@ -57,7 +61,9 @@ T = TypeVar("T")
 PAGE: Final = 100
 
 
-class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesMethods, PrivacyMethods):
+class SessionStore(
+    ConversationMethods, QueueMethods, TranscriptMethods, HermesMethods, PrivacyMethods, AccountMethods
+):
     """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, options: StoreOptions) -> None:
@@ -93,7 +99,8 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
     ) -> SessionStore:
         """A store in a directory, made if need be. Another owner is waited for up to *wait* seconds.
 
-        It is told so: its `drain_requested` is set, and it decides itself when it ends. *path* may also be
+        It is told so: its `drain_requested` is set, and it decides itself when it ends. A server that is away
+        is waited for as long. *path* may also be
         an address of a server; the directory is then one among what programs keep. A *pool* of asyncpg that
         the program made for that address is used, and never closed. *hooks* are called for each session that
         ends; a mapping gives them names that outlive a refactoring. Without *upkeep* no session is ended or
@@ -109,6 +116,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
             upkeep=upkeep,
         )
         home, settings = placed(path, config or Config())
+        settings.require_for_store()
         return cls(home, settings, clock or SystemClock(), options)
 
     # The parts
@@ -190,17 +198,24 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         return entry
 
     async def update_session(
-        self, session_key: str, last_prompt_tokens: int | None = None, *, session_id: str | None = None
+        self,
+        session_key: str,
+        last_prompt_tokens: int | None = None,
+        *,
+        session_id: str | None = None,
+        touch: bool = True,
     ) -> SessionEntry | None:
         """Note the end of a turn: the person was answered now, and has been told of a reset.
 
-        With *session_id*, a turn that ended after its session was replaced changes nothing.
+        With *session_id*, a turn that ended after its session was replaced changes nothing. *touch* is False
+        for the turn of a heartbeat or cron job, which answered nobody and must not keep a session alive.
         """
         tokens = last_prompt_tokens
         turn = TurnEnd(
             session_key=session_key,
             session_id=session_id,
             last_prompt_tokens=tokens if tokens is None else check_tokens("last_prompt_tokens", tokens),
+            touch=touch,
             known=self._cache.get(session_key),
         )
         entry = await self._write(Actor.PERSON, partial(lanes.settle, turn=turn))
@@ -244,17 +259,20 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self, session_key: str, override: Mapping[str, object] | None
     ) -> SessionEntry | None:
         """Choose a model for this session; credentials are left out."""
+        check_value("override", override, Mapping, NoneType)
         return await self._configure(session_key, "model_override", clean_model_override(override))
 
     async def set_reset_policy(
         self, session_key: str, policy: SessionResetPolicy | None
     ) -> SessionEntry | None:
         """Give this session a policy of its own."""
+        check_value("policy", policy, SessionResetPolicy, NoneType)
         return await self._configure(session_key, "reset_policy", policy)
 
     async def set_zone(self, session_key: str, zone: str | None) -> SessionEntry | None:
         """Tell in which time zone the people of this chat live."""
-        return await self._configure(session_key, "zone", zone and zone_named(zone).key)
+        check_value("zone", zone, str, NoneType)
+        return await self._configure(session_key, "zone", None if zone is None else zone_named(zone).key)
 
     # Looking
 
@@ -310,16 +328,25 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         """Whether people should be told that this session replaced one that nobody asked to end."""
         return notice_due(entry, self._parts.context.policy_of(entry).policy)
 
-    def session_prompt(self, source: SessionSource, entry: SessionEntry | None = None) -> str:
+    def session_prompt(
+        self,
+        source: SessionSource,
+        entry: SessionEntry | None = None,
+        *,
+        connected: Collection[str] | None = None,
+    ) -> str:
         """What to tell an agent about where it talks: a block for its system prompt, stable between turns.
 
-        With `privacy.redact_pii`, pseudonyms made with this store's own secret stand for ids.
+        *connected* names the platforms that are; without it, those that the configuration enables. With
+        `privacy.redact_pii`, pseudonyms made with this store's own secret stand for names and ids. A first
+        turn after an automatic reset has one more line at the end, which says so.
         """
         secret = self._parts.context.db.opening.install_secret
         pseudonyms = Pseudonyms(secret) if self.config.privacy.redact_pii else None
-        return build_session_context_prompt(
-            build_session_context(source, self.config, entry), pseudonyms=pseudonyms
-        )
+        context = build_session_context(source, self.config, entry, connected=connected)
+        prompt = build_session_context_prompt(context, pseudonyms=pseudonyms)
+        note = reset_note(entry) if entry is not None else None
+        return prompt if note is None else f"{prompt}\n\n{note}"
 
     async def flush(self) -> None:
         """Return when sessions.json shows all that was changed before, else raise `SnapshotError`."""
@@ -349,6 +376,7 @@ class SessionStore(ConversationMethods, QueueMethods, TranscriptMethods, HermesM
         self._opened = await assembly.run(tasks, cleanup)
         self.cluster = self._opened.cluster
         self.db.rewrite_beside = self._rewrite_beside
+        self.db.alias_of = self._opened.routing.alias_of
         self.ledger.shown = self.flush if self.config.snapshot_mode is SnapshotMode.SYNC else None
         self._erasures = Erasures(self.db, self._clock, self._opened.incidents)
         await self._erasures.look()

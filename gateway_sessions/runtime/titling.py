@@ -17,6 +17,7 @@ import anyio
 from cachetools import LRUCache
 
 from gateway_sessions.core.automatic_titles import plain_title
+from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.database import SessionDB
@@ -94,15 +95,7 @@ class Titling:
         """Give the session a title if it wants one and there is one to give."""
         self._tries[session_id] = self._tries.get(session_id, 0) + 1
         try:
-            said = await self._db.read(partial(titles.first_exchange, session_id, MAX_TEXT))
-            if said is None or len(said[0]) > MAX_PEOPLE:
-                self._tries[session_id] = MAX_TRIES
-                return False
-            people, answers = said
-            if not people or not answers:
-                return False
-            proposed = await self._ask(FirstExchange(session_id, tuple(people), answers[0]))
-            return proposed is not None and await self._db.set_auto_title_if_empty(session_id, proposed)
+            return await self._titled(session_id)
         except StoreStoppedError:
             raise
         except StorageError:
@@ -110,6 +103,20 @@ class Titling:
                 "a session could not be given a title", exc_info=True, extra=_facts(session_id, "storage")
             )
             return False
+
+    async def _titled(self, session_id: str) -> bool:
+        said = await self._db.read(partial(titles.first_exchange, session_id, MAX_TEXT))
+        if said is None or len(said[0]) > MAX_PEOPLE:
+            self._tries[session_id] = MAX_TRIES
+            return False
+        people, answers = said
+        if not people or not answers:
+            return False
+        proposed = await self._ask(FirstExchange(session_id, tuple(people), answers[0]))
+        titled = proposed is not None and await self._db.set_auto_title_if_empty(session_id, proposed)
+        if titled or len(people) == MAX_PEOPLE:  # the end of a later turn need not look again
+            self._tries[session_id] = MAX_TRIES
+        return titled
 
     async def _ask(self, exchange: FirstExchange) -> str | None:
         """What the titler proposes in time."""
@@ -137,7 +144,12 @@ class Titling:
         if not proposed:
             logger.warning("a titler failed", extra=_facts(exchange.session_id, problem))
             return None
-        return str(proposed[0]) if proposed[0] else None
+        return _as_text(proposed[0]) if proposed[0] else None
+
+
+def _as_text(title: object) -> str:
+    """Return what a titler proposed as a text: it is foreign code, and may return anything."""
+    return plain_text(title) if isinstance(title, str) else str(title)
 
 
 def _facts(session_id: str, problem: str) -> dict[str, str]:

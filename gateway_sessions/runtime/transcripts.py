@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gateway_sessions.core.messages import Message, Rewind
+from gateway_sessions.core.keys import Isolation, room_of
+from gateway_sessions.core.messages import Message, Rewind, message_of
 from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.source import SessionSource
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.database import SessionDB
 
@@ -24,11 +27,33 @@ class TranscriptMethods(Resource):
         session_id: str,
         message: Message | Mapping[str, Any],
         skip_db: bool = False,  # noqa: FBT001, FBT002 -- the established signature
+        *,
+        source: SessionSource | None = None,
     ) -> int | None:
-        """Add a message; returns its id. With *skip_db* nothing happens: the agent has stored it itself."""
+        """Add a message; returns its id. With *skip_db* nothing happens: the agent has stored it itself.
+
+        *source* tells who said it, and where: in a room, only then is it known to be theirs.
+        """
         if skip_db:
             return None
-        return (await self.db.append_messages(session_id, [message]))[0]
+        said = message_of(message)
+        if source is not None:
+            author = (await self.scope_of(source)).owners - {room_of(source, self.isolation)}
+            said = said.altered(author=next(iter(author), None), from_lane=self.key_for(source))
+        return (await self.db.append_messages(session_id, [said]))[0]
+
+    async def scope_of(self, source: SessionSource) -> Scope:
+        """What the person who wrote may see."""
+        raise NotImplementedError
+
+    def key_for(self, source: SessionSource) -> str:
+        """The key of the lane that messages from there belong to."""
+        raise NotImplementedError
+
+    @property
+    def isolation(self) -> Isolation:
+        """Who shares a conversation."""
+        raise NotImplementedError
 
     async def rewrite_transcript(
         self, session_id: str, messages: Iterable[Message | Mapping[str, Any]]

@@ -18,7 +18,9 @@ import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.messages import Message, message_of
+from gateway_sessions.core.outbound import Growing
 from gateway_sessions.core.queue import Outcome
+from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.storable import brief_text
@@ -27,10 +29,12 @@ from gateway_sessions.errors import CancelledItselfError, FencedError, StorageEr
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.foreign_code import told_to_end
+from gateway_sessions.runtime.storage_faults import is_passing
 from gateway_sessions.storage.verbs import turns as verbs
 from gateway_sessions.storage.verbs.beginning import Claimed, Version
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
 from gateway_sessions.storage.verbs.outbox import Owed
+from gateway_sessions.storage.verbs.recovering import CutOff
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 from gateway_sessions.storage.verbs.turns import Settled, Settlement
@@ -54,8 +58,16 @@ class TurnKeeper(Protocol):
         """Run a verb that changes nothing."""
         ...
 
-    async def settle(self, settlement: Settlement, *, go_on: bool) -> tuple[Settled, Turn | None]:
-        """End a turn; if *go_on*, begin the lane's next one in the same commit."""
+    async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
+        """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane."""
+        ...
+
+    async def cut_short(self, held: Held, reason: ResumeReason, notices: Sequence[Owed]) -> CutOff:
+        """Give a turn back that a drain had no time for, which was a try."""
+        ...
+
+    async def tell_tries(self) -> None:
+        """Bring up to date what operators read of turns that were cut off."""
         ...
 
     def freed(self, lane: LaneRow) -> None:
@@ -74,7 +86,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the transcript after it."""
     waiting: int
     next: Turn | None = None
-    """The lane's next turn, which has begun."""
+    """The turn that has begun with this one's end."""
 
 
 class Turn:
@@ -84,6 +96,8 @@ class Turn:
         self._keeper = keeper
         self._claimed = claimed
         self._ended = False
+        self._messages = tuple(item.message for item in claimed.items)
+        self._is_internal = all(item.message.internal for item in claimed.items)
         self._added = False
         """Whether it may be about more than it began with, or that stands in the transcript already."""
         self.entry = claimed.entry
@@ -92,7 +106,12 @@ class Turn:
     @property
     def messages(self) -> tuple[InboundMessage, ...]:
         """What the turn is about: one message, or several that were merged."""
-        return tuple(item.message for item in self._claimed.items)
+        return self._messages
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the program has said all that the turn is about, and no person has joined it."""
+        return self._is_internal
 
     @property
     def held(self) -> Held:
@@ -140,6 +159,11 @@ class Turn:
         return self._claimed.version
 
     @property
+    def growing(self) -> Growing | None:
+        """The message on the platform in which the reply has grown in an earlier try, if there is one."""
+        return self._claimed.growing
+
+    @property
     def waiting(self) -> int:
         """How many turns waited behind this one when it began."""
         return self._claimed.waiting
@@ -165,17 +189,38 @@ class Turn:
 
     async def steer(self, seq: int) -> bool:
         """Let a waiting message be part of this turn; False if it does not wait any more."""
+        return await self.take_in(seq) is not None
+
+    async def take_in(self, seq: int) -> InboundMessage | None:
+        """Let a waiting message be part of this turn: what it says now, None if it does not wait any more."""
         self._check()
         self._added = True
-        lane = await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
-        if lane is not None:
-            self._keeper.freed(lane)
-        return lane is not None
+        joined = await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
+        if joined is None:
+            return None
+        self._is_internal = False
+        self._keeper.freed(joined.lane)
+        return joined.message
 
-    async def owe(self, *replies: Owed) -> tuple[int, ...]:
-        """Owe people something now, before the turn's own reply."""
+    def hear(self, edit: InboundMessage) -> None:
+        """One of the turn's messages says something else, and nobody has worked with it yet."""
+        self._messages = tuple(
+            one.saying(edit.text, edit.attachments or one.attachments, max(one.revision, edit.revision))
+            if one.original_key == edit.original_key
+            else one
+            for one in self._messages
+        )
+
+    async def owe(self, *replies: Owed, growing: Growing | None = None) -> tuple[int, ...]:
+        """Owe people something now, before the turn's own reply, in the place of what was *growing*."""
         self._check()
-        return await self._keeper.change(lambda change: verbs.owe_now(self.held, replies, change))
+        return await self._keeper.change(lambda change: verbs.owe_now(self.held, replies, change, growing))
+
+    async def note_growing(self, growing: Growing) -> None:
+        """Write down in which message of the platform the reply grows: the next try goes on there."""
+        self._check()
+        await self._keeper.change(lambda _: verbs.note_growing(self.held, growing))
+        failpoint("growing_noted")
 
     async def commit(
         self,
@@ -184,9 +229,13 @@ class Turn:
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
         last_prompt_tokens: int | None = None,
-        go_on: bool = False,
+        go_on: bool | str = False,
     ) -> Ended:
-        """Complete the turn: transcript, use, entry, queue and replies change together or not at all."""
+        """Complete the turn: transcript, use, entry, queue and replies change together or not at all.
+
+        If *go_on*, the lane's next turn begins in the same commit. The key of another lane lets the next one
+        of that lane begin, where no other node uses the database.
+        """
         return await self._end(
             Outcome.TURNED,
             go_on=go_on,
@@ -202,7 +251,7 @@ class Turn:
         *,
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
-        go_on: bool = False,
+        go_on: bool | str = False,
     ) -> Ended:
         """Give the turn up: its messages become dead letters, which can be tried again."""
         text = brief_text(problem, MAX_PROBLEM)
@@ -215,7 +264,7 @@ class Turn:
         *,
         usages: Sequence[Usage] = (),
         replies: Sequence[Owed] = (),
-        go_on: bool = False,
+        go_on: bool | str = False,
     ) -> Ended:
         """Stop the turn: what it has done stands, and nobody does the rest."""
         return await self._end(
@@ -228,7 +277,12 @@ class Turn:
         )
 
     async def roll_back(
-        self, by: str, *, usages: Sequence[Usage] = (), replies: Sequence[Owed] = (), go_on: bool = False
+        self,
+        by: str,
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        go_on: bool | str = False,
     ) -> Ended:
         """Stop the turn and take back all that it has put into the transcript."""
         return await self._end(Outcome.ROLLED_BACK, go_on=go_on, by=by, usages=usages, replies=replies)
@@ -244,6 +298,20 @@ class Turn:
         lane = await self._keeper.change(lambda change: give_back(change=change))
         self._ended = True
         self._keeper.freed(lane)
+        if counted:
+            await self._keeper.tell_tries()
+
+    async def cut_short(self, reason: ResumeReason, notices: Sequence[Owed] = ()) -> CutOff:
+        """Give the turn back because a drain had no time left for it: this was a try, as after a crash.
+
+        Its session is marked, to go on with it. After `max_restart_attempts` of these, however its process
+        ended, it becomes a dead letter instead, its session is suspended, and *notices* are owed.
+        """
+        self._check()
+        cut = await self._keeper.cut_short(self.held, reason, notices)
+        self._ended = True
+        self._keeper.freed(cut.lane)
+        return cut
 
     async def __aenter__(self) -> Self:
         return self
@@ -267,15 +335,19 @@ class Turn:
                 await self.fail(str(CancelledItselfError("the work on a turn")))
             case None | asyncio.CancelledError():
                 await asyncio.shield(self.release())
+            case Exception() if is_passing(exc):
+                await self.release()  # the database failed, and not whoever worked on the turn
             case Exception():
                 await self.fail(f"{type(exc).__name__}: {exc}")
             case _:
                 return
 
-    async def _end(self, outcome: Outcome, *, go_on: bool, by: str = "turn", **left: Any) -> Ended:
+    async def _end(self, outcome: Outcome, *, go_on: bool | str, by: str = "turn", **left: Any) -> Ended:
         self._check()
         begun = None if self._added else self._claimed
-        settlement = Settlement(held=self.held, outcome=outcome, by=by, begun=begun, **left)
+        settlement = Settlement(
+            held=self.held, outcome=outcome, by=by, begun=begun, internal=self.is_internal, **left
+        )
         settled, following = await self._keeper.settle(settlement, go_on=go_on)
         self._ended = True
         return Ended(

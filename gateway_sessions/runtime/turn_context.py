@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, Unpack
 
 import msgspec
 
+from gateway_sessions.core.completions.rows import model_rows
 from gateway_sessions.core.inbound import InboundMessage, turn_text
 from gateway_sessions.core.messages import Message, message_of
 from gateway_sessions.core.replay import Chat
@@ -149,14 +150,16 @@ class TurnContext:
         """Whether the agent has answered, or was stopped."""
         return self._over or self._fenced
 
-    async def history(self, limit: int | None = None) -> list[Chat]:
-        """The conversation as it stands now, this turn's message last, in the form that models expect.
+    async def history(self, limit: int | None = None, *, details: bool = False) -> list[Chat]:
+        """The conversation as it stands now, this turn's message last, as endpoints for models accept it.
 
         It is read when it is asked for: an agent that remembers its session need not. *limit* is for one that
-        cannot take all of a long one: so many of the last messages, and what this turn is about.
+        cannot take all of a long one: so many of the last messages, and what this turn is about. With
+        *details*, rows also say what no endpoint knows: times, names, ids, attachments, reasoning.
         """
         self._check_running()
-        return await self.ports.read(limit)
+        rows = await self.ports.read(limit)
+        return rows if details else model_rows(rows)
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> None:
         """Make rows part of the transcript: what stands there survives a crash of this turn.

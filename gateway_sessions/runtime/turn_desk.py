@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from gateway_sessions.core.gateway_notices import (
     FAILED,
+    GIVEN_UP,
     INTERRUPTED,
     NO_SIGN_OF_LIFE,
     TOOK_TOO_LONG,
@@ -27,15 +28,14 @@ from gateway_sessions.errors import (
     FencedError,
     GatewaySessionsError,
     StorageError,
-    StorageFullError,
-    StorageUnavailableError,
     StoreStoppedError,
 )
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.runtime.agent_lending import Loan, lend, validity_of
 from gateway_sessions.runtime.agents import Agent, run_turn
-from gateway_sessions.runtime.running import RunningTurn, StopReason
-from gateway_sessions.runtime.streaming import Streaming
+from gateway_sessions.runtime.running import PUT_OFF, RunningTurn, StopReason
+from gateway_sessions.runtime.storage_faults import MOST_TRIES, PASSING, is_passing
+from gateway_sessions.runtime.streaming import GrowingTurn, Streaming
 from gateway_sessions.runtime.turn import Ended, Turn
 from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
 from gateway_sessions.runtime.turn_parts import TurnParts
@@ -47,11 +47,14 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE: Final = timedelta(seconds=0.5)
-LONGEST_PAUSE: Final = timedelta(seconds=30)
-"""Between two tries to commit what an agent has done."""
+LONGEST_PAUSE: Final = timedelta(seconds=2)
+"""Between two tries to commit what an agent has done. Its lane waits meanwhile, and goes on so soon after the
+database is back, however long that was away."""
+LONGEST_DELAY: Final = timedelta(seconds=8)
+"""Between two tries of a turn that the database has spoilt: the agent works each time."""
+_DOUBLINGS: Final = 6
+"""After so many, a delay is the longest one."""
 MAX_PROBLEM: Final = 500
-NO_STORAGE: Final = (StorageUnavailableError, StorageFullError)
-"""What may be better in a moment."""
 
 
 @dataclass(slots=True)
@@ -77,7 +80,7 @@ class TurnDesk:
         self._target = ReplyTarget.answering(last)
         self._delivery = parts.delivery_for(last.source.platform, last.account)
         self._streaming = Streaming(
-            self._delivery, self._target, parts.clock, session_key=turn.session_key, token=turn.token
+            self._delivery, self._target, parts.clock, GrowingTurn.of(turn, parts.is_trusted)
         )
         self.outcome = "unknown"
         """How the turn ended, in a word."""
@@ -92,6 +95,8 @@ class TurnDesk:
             await self._count()
             raise
         await self._count()
+        if self.settled and not self._running.leaving:
+            await self._parts.prompts.note(self._turn.entry.session_id, self._prompt)
         return ended
 
     async def _work(self) -> Ended | None:
@@ -116,8 +121,13 @@ class TurnDesk:
             return ended
 
     def _keep(self, loan: Loan, ended: Ended) -> None:
-        """Keep the agent warm if it has seen all that the transcript says."""
-        if ended.entry is not None and self.outcome == "turned":
+        """Keep the agent warm if it has seen all that the transcript says.
+
+        Whatever was edited or deleted since the turn began, on this node or on another one, it has not seen.
+        """
+        as_begun = ended.version.edit_count == self._turn.version.edit_count
+        moved = ended.entry is not None and ended.entry.session_id != self._turn.entry.session_id
+        if ended.entry is not None and self.outcome == "turned" and (as_begun or moved):
             seen = replace(loan.asked, session_id=ended.entry.session_id, transcript_version=ended.version)
             loan.keep(seen)
 
@@ -156,6 +166,7 @@ class TurnDesk:
 
     def _context(self) -> TurnContext:
         turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout
+        attempt = turn.attempt + self._parts.spoilt.of(turn.session_key, turn.seq)
         return TurnContext(
             entry=turn.entry,
             messages=turn.messages,
@@ -169,11 +180,15 @@ class TurnDesk:
                 show=self._streaming.show,
                 usage=self._usages.append,
             ),
-            make_prompt=lambda: self._parts.store.session_prompt(turn.messages[0].source, turn.entry),
-            attempt=turn.attempt,
-            recovered=recovery_note(turn.attempt, turn.admitted_at, now, begun=turn.recorded),
+            make_prompt=self._prompt,
+            attempt=attempt,
+            recovered=recovery_note(attempt, turn.admitted_at, now, begun=turn.recorded),
             deadline=None if timeout is None else now + timeout,
         )
+
+    def _prompt(self) -> str:
+        store, source = self._parts.store, self._turn.messages[0].source
+        return store.session_prompt(source, self._turn.entry, connected=self._parts.platforms)
 
     async def _say(self, reply: Reply) -> None:
         message = reply.message
@@ -181,9 +196,10 @@ class TurnDesk:
             return
         await self._streaming.settled()
         messages = self._streaming.followed_by([message])
+        growing = self._streaming.grown if messages[0].replaces is not None else None
         with self._expecting(messages) as owed:
             try:
-                ids = await self._turn.owe(*owed.replies)
+                ids = await self._turn.owe(*owed.replies, growing=growing)
             except GatewaySessionsError as error:
                 in_doubt = isinstance(error, StorageError) and error.in_doubt
                 if not in_doubt:  # else it may be said all the same
@@ -196,7 +212,7 @@ class TurnDesk:
     async def _end(self, work: _Work) -> Ended | None:
         try:
             return await self._end_as_it_went(work)
-        except (FencedError, StoreStoppedError, *NO_STORAGE):
+        except (FencedError, StoreStoppedError, *PASSING):
             raise
         except Exception as error:  # what the agent has left is refused, so the agent has failed
             if self._turn.ended:
@@ -214,8 +230,8 @@ class TurnDesk:
             return await self._stop("rolled_back", self._turn.roll_back)
         if work.reply is not None:
             return await self._commit(work.reply)
-        if reason is StopReason.SHUTDOWN:
-            await self._put_off()
+        if reason is not None and reason in PUT_OFF:
+            await self._put_off(PUT_OFF[reason])
             return None
         return await self._cut_short(reason, work.error)
 
@@ -263,8 +279,7 @@ class TurnDesk:
         )
 
     async def _failed(self, error: Exception | None) -> Ended | None:
-        again = self._turn.attempt < self._parts.store.config.agent.max_restart_attempts
-        if again and isinstance(error, NO_STORAGE):
+        if self._may_try_again(error):
             await self._try_later(error)
             return None
         problem = f"{type(error).__name__}: {error}" if error is not None else "the agent was stopped"
@@ -280,21 +295,36 @@ class TurnDesk:
             lambda owed, go_on: self._turn.fail(problem, usages=self._usages, replies=owed, go_on=go_on),
         )
 
-    async def _try_later(self, error: Exception) -> None:
-        """The database failed, and not the agent: the turn waits in its old place for another try."""
+    def _may_try_again(self, error: Exception | None) -> bool:
+        """Return whether the database failed and not the agent, in a way that may pass."""
+        if is_passing(error):
+            return self._parts.spoilt.of(self._turn.session_key, self._turn.seq) < MOST_TRIES
+        within_limit = self._turn.attempt < self._parts.store.config.agent.max_restart_attempts
+        return within_limit and isinstance(error, PASSING)
+
+    async def _try_later(self, error: Exception | None) -> None:
+        """Let the turn wait in its old place for another try; a fault that passes is no try of the agent."""
         self.outcome = "put_off"
-        pause = min(FIRST_PAUSE * 2**self._turn.attempt, LONGEST_PAUSE)
+        passing = is_passing(error)
+        spoilt = self._parts.spoilt.count(self._turn.session_key, self._turn.seq) if passing else 0
+        pause = min(FIRST_PAUSE * 2 ** min(spoilt or self._turn.attempt, _DOUBLINGS), LONGEST_DELAY)
         facts = {"action": "turn_delayed", "session_key": self._turn.session_key, "seq": self._turn.seq}
         logger.warning("a turn is tried again, as the database failed", exc_info=error, extra=facts)
         retry_at = self._parts.clock.now() + pause
-        await self._insist(lambda: self._turn.release(retry_at=retry_at, counted=True))
+        await self._insist(lambda: self._turn.release(retry_at=retry_at, counted=not passing))
 
-    async def _put_off(self) -> None:
-        """The gateway ends: the turn goes on after the next start, with what it has done so far."""
+    async def _put_off(self, why: ResumeReason) -> None:
+        """The gateway ends: the turn goes on after the next start, with what it has done so far.
+
+        That was a try. Had it one too often, it is put aside, and people are told.
+        """
         self.outcome = "put_off"
-        key = self._turn.session_key
-        await self._turn.release()
-        await self._parts.store.mark_resume_pending(key, ResumeReason.SHUTDOWN_TIMEOUT)
+        told = OutboundMessage(text=GIVEN_UP, is_notice=True)
+        with self._expecting([*self._streaming.left_unfinished(), told]) as owed:
+            cut = await self._turn.cut_short(why, owed.replies)
+            if cut.given_up:
+                self.outcome = "dead"
+                owed.committed(cut.notice_ids, cut.entry.session_id if cut.entry is not None else None)
 
     async def _count(self) -> None:
         """Count what was used if no end of the turn is stored: it was spent, and changes no conversation."""
@@ -314,7 +344,9 @@ class TurnDesk:
 
     def _notices(self) -> list[OutboundMessage]:
         entry = self._turn.entry
-        told = [reset_notice(entry)] if self._parts.store.should_notify(entry) else []
+        # Not by a turn in which nobody is there: people are told when they come back.
+        to_tell = not self._turn.is_internal and self._parts.store.should_notify(entry)
+        told = [reset_notice(entry)] if to_tell else []
         told += [self._notice] if self._notice is not None else []
         return [OutboundMessage(text=text, is_notice=True) for text in told]
 
@@ -327,12 +359,21 @@ class TurnDesk:
     async def _settle(
         self,
         messages: Sequence[OutboundMessage],
-        end: Callable[[Sequence[Owed], bool], Awaitable[Ended]],
+        end: Callable[[Sequence[Owed], bool | str], Awaitable[Ended]],
     ) -> Ended:
-        """End the turn with these replies, however long the database cannot be written."""
+        """End the turn with these replies, however long the database cannot be written.
+
+        What was shown and gets no end says so, above all else.
+        """
+        messages = [*self._streaming.left_unfinished(), *messages]
         with self._expecting(messages) as owed:
-            ended = await self._insist(lambda: end(owed.replies, self._parts.may_go_on(self._running)))
+            try:
+                ended = await self._insist(lambda: end(owed.replies, self._parts.goes_on(self._running)))
+            except GatewaySessionsError:
+                self._streaming.not_followed_by(messages)  # whatever is said instead has its place
+                raise
             self.settled = True
+            self._parts.spoilt.forget(self._turn.session_key, self._turn.seq)
             failpoint("after_commit_before_deliver")
             owed.committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
         return ended
@@ -342,12 +383,12 @@ class TurnDesk:
         while True:
             try:
                 return await end()
-            except NO_STORAGE:
+            except PASSING:
                 if self._running.leaving:
                     raise  # the next start finds the turn cut off, and tries it again
                 facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
                 logger.exception("a turn could not be committed and is tried again", extra=facts)
-            await self._parts.clock.sleep(pause.total_seconds())
+            await self._running.rest(pause, self._parts.clock)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     @contextmanager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -14,7 +14,9 @@ from gateway_sessions.runtime.agents import AgentSource
 from gateway_sessions.runtime.delivery import Delivery
 from gateway_sessions.runtime.overseer import Overseer
 from gateway_sessions.runtime.running import RunningTurn
+from gateway_sessions.runtime.storage_faults import SpoiltTries
 from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.system_prompts import SystemPrompts
 from gateway_sessions.runtime.turn import Turn
 
 Gate: TypeAlias = Callable[[Turn], Awaitable["Passage"]]
@@ -37,11 +39,18 @@ class TurnParts:
     source: AgentSource
     cache: AgentCache
     delivery_for: Callable[[str, str], Delivery | None]
-    may_go_on: Callable[[RunningTurn], bool]
-    """Whether the lane's next turn may follow at once."""
+    goes_on: Callable[[RunningTurn], bool | str]
+    """Whether the lane's next turn may follow at once, or the lane whose turn takes the place of this one."""
     gate: Gate
     over: Callable[[Turn, str], object]
     """Told how each turn ended."""
+    platforms: Collection[str] = ()
+    """Those that are connected, as they are at any moment."""
     settings: AgentSettings | None = None
     timeout: timedelta | None = None
     overseer: Overseer
+    prompts: SystemPrompts
+    is_trusted: Callable[[], bool]
+    """Whether no other node can have taken this one's turns over."""
+    spoilt: SpoiltTries = field(default_factory=SpoiltTries)
+    """The tries of turns that the database has spoilt."""

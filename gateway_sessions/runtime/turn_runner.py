@@ -45,8 +45,8 @@ class TurnRunner:
             async with turn:
                 ended = await desk.work()
             outcome = desk.outcome
-            # Begun before this one is over: a lane that goes on never looks idle.
-            return self.begin(ended.next) if ended is not None and ended.next is not None else None
+            following = ended.next if ended is not None else None
+            return None if following is None else self._followed(running, following)
         except FencedError:
             outcome = "overtaken"
             self._events.emit(EventKind.TURN_FENCED, *where, seq=turn.seq)
@@ -60,6 +60,16 @@ class TurnRunner:
         finally:
             self._lanes.ended(running)
             self._tell_of(running, outcome or "unknown")
+
+    def _followed(self, running: RunningTurn, following: Turn) -> RunningTurn | None:
+        """Begin the next turn before this one is over: its place never looks free, nor its lane idle.
+
+        One of another lane has a task of its own: what an agent leaves in its context is for nobody else.
+        """
+        if following.session_key == running.turn.session_key:
+            return self.begin(following)
+        self._lanes.start(following)
+        return None
 
     def _tell_of(self, running: RunningTurn, outcome: str) -> None:
         turn = running.turn

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, KeysView
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.admission import part_of_node
 from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.admission import REMEMBERED_EVENTS, KnownEvents
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.storage.verbs import queue, rewording, turns
+from gateway_sessions.storage.verbs import queue, turns
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
 from gateway_sessions.storage.verbs.queue import Overtaken, ReadyLane
-from gateway_sessions.storage.verbs.rewording import Reworded
 from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
+
+
+class Counted(NamedTuple):
+    """How many turns waited when they were last counted, in all and by owner."""
+
+    total: int
+    of_owners: Counter[str]
 
 
 class WaitingTurns:
@@ -35,10 +42,15 @@ class WaitingTurns:
         self._of_owners: Counter[str] = Counter()
         self.total_waiting = 0
         """Turns that wait on all lanes."""
+        self._counted: Counted | None = None
+        self.known_events = KnownEvents()
+        """What was taken in lately."""
         self.on_ready: Callable[[str], object] = _nobody
         """Told of a lane on which a turn waits and none runs."""
         self.on_overtaken: Callable[[str, int], object] = _nobody
         """Told of a lane whose turn may not write any more, and that turn's token."""
+        self.on_taken_out: Callable[[], object] = _nobody
+        """Told that what waited waits no more: people may be owed a word about it."""
 
     async def count(self) -> None:
         """Find out how much waits."""
@@ -49,11 +61,33 @@ class WaitingTurns:
             waiting = await self._context.db.read(queue.waiting_lanes)
         for session_key in {*self._waiting, *waiting}:
             self._note(session_key, *waiting.get(session_key, (0, None)))
+        if self._counted is None and self.total_waiting:
+            await self._learn_events()
+        self._counted = Counted(self.total_waiting, Counter(self._of_owners))
+
+    async def _learn_events(self) -> None:
+        """Know again what was taken in before this process began and waits: it may be delivered once more."""
+        for one in reversed(await self.look(partial(queue.waiting_events, REMEMBERED_EVENTS))):
+            self.known_events.note(*one)
+
+    def room_for(self, most: int, of_owner: str | None = None) -> int:
+        """Return how many of *most* turns may wait, as far as this node knows what others take in."""
+        membership, counted = self._context.db.membership, self._counted
+        if membership is None or counted is None:
+            return most
+        nodes = sum(not one.silent for one in membership.nodes)
+        before = counted.total if of_owner is None else counted.of_owners[of_owner]
+        return before + part_of_node(most - before, nodes, leads=membership.leads)
 
     @property
-    def lanes_waiting(self) -> int:
-        """On how many lanes turns wait."""
-        return len(self._waiting)
+    def lanes_waiting(self) -> KeysView[str]:
+        """The lanes on which turns wait."""
+        return self._waiting.keys()
+
+    @property
+    def owners_waiting(self) -> int:
+        """Of how many owners turns wait."""
+        return len(self._of_owners)
 
     def waiting_on(self, session_key: str) -> int:
         """How many turns wait on a lane."""
@@ -84,6 +118,8 @@ class WaitingTurns:
         whole: Callable[[Change], Verb[AndOvertaken[T]]] = partial(_overtaking, session_key, verb, by)
         both = await self._context.apply(actor, whole)
         self._note(session_key, 0)
+        if both.overtaken.cancelled:
+            self.on_taken_out()
         if both.overtaken.token is not None:
             self.on_overtaken(session_key, both.overtaken.token)
         return both.outcome, both.overtaken
@@ -109,19 +145,11 @@ class WaitingTurns:
 
     async def clear(self, session_key: str, *, by: str) -> int:
         """Take everything out that waits; how many messages."""
-        verb = partial(queue.clear, session_key, by)
-        return await self._rearranged(session_key, lambda change: verb(change.now))
+        return await self._rearranged(session_key, partial(queue.clear, session_key, by))
 
     async def move(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th; the new order."""
         return await self._rearranged(session_key, lambda _: queue.move(session_key, seq, to))
-
-    async def reword(self, event: str, said: InboundMessage | None) -> Reworded | None:
-        """Let a message say something else, or, with None, take it back; None if it is settled or unknown."""
-        reworded = await self.change(partial(rewording.reword, event, said, "person"))
-        if reworded is not None and reworded.lane is not None:
-            self._note_lane(reworded.lane)
-        return reworded
 
     async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first."""
@@ -140,10 +168,20 @@ class WaitingTurns:
             forgotten += some
         return forgotten
 
+    async def first_settled(self) -> datetime | None:
+        """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
+        return await self._context.db.read(queue.first_settled)
+
+    @property
+    def writes_begun(self) -> int:
+        """How many writes this process has begun."""
+        return self._context.db.writes_begun
+
     async def _rearranged(self, session_key: str, verb: Callable[[Change], Verb[T]]) -> T:
         whole: Callable[[Change], Verb[tuple[T, LaneRow]]] = partial(_and_lane, session_key, verb)
         outcome, lane = await self.change(whole)
         self._note_lane(lane)
+        self.on_taken_out()
         return outcome
 
     def _note_lane(self, lane: LaneRow, owner: str | None = None) -> None:

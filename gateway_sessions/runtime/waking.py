@@ -13,6 +13,24 @@ from gateway_sessions.ports import Clock
 NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
+STEP: Final = timedelta(milliseconds=100)
+"""A clock that is corrected by less than this makes nobody wait."""
+
+
+class ClockSteps:
+    """Notices that the clock was set back since somebody last asked."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._latest = clock.now()
+
+    def was_set_back(self) -> bool:
+        """Whether it shows an earlier time than it did: what was to be soon may be far away now."""
+        now, before = self._clock.now(), self._latest
+        self._latest = now
+        return before - now > STEP
+
+
 class Alarm:
     """One task waits on it; anybody rings. A ring between `reset` and `wait` is not lost."""
 

@@ -18,13 +18,22 @@ import re
 import secrets
 import stat
 import sys
-import tempfile
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from gateway_sessions.errors import UnsupportedStorageError
+from gateway_sessions.storage.private_files import (
+    create_private,
+    is_foreign_link,
+    link_file,
+    make_private,
+    make_private_directory,
+    refuse_foreign_link,
+    replace_file,
+    unlink_file,
+)
 
 if sys.platform == "darwin":
     import fcntl
@@ -46,8 +55,8 @@ class Files:
 
     def create(self, directory: Path, prefix: str) -> tuple[int, Path]:
         """Open a new file that nobody else can read; its name ends in a random part and `.tmp`."""
-        descriptor, name = tempfile.mkstemp(dir=directory, prefix=prefix, suffix=".tmp")
-        return descriptor, Path(name)
+        path = directory / f"{prefix}{secrets.token_hex(4)}.tmp"
+        return create_private(path), path
 
     def open(self, path: Path) -> int:
         """Open an existing file for reading."""
@@ -62,14 +71,6 @@ class Files:
         """Read at most that much."""
         return os.read(descriptor, size)
 
-    def inherit(self, descriptor: int, path: Path) -> None:
-        """Give a new file the owner and the group's rights of the file that it is to replace."""
-        if sys.platform != "win32":
-            kept, made = path.stat(), os.fstat(descriptor)
-            if (kept.st_uid, kept.st_gid) != (made.st_uid, made.st_gid):
-                os.fchown(descriptor, kept.st_uid, kept.st_gid)
-            os.fchmod(descriptor, stat.S_IRUSR | stat.S_IWUSR | kept.st_mode & (stat.S_IRGRP | stat.S_IWGRP))
-
     def fsync(self, descriptor: int) -> None:
         """Return when the content would survive a power cut."""
         if sys.platform == "darwin":
@@ -83,15 +84,15 @@ class Files:
 
     def link(self, source: Path, target: Path) -> None:
         """Give a file a second name."""
-        os.link(source, target)
+        link_file(source, target)
 
     def replace(self, source: Path, target: Path) -> None:
         """Give a file another name, taking it from the file that has it."""
-        source.replace(target)
+        replace_file(source, target)
 
     def unlink(self, path: Path) -> None:
         """Take a name away."""
-        path.unlink()
+        unlink_file(path)
 
     def fsync_directory(self, directory: Path) -> None:
         """Return when the names in a directory would survive a power cut, where that can be had."""
@@ -117,6 +118,8 @@ OPERATING_SYSTEM: Final = Files()
 class AtomicFile:
     """Replaces a file by what is written in the block, as a whole and durably, or not at all.
 
+    The new file is private and belongs to whom the directory belongs, whatever the old one was. A link is
+    replaced itself: what it leads to stays as it is.
     An error leaves the old file and no new one behind and is passed on. Only if the very last step fails, the
     fsync of the directory, the new content is in place and a power cut may still bring back the old.
     """
@@ -129,7 +132,7 @@ class AtomicFile:
         self._descriptor = _CLOSED
 
     def __enter__(self) -> Self:
-        self._target = _real_path(self._path)
+        self._target = _checked(self._path)
         self._descriptor, self._new = self._files.create(self._target.parent, f".{self._target.name}.")
         self._temporaries.append(self._new)
         return self
@@ -155,9 +158,6 @@ class AtomicFile:
             self._discard()
 
     def _commit(self) -> None:
-        # There may be no file to inherit from, and not everybody may give files away.
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            self._files.inherit(self._descriptor, self._target)
         self._files.fsync(self._descriptor)
         self._close()
         if self._keeps_backup:
@@ -169,8 +169,10 @@ class AtomicFile:
     def _back_up(self) -> None:
         backup = backup_path(self._target)
         # After a crash between these two steps both names are of one file, and rename does nothing then.
-        if _same_file(backup, self._target):
+        if self._target.is_symlink() or _same_file(backup, self._target):
             return
+        with contextlib.suppress(FileNotFoundError):
+            make_private(self._target)  # the file of an earlier version may be open to others
         second = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.tmp")
         try:
             self._files.link(self._target, second)
@@ -209,20 +211,18 @@ def write_atomically(
 
 def backup_path(path: Path) -> Path:
     """Where the generation before the one at *path* is kept."""
-    target = path.resolve()
-    return target.with_name(f"{target.name}.bak")
+    return path.with_name(f"{path.name}.bak")
 
 
 def sweep_temporaries(path: Path, *, files: Files = OPERATING_SYSTEM) -> int:
     """Remove what interrupted writes of that file left behind; nobody may be writing it now."""
-    target = path.resolve()
-    left_over = re.compile(rf"\.{re.escape(target.name)}(?:\.bak)?\.[a-z0-9_]{{8}}\.tmp")
-    return _sweep(target.parent, left_over, files)
+    left_over = re.compile(rf"\.{re.escape(path.name)}(?:\.bak)?\.[a-z0-9_]{{8}}\.tmp")
+    return _sweep(path.parent, left_over, files)
 
 
 def sweep_folder(folder: Path, *, files: Files = OPERATING_SYSTEM) -> int:
     """Remove what interrupted writes of any file left in a folder into which nobody is writing now."""
-    return _sweep(folder, _LEFT_OVER, files)
+    return 0 if is_foreign_link(folder) else _sweep(folder, _LEFT_OVER, files)
 
 
 def _sweep(folder: Path, left_over: re.Pattern[str], files: Files) -> int:
@@ -272,22 +272,28 @@ def stamp_of(moment: datetime) -> str:
 def set_aside(path: Path, quarantine: Path, stamp: str, *, files: Files = OPERATING_SYSTEM) -> Path:
     """Move a file into the quarantine, under a name with *stamp* that nobody has yet, and return where it is.
 
-    At every moment at least one of the two places holds all of it.
+    At every moment at least one of the two places holds all of it. Of a link, the link itself is moved.
     """
-    target = _real_path(path)
-    quarantine.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_directory(quarantine)
+    place = _free_name(quarantine, f"{path.name}.{stamp}")
+    if path.is_symlink():
+        files.replace(path, place)
+    else:
+        _move(_checked(path), place, files)
+    files.fsync_directory(path.parent)
+    return place
+
+
+def _move(target: Path, place: Path, files: Files) -> None:
     _make_durable(target, files)
-    place = _free_name(quarantine, f"{target.name}.{stamp}")
     try:
         files.link(target, place)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
         copy_whole(target, place, files=files)
-    files.fsync_directory(quarantine)
+    files.fsync_directory(place.parent)
     files.unlink(target)
-    files.fsync_directory(target.parent)
-    return place
 
 
 def copy_whole(source: Path, target: Path, *, files: Files = OPERATING_SYSTEM) -> None:
@@ -301,20 +307,23 @@ def copy_whole(source: Path, target: Path, *, files: Files = OPERATING_SYSTEM) -
         files.close(descriptor)
 
 
-def _real_path(path: Path) -> Path:
-    """Where the name leads, provided that nobody else can lead it elsewhere."""
+def followed(path: Path) -> Path:
+    """Where a path that a person has named leads, provided that nobody else can lead it elsewhere."""
     try:
         target = path.resolve()
     except RuntimeError as error:  # a circle of links, before Python 3.13
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
-    if sys.platform != "win32":
-        for directory in {path.parent, target.parent}:
-            _check_directory(directory)
-        if path.is_symlink() and path.lstat().st_uid not in {0, os.geteuid(), path.parent.stat().st_uid}:
-            raise _unsupported(path, "is a link that another user made")
-    if target.exists() and not target.is_file():
-        raise _unsupported(target, "is not a regular file")
+    refuse_foreign_link(path)
     return target
+
+
+def _checked(path: Path) -> Path:
+    """The path, if a file can be replaced there that nobody else can exchange."""
+    if sys.platform != "win32":
+        _check_directory(path.parent)
+    if path.exists() and not path.is_symlink() and not path.is_file():
+        raise _unsupported(path, "is not a regular file")
+    return path
 
 
 def _check_directory(directory: Path) -> None:
@@ -325,14 +334,14 @@ def _check_directory(directory: Path) -> None:
 
 def _same_file(one: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return os.path.samestat(one.lstat(), other.lstat())
     except FileNotFoundError:
         return False
 
 
 def _free_name(directory: Path, name: str) -> Path:
     names = (name if number == 1 else f"{name}-{number}" for number in itertools.count(1))
-    return next(place for place in (directory / one for one in names) if not place.exists())
+    return next(place for place in (directory / one for one in names) if not os.path.lexists(place))
 
 
 def _make_durable(path: Path, files: Files) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from gateway_sessions.core.search_filter import SearchFilter
-from gateway_sessions.core.search_wanted import Wanted, Words
+from gateway_sessions.core.search_wanted import Vocabulary, Wanted, Words
 from gateway_sessions.ports import Reader, Verb
 from gateway_sessions.storage.verbs import searching
 from gateway_sessions.storage.verbs.search_hits import Order
@@ -16,6 +16,9 @@ from gateway_sessions.storage.verbs.searching import BEYOND, Candidate, Scanned
 
 STEP: Final = 500
 """So many messages are looked at in one go; then others who want to read, or need the loop, have a turn."""
+MANY: Final = 2_500
+"""The same of messages that are quickly looked at: each go costs a change of threads, and in a busy process
+that may take longer than to look."""
 FEW: Final = 20
 """The same of long ones, of which the whole text is looked at."""
 MOST_SCANNED: Final = 10_000
@@ -44,7 +47,7 @@ class Catch:
 class Request:
     """What is asked for, and how much of it is enough to choose from."""
 
-    wanted: Wanted
+    wanted: Wanted | Vocabulary
     shown: SearchFilter
     order: Order
     enough: int
@@ -80,21 +83,26 @@ async def scan(truth: Reader, request: Request) -> Catch:
     return catch
 
 
-async def look_behind(truth: Reader, catch: Catch, request: Request, after: int, before: int) -> None:
-    """Look at messages between two ids, the newest first."""
-    await look_at(truth, catch, _between(after, request), before=before)
+async def look_behind(truth: Reader, catch: Catch, request: Request, after: int, newest: Scanned) -> None:
+    """Go on after the *newest* messages behind an id: look at no more than it takes to choose from."""
+    enough = BEYOND if request.order is Order.OLDEST else request.enough
+    if len(catch.candidates) < enough:
+        await look_at(truth, catch, _between(after, request), newest=newest, enough=enough)
 
 
 async def look_at(
-    truth: Reader, catch: Catch, look: Look, *, before: int = BEYOND, enough: int = BEYOND
+    truth: Reader, catch: Catch, look: Look, *, newest: Scanned | None = None, enough: int = BEYOND
 ) -> None:
     """Look at messages, the newest first, as far as it is bearable."""
-    for _ in range(MOST_SCANNED // STEP):
-        scanned = await truth.read(partial(look, before, STEP))
-        catch.add(scanned.candidates)
-        if scanned.last is None or len(catch.candidates) >= enough:
+    looked, last = 0, newest
+    while looked < MOST_SCANNED:
+        size = min(MANY if last is not None and last.light else STEP, MOST_SCANNED - looked)
+        before = BEYOND if last is None or last.last is None else last.last
+        last = await truth.read(partial(look, before, size))
+        looked += size
+        catch.add(last.candidates)
+        if last.last is None or len(catch.candidates) >= enough:
             return
-        before = scanned.last
     catch.problem = (
         f"only the {MOST_SCANNED} newest messages that the index does not help with were looked at"
     )

@@ -13,13 +13,13 @@ import socket
 import stat
 import struct
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
-from platformdirs import user_runtime_path
-
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.storage.atomic_file import read_all, write_atomically
+from gateway_sessions.storage.private_files import make_private_directory
 
 SOCKET_FILE: Final = "sessions.sock"
 NOTE_FILE: Final = "sessions.sock.path"
@@ -87,8 +87,8 @@ def _peer(connection: socket.socket) -> int:
 
 def _far_from(home: Path) -> Path:
     """A socket of a short path that belongs to *home* and to this user only."""
-    directory = user_runtime_path("gateway-sessions")
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory = _runtime_directory()
+    make_private_directory(directory)
     status = directory.lstat()
     private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
     name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
@@ -98,3 +98,11 @@ def _far_from(home: Path) -> Path:
             str(directory), "is no private directory with a short path, so there is no control socket"
         )
     return place
+
+
+def _runtime_directory() -> Path:
+    """Return the directory of this user's sockets: among temporary files if the system gives none."""
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    if given and Path(given).is_dir():
+        return Path(given) / "gateway-sessions"
+    return Path(tempfile.gettempdir()) / f"gateway-sessions-{os.geteuid()}"

@@ -23,6 +23,7 @@ from gateway_sessions.core.control_frames import (
     encode,
     error_of,
 )
+from gateway_sessions.core.row_ids import with_text_ids
 from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
 from gateway_sessions.storage.control_address import find_address, may_talk, user_of
 from gateway_sessions.storage.control_stream import FrameStream
@@ -55,7 +56,8 @@ class OwnerConnection:
 
     async def ask(self, do: str, parameters: object, kind: Any, *, seconds: float) -> Any:
         """Have an operation carried out; its result of that type, or the error that it ended with."""
-        request = Request(do=do, parameters=msgspec.Raw(encode(parameters)), seconds=seconds)
+        told = encode(with_text_ids(parameters, outside=True))
+        request = Request(do=do, parameters=msgspec.Raw(told), seconds=seconds)
         try:
             await self._frames.send(request, seconds=seconds)
         except OSError as error:

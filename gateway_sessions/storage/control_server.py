@@ -38,6 +38,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.storage.control_address import HAS_SOCKETS, forget_address, may_talk, prepare_address
 from gateway_sessions.storage.control_stream import FrameStream
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.private_files import bind_private
 from gateway_sessions.streams import accept, closing
 
 logger = logging.getLogger(__name__)
@@ -185,6 +186,5 @@ def _listen(listener: socket.socket, home: Path) -> None:
     """Begin to listen for *home*; nobody can come in before the mode of the socket is set."""
     place = prepare_address(home)
     listener.setblocking(False)  # noqa: FBT003 -- the only form there is
-    listener.bind(str(place))
-    place.chmod(0o600)
+    bind_private(listener, place)
     listener.listen(BACKLOG)

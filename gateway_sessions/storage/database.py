@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
@@ -20,6 +21,7 @@ from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.cluster import LONGEST_NAME, POOL_SIZE, ClusterRules
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.core.news import News
+from gateway_sessions.core.search_stems import NO_STEMS, Stemming, Stems, stemming_of
 from gateway_sessions.ports import Clock, Reader, Statement, Verb, VerbFactory
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.engine import Engine, Shared, Upkeep, VacuumReport
@@ -32,6 +34,7 @@ from gateway_sessions.storage.membership import Membership
 from gateway_sessions.storage.methods.erasure import ErasureMethods
 from gateway_sessions.storage.methods.lineage import LineageMethods
 from gateway_sessions.storage.methods.listing import ListingMethods
+from gateway_sessions.storage.methods.metadata import MetadataMethods
 from gateway_sessions.storage.methods.retention import RetentionMethods
 from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.session_rows import SessionRowMethods
@@ -39,13 +42,17 @@ from gateway_sessions.storage.methods.titles import TitleMethods
 from gateway_sessions.storage.methods.transcripts import TranscriptMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
 from gateway_sessions.storage.methods.usage import UsageMethods
+from gateway_sessions.storage.opening_retry import OpeningRetry
 from gateway_sessions.storage.search import Search
 from gateway_sessions.storage.search_column.index import ColumnIndex, ColumnReader
 from gateway_sessions.storage.verbs import meta, nodes
 from gateway_sessions.storage.verbs.nodes import Joined, Living
+from gateway_sessions.storage.verbs.stemming import stems_by, want
 from gateway_sessions.storage_errors import OperatorsTaskError
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 SECRET_BYTES: Final = 32
 EPOCH_BITS: Final = 32
@@ -66,11 +73,20 @@ class SessionDB(
     SearchMethods,
     TransferMethods,
     RetentionMethods,
+    MetadataMethods,
     Resource,
 ):
     """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
 
-    def __init__(self, engine: Engine, clock: Clock, *, wait: float, cluster: ClusterRules = ALONE) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        *,
+        wait: float,
+        cluster: ClusterRules = ALONE,
+        stemming: Stemming | str | None = None,
+    ) -> None:
         super().__init__("database")
         self.path = engine.path
         self.place = engine.place
@@ -89,13 +105,14 @@ class SessionDB(
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
         self._counted_from, self._first_id = 0, 0
-        self.membership: Membership | None = None
+        self.membership = self._membership_of(engine, cluster, clock)
         """This process as one among those that have the store open; None where only one can."""
-        if (shared := engine.shared) is not None:
-            name = cluster.name or f"{socket.gethostname()}:{engine.path.parent}"[-LONGEST_NAME:]
-            turned = None if isinstance(clock, SystemClock) else clock
-            self.membership = Membership(shared, cluster, name=name, clock=turned)
+        self._retry = OpeningRetry(wait, None if engine.shared is None else self._blockers)
+        self._asked_stemming = None if stemming is None else stemming_of(stemming)
+        self._stems = NO_STEMS
         self._erasing, self._copying = asyncio.Lock(), asyncio.Lock()
+        self.writes_begun = 0
+        """How many transactions that may change something this process has begun."""
         self.before_writes: list[Callable[[], object]] = []
         """Called before something is written: what they begin to write shares its commit."""
         self._index = self._index_of(engine)
@@ -115,15 +132,21 @@ class SessionDB(
         prepared_statements: bool = True,
         pool_size: int = POOL_SIZE,
         pool: object | None = None,
+        stemming: Stemming | str | None = None,
     ) -> SessionDB:
         """A database at a path, `sqlite:///path`, `postgresql://…`, `mysql://…`, or of another provider.
 
-        Another owner is waited for up to *wait* seconds. Beside a database on a server, files
-        are kept in *home*; without it, in a directory for that database among what this user's programs keep.
+        Another owner, or a server that is away, is waited for up to *wait* seconds. Beside a database on a
+        server, files are kept in *home*; without it, in a directory for that database among what this
+        user's programs keep.
         Many processes may have that database open, each with a *home* of its own; *cluster* says how they
         get along, and *pool_size* how many connections this one makes for its work. On PostgreSQL a *pool* of
         asyncpg, made for that address by the program, is used instead of one of our own, and left open;
         without *prepared_statements* nothing is kept on a connection.
+
+        *stemming* is the language whose words searches find in all their forms, or "off"; None: as it is. If
+        it changes, the search index is made anew in the background, and if others have the database open, it
+        does not change.
         """
         engine = engine_at(
             url_or_path,
@@ -135,7 +158,7 @@ class SessionDB(
             pool_size=pool_size,
             pool=pool,
         )
-        return cls(engine, clock or SystemClock(), wait=wait, cluster=cluster)
+        return cls(engine, clock or SystemClock(), wait=wait, cluster=cluster, stemming=stemming)
 
     @classmethod
     def open_reader(
@@ -156,22 +179,25 @@ class SessionDB(
     async def write(self, verb: VerbFactory[T]) -> T:
         """Run a verb in a transaction; when this returns, the outcome is durable."""
         self._check_running()
+        self.writes_begun += 1
         for about_to_write in self.before_writes:
             about_to_write()
         try:
-            return await self._engine.write(verb)
+            return await self._retry.run(partial(self._engine.write, verb))
         finally:  # perhaps it was what the index waited for
             self._index.wake()
 
     def begin_write(self, verb: VerbFactory[T]) -> Awaitable[T]:
         """The same for what is awaited later; if it can, it stands in line from now on."""
         self._check_running()
+        self.writes_begun += 1
         self._index.wake()
         return self._engine.write(verb)
 
     def change(self, statement: Statement) -> Awaitable[int]:
         """Run one changing statement, durably; how many rows it has changed."""
         self._check_running()
+        self.writes_begun += 1
         for about_to_write in self.before_writes:
             about_to_write()
         return self._engine.change(statement)
@@ -179,7 +205,7 @@ class SessionDB(
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""
         self._check_running()
-        return await self._engine.read(verb)
+        return await self._retry.run(partial(self._engine.read, verb))
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
@@ -187,6 +213,10 @@ class SessionDB(
         self._check_running()
         async with self._engine.view() as reader:
             yield reader
+
+    async def search_stems(self) -> Stems:
+        """The stems by which words are found in all their forms."""
+        return self._stems
 
     async def vacuum(self) -> VacuumReport:
         """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
@@ -247,6 +277,28 @@ class SessionDB(
         self._counted_from += 1
         self.changed.set()
 
+    def being_opened(self) -> AbstractContextManager[None]:
+        """Until the end of the block a store is being opened: what fails is tried again, within the wait."""
+        return self._retry.opening()
+
+    async def _blockers(self) -> str:
+        """Who keeps a store from being opened, in words."""
+        shared = self._engine.shared
+        if shared is None:
+            return ""
+        known = await self._engine.read(nodes.all_nodes)
+        silent = ", ".join(one.name for one in known if one.silent)
+        found = [await shared.blockers(), f"silent nodes: {silent}" if silent else ""]
+        return "; ".join(filter(None, found))
+
+    @staticmethod
+    def _membership_of(engine: Engine, cluster: ClusterRules, clock: Clock) -> Membership | None:
+        if engine.shared is None:
+            return None
+        name = cluster.name or f"{socket.gethostname()}:{engine.path.parent}"[-LONGEST_NAME:]
+        turned = None if isinstance(clock, SystemClock) else clock
+        return Membership(engine.shared, cluster, name=name, clock=turned)
+
     def _index_of(self, engine: Engine) -> Index:
         """Where the search index is."""
         if engine.index_language is not None:
@@ -265,12 +317,18 @@ class SessionDB(
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         engine = self._engine
         await cleanup.enter_async_context(engine.owned(self._clock, wait=self._wait))
-        await engine.start(tasks, cleanup)
-        await self._open(tasks, os.urandom(SECRET_BYTES))
+        with self.being_opened():
+            await self._retry.run(partial(self._start_engine, tasks, cleanup))
+            await self._open(tasks, os.urandom(SECRET_BYTES))
         self._counted_from = self.opening.generation + (not self.opening.settled)
         engine.end_with(self._last_words)
         self._index.on_fault = self.on_index_fault
         self._index.start(tasks, self.opening.last_change_id, orderly=self.opening.settled)
+
+    async def _start_engine(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        async with AsyncExitStack() as attempt:
+            await self._engine.start(tasks, attempt)
+            cleanup.push_async_exit(attempt.pop_all())
 
     async def _open(self, tasks: TaskGroup, secret: bytes) -> None:
         """Begin an epoch: as the only owner, or as one node among others."""
@@ -279,7 +337,8 @@ class SessionDB(
             self.membership.on_joined = self._joined
             self.membership.version = await in_thread(partial(version, "gateway-sessions"))
             self.change_ids = engine.shared.ids
-            await self.membership.join(secret)
+            await self._retry.run(partial(self.membership.join, secret))
+            await self._choose_stems()
             self.membership.start(tasks, secret)
             return
         self.opening = opening = await engine.write(partial(meta.open_store, secret))
@@ -287,11 +346,36 @@ class SessionDB(
         self.change_ids = engine.begin_epoch(opening.epoch, first_id)
         self.entry_ids = itertools.count(opening.epoch << EPOCH_BITS)
         self._first_id = first_id
+        await self._choose_stems()
 
     def _joined(self, joined: Joined) -> None:
         """From now on this is that node, with ids of its own."""
         self.opening = joined.opening
+        self._stem_with(stems_by(joined.opening.stemming, self.place))
         self.entry_ids = itertools.count(joined.opening.epoch << EPOCH_BITS)
+
+    async def _choose_stems(self) -> None:
+        """Find words as it was asked for, if nobody else has the store open; else as they do."""
+        stems = stems_by(self.opening.stemming, self.place)
+        asked = stems if self._asked_stemming is None else Stems(self._asked_stemming)
+        if asked.made_by != self.opening.stemming:
+            if await self._retry.run(partial(self._engine.write, partial(want, asked, self.census))):
+                stems = asked
+            else:
+                facts = {
+                    "action": "stemming_kept",
+                    "stemming": str(stems.stemming),
+                    "asked": str(asked.stemming),
+                }
+                logger.warning("other nodes have the store open, so its search.stemming stays", extra=facts)
+        await in_thread(partial(stems.of_word, ""))  # its rules take their time to be imported
+        self._stem_with(stems)
+
+    def _stem_with(self, stems: Stems) -> None:
+        if stems.made_by != self._stems.made_by:
+            self._stems = stems
+            self._engine.stem_with(stems)
+            self._index.stem_with(stems)
 
     def census(self) -> Verb[Living]:
         """Who has the store open, for whoever takes over from those that had. In a verb that runs alone."""
@@ -315,6 +399,15 @@ class _ReadingDB(SessionDB):
         if engine.index_language is not None:
             return ColumnReader(engine, engine.index_language)
         return IndexReader(engine.path.with_name(INDEX_FILE), engine, self._clock)
+
+    async def search_stems(self) -> Stems:
+        """The stems of the store; its owner may have chosen others since the last time."""
+        rules = await self.read(meta.stemming)
+        if rules != self._stems.made_by:
+            stems = stems_by(rules, self.place)
+            await in_thread(partial(stems.of_word, ""))
+            self._stem_with(stems)
+        return self._stems
 
     async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         await self._engine.start(tasks, cleanup)

@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeVar
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.news import News
+from gateway_sessions.core.search_stems import Stems
 from gateway_sessions.ports import Clock, Driver, VerbFactory
 from gateway_sessions.storage.search_column.languages import Language
 
@@ -84,6 +85,10 @@ class Shared(Protocol):
         """Let these nodes look at once, or all if none are named. Whoever does not hear it looks later."""
         ...
 
+    async def blockers(self) -> str:
+        """Who holds locks that others wait for, in words; empty if nobody does, or nobody can tell."""
+        ...
+
     @property
     def ids(self) -> Iterator[int]:
         """For rows that this node makes, and nobody else."""
@@ -119,6 +124,10 @@ class Engine(Driver, Protocol):
     @property
     def index_language(self) -> Language | None:
         """What the search index understands that is in the database; None: it is a file beside it."""
+        ...
+
+    def stem_with(self, stems: Stems) -> None:
+        """Messages are written with these stems of their words, if the index is in the database."""
         ...
 
     @property

@@ -88,7 +88,11 @@ def _mysql(wanted: Wanted) -> Engine:
         from gateway_sessions.storage.drivers.mysql_engine import MySQLEngine  # noqa: PLC0415 -- as above
 
         return MySQLEngine(
-            wanted.address, wanted.home, limits=_limits(wanted), allow_network=wanted.allow_network
+            wanted.address,
+            wanted.home,
+            limits=_limits(wanted),
+            allow_network=wanted.allow_network,
+            pool=wanted.pool,
         )
 
 
@@ -122,6 +126,7 @@ MYSQL: Final = SessionDBProvider(
     engine=_mysql,
     reader=_mysql_to_read,
     schemes=frozenset({"mariadb"}),
+    takes_pools=True,
 )
 OURS: Final = (SQLITE, POSTGRESQL, MYSQL)
 SERVERS: Final = (POSTGRESQL, MYSQL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import stat
 from collections.abc import AsyncGenerator
@@ -20,6 +21,12 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.storage.atomic_file import sweep_temporaries, write_atomically
 from gateway_sessions.storage.control_client import ask_to_drain
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.private_files import (
+    FILE_MODE,
+    make_private,
+    make_private_directory,
+    make_private_file,
+)
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -32,6 +39,12 @@ REBUILT_SUFFIX: Final = ".rebuilt"
 POLL_SECONDS: Final = 0.05
 ASK_SECONDS: Final = 2.0
 """How long an owner may take to hear that somebody waits for it."""
+FOLDERS: Final = ("backups", "quarantine")
+_OWN_NAME: Final = re.compile(
+    r"sessions\.(json|json\.bak|owner\.json|lock|sock\.path|config\.path)|sessions\.db\.v\d+\.bak"
+    r"|restart_counts\.json|\.clean_shutdown"
+)
+_ANY_NAME: Final = re.compile(r".*")
 MOUNT_POINT: Final = 4
 """The place of the mount point in a line of mountinfo."""
 
@@ -57,7 +70,7 @@ _NETWORK_TYPES: Final = frozenset(
 def prepare_home(home: Path, *, allow_network: bool) -> None:
     """Make the directory if need be, for its owner only, and refuse one where data could be lost or read."""
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(home)
         mode = home.stat().st_mode
     except OSError as error:
         raise StorageUnavailableError(str(home), error.strerror or str(error)) from error
@@ -138,11 +151,12 @@ def _lock_of(home: Path) -> BaseFileLock:
     # Imported where a store is opened: it takes longer to import than all of our own modules.
     from filelock import FileLock  # noqa: PLC0415
 
-    return FileLock(home / LOCK_FILE, mode=0o600, thread_local=False)
+    return FileLock(home / LOCK_FILE, mode=FILE_MODE, thread_local=False)
 
 
 def _try_to_own(lock: BaseFileLock, home: Path, clock: Clock) -> bool:
     try:
+        make_private_file(home / LOCK_FILE)
         lock.acquire(blocking=False)
     except TimeoutError:
         return False
@@ -166,8 +180,19 @@ def _introduce(home: Path, clock: Clock) -> None:
         "since": clock.now().isoformat(timespec="seconds"),
     }
     with contextlib.suppress(OSError):
+        _close_to_others(home)
         sweep_temporaries(home / OWNER_FILE)
         write_atomically(home / OWNER_FILE, msgspec.json.encode(owner) + b"\n")
+
+
+def _close_to_others(home: Path) -> None:
+    """What earlier versions, or root, left beside the databases is for the owner only from now on."""
+    for folder, wanted in ((home, _OWN_NAME), *((home / one, _ANY_NAME) for one in FOLDERS)):
+        if folder.is_symlink() or not folder.is_dir():
+            continue
+        for one in folder.iterdir():
+            if wanted.fullmatch(one.name) and one.is_file() and not one.is_symlink():
+                make_private(one)
 
 
 def _mounts() -> str:

@@ -20,6 +20,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.search_documents import Position
+from gateway_sessions.core.search_stems import NO_STEMS, Stems
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Clock, Driver
 from gateway_sessions.storage.atomic_file import stamp_of
@@ -38,8 +39,10 @@ logger = logging.getLogger(__name__)
 INDEX_FILE: Final = "search.db"
 GATHER_SECONDS: Final = 0.25
 """Messages that come one after another are taken in together."""
-STEP_SECONDS: Final = 0.05
-"""As long as one step may take; the next one is smaller if it took longer."""
+STEP_SECONDS: Final = 0.02
+"""As long as one step may take; the next one is smaller if it took longer. A search waits for one at most."""
+POLITE_SECONDS: Final = 0.25
+"""So long a step waits for searches that are under way: together, both would take twice as long."""
 SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 10, 200, 500
 """Messages."""
 RETRY_SECONDS: Final = 5.0
@@ -64,10 +67,16 @@ class SearchIndex:
         self._report = IndexReport(IndexState.EMPTY)
         self._unusable: UnusableIndexError | None = None
         """What a search has met in the file."""
+        self._stems = NO_STEMS
         self._size = FIRST_STEP
         self._breath = 0.0
         """As long as the last step took, others may have the machine."""
         self._cleared = 0
+        self._searches = 0
+        """How many are under way."""
+        self._calm = asyncio.Event()
+        """Set while there are none."""
+        self._calm.set()
         self._woken = asyncio.Event()
         self._hurried = asyncio.Event()
         self._tried = asyncio.Event()
@@ -84,6 +93,10 @@ class SearchIndex:
     def report(self) -> IndexReport:
         """How it is."""
         return self._report
+
+    def stem_with(self, stems: Stems) -> None:
+        """Words are indexed with these stems from now on."""
+        self._stems = stems
 
     def wake(self) -> None:
         """Something may have been said."""
@@ -120,7 +133,14 @@ class SearchIndex:
 
     async def catch(self, request: Request) -> Catch | None:
         """What it and its tail have of what is wanted; None if it cannot be asked now, see the report."""
-        return await ask(self._truth, self, request)
+        self._searches += 1
+        self._calm.clear()
+        try:
+            return await ask(self._truth, self, request)
+        finally:
+            self._searches -= 1
+            if not self._searches:
+                self._calm.set()
 
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
@@ -191,6 +211,7 @@ class SearchIndex:
         self._hurried.clear()
         while not await self._advance():
             await self._rest(self._breath)
+            await self._let_searches_pass()
         _wake(self._waiters, waiting)
         if not self._waiters:
             with anyio.move_on_after(self._check_at - asyncio.get_running_loop().time()):
@@ -229,7 +250,7 @@ class SearchIndex:
         limits = await self._truth.read(searching.limits)
         if not limits.highest and not await in_thread(self.path.exists):
             return None
-        file = IndexFile(self.path)
+        file = IndexFile(self.path, stems=self._stems)
         identity = await self._truth.read(searching.identity)
         await in_thread(partial(file.connect, identity, Position(changes=limits.last_change)))
         if not file.is_new and (fault := self._misplaced(file.position, limits)):
@@ -315,6 +336,12 @@ class SearchIndex:
         if not self._waiters and not self._discards:
             with anyio.move_on_after(seconds):
                 await self._hurried.wait()
+
+    async def _let_searches_pass(self) -> None:
+        """Wait until no search is under way, but not for ever, and not if somebody waits for the index."""
+        if not self._waiters and not self._discards:
+            with anyio.move_on_after(POLITE_SECONDS):
+                await self._calm.wait()
 
     def _adapt(self, took: float) -> None:
         wanted = int(self._size * STEP_SECONDS / max(took, STEP_SECONDS / 2))

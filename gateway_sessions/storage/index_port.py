@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from anyio.abc import TaskGroup
 
+from gateway_sessions.core.search_stems import Stems
 from gateway_sessions.storage.catching import Catch, Request
 
 NAME: Final = "search index"
@@ -51,6 +52,10 @@ class Index(Protocol):
 
     async def catch(self, request: Request) -> Catch | None:
         """What it and what it does not know yet have of what is wanted; None if it cannot be asked now."""
+        ...
+
+    def stem_with(self, stems: Stems) -> None:
+        """Words are found with these stems from now on: told before it begins, and seldom later."""
         ...
 
     def start(self, tasks: TaskGroup, highest: int, *, orderly: bool) -> None:

@@ -172,6 +172,8 @@ class Membership:
         self._learn(joined.now, joined.nodes)
         self._shared.be(joined.opening.epoch, joined.first_id, slot=joined.slot, earliest=self.earliest_id)
         self.on_joined(joined)
+        if _now() - at > self.rules.heartbeat.total_seconds():
+            await self._say()  # it waited for others so long that nobody was to trust what it was told
         if was is not None:
             facts = {"action": "rejoined", "epoch": self.epoch, "was": was}
             logger.warning("this node is back, as another one", extra=facts)

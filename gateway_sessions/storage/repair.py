@@ -43,6 +43,7 @@ from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
 from gateway_sessions.storage.in_thread import in_thread, told_by_thread
 from gateway_sessions.storage.index import INDEX_FILE, SAMPLES
 from gateway_sessions.storage.opened import Opened, Opening
+from gateway_sessions.storage.private_files import prepare_database_file
 from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.storage.search_index.file import Fault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search_index.places import remove_index
@@ -265,6 +266,7 @@ def _mend_content(database: Path, now: datetime, progress: OnProgress | None) ->
         progress(WorkProgress(doing="Making the tables agree"))
     queries = load_queries(_ENGINE)
     try:
+        prepare_database_file(database, APPLICATION_ID)
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
             prepare(connection, database, load_migrations(_ENGINE), synchronous="FULL")
             connection.execute("BEGIN IMMEDIATE")

@@ -10,32 +10,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
 import anyio
 
 from gateway_sessions.core.entry_codec import Dialect
+from gateway_sessions.core.hermes_keys import spell
 from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.core.snapshot import SnapshotEncoder
+from gateway_sessions.core.snapshot import SnapshotEncoder, parse
 from gateway_sessions.errors import GatewaySessionsError, SnapshotError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
-from gateway_sessions.ports import Clock
-from gateway_sessions.storage.atomic_file import AtomicFile, Files
+from gateway_sessions.ports import Clock, Reader
+from gateway_sessions.storage.atomic_file import AtomicFile, Files, read_all
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs import meta, upkeep
+from gateway_sessions.storage.verbs.stored import leave_aside
+from gateway_sessions.storage.verbs.upkeep import KeyPage
 
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "sessions.json"
 PAGE: Final = 50
 """Entries per page: so few that no thread keeps the interpreter for long while it decodes or encodes them."""
+KEYS: Final = 1000
+"""Keys per page, which are little work each."""
 SHARE_OF_TIME: Final = 0.01
 """Writing takes no more of the time than this: large files are written less often."""
 LONGEST_PAUSE: Final = timedelta(minutes=5)
@@ -56,18 +62,29 @@ class SessionsJson:
     """Keeps the file a complete, recent copy of the index."""
 
     def __init__(
-        self, home: Path, db: SessionDB, clock: Clock, form: SnapshotForm, files: Files | None = None
+        self,
+        home: Path,
+        db: SessionDB,
+        clock: Clock,
+        form: SnapshotForm,
+        files: Files | None = None,
+        on_taken: Callable[[str], object] = lambda _: None,
     ) -> None:
+        """*on_taken* is told once of each lane whose key in Hermes is another one's."""
         self.path = home / FILE_NAME
         self._db = db
         self._clock = clock
         self._form = form
         self._files = files or Files()
+        self._on_taken = on_taken
+        self._told: set[str] = set()
         self._written = -1
         """The generation on disk, as far as we know."""
         self._waiters: list[asyncio.Future[None]] = []
         self._served: list[asyncio.Future[None]] = []
         """Those who wait for the write that is under way."""
+        self._last_known: dict[str, SessionEntry | None] = {}
+        """What the file shows of lanes whose entries are damaged."""
         self._stopped = False
         self._urgent = anyio.Event()
         self._pause = form.interval
@@ -149,21 +166,51 @@ class SessionsJson:
 
     async def _write(self) -> int:
         """Write one generation, whole; the file is the old or the new one whatever happens."""
-        encoder = SnapshotEncoder(self._form.dialect, self._form.zone)
         generation = self._db.generation  # before the view, which shows at least this
         async with self._db.view() as reader, self._new_file() as file:
+            encoder = SnapshotEncoder(self._form.dialect, self._form.zone, await self._spelt(reader))
             await self._db.write(partial(meta.remember, meta.GENERATION, generation))
             await in_thread(lambda: file.write(encoder.header()))
-            after = ""
-            while page := await reader.read(partial(upkeep.key_page, after, PAGE)):
-                await in_thread(partial(_append, file, encoder, page))
+            after: str | None = ""
+            damaged: list[str] = []
+            while after is not None:
+                page = await reader.read(partial(upkeep.key_page, after, PAGE))
+                entries = await self._with_last_known(page) if page.damaged else page.entries
+                await in_thread(partial(_append, file, encoder, entries))
                 failpoint("snapshot_page")
-                after = page[-1].session_key
+                damaged += page.damaged
+                after = page.after
             tail = encoder.tail(generation, self._clock.now())
             await in_thread(lambda: file.write(tail))
             failpoint("snapshot_complete")
         failpoint("snapshot_replaced")
+        self._last_known = {key: self._last_known[key] for key in damaged}
         return generation
+
+    async def _with_last_known(self, page: KeyPage) -> list[SessionEntry]:
+        """The entries of a page; a damaged one stays as the file shows it, because a repair goes by that."""
+        new = [key for key in page.damaged if key not in self._last_known]
+        if new:
+            shown = await in_thread(partial(_entries_in, self.path))
+            self._last_known |= {key: shown.get(key) for key in new}
+        for session_key in new:  # each once: the file is written often
+            leave_aside(f"the entry of lane {session_key}", session_key=session_key)
+        kept = [entry for key in page.damaged if (entry := self._last_known[key]) is not None]
+        return sorted((*page.entries, *kept), key=attrgetter("session_key"))
+
+    async def _spelt(self, reader: Reader) -> Mapping[str, str]:
+        """The names of lanes that Hermes knows under another key."""
+        if self._form.dialect is not Dialect.HERMES:
+            return {}
+        keys: list[str] = []
+        while page := await reader.read(partial(upkeep.keys_after, keys[-1] if keys else "", KEYS)):
+            keys += page
+        spelling = await in_thread(partial(spell, keys))
+        for key in spelling.taken:
+            if key not in self._told:
+                self._told.add(key)
+                self._on_taken(key)
+        return spelling.keys
 
     @asynccontextmanager
     async def _new_file(self) -> AsyncGenerator[AtomicFile]:
@@ -177,6 +224,15 @@ class SessionsJson:
             await in_thread(partial(steps.__exit__, *sys.exc_info()))
             raise
         await in_thread(steps.close)
+
+
+def _entries_in(path: Path) -> dict[str, SessionEntry]:
+    """What a file shows, as far as it can be read."""
+    try:
+        content = parse(read_all(path) or b"")
+    except (OSError, GatewaySessionsError):
+        return {}
+    return {entry.session_key: entry for entry in content.entries}
 
 
 def _append(file: AtomicFile, encoder: SnapshotEncoder, page: list[SessionEntry]) -> None:

@@ -23,6 +23,7 @@ from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS, backups_in, 
 from gateway_sessions.storage.drivers.sqlite_run import drive
 from gateway_sessions.storage.drivers.sqlite_salvage import quoted
 from gateway_sessions.storage.drivers.sqlite_text import DamagedText, damaged_text, mend_text, tables_of
+from gateway_sessions.storage.private_files import make_private_directory
 from gateway_sessions.storage.queries import Query
 from gateway_sessions.storage.sessions_json import FILE_NAME
 from gateway_sessions.storage.verbs import fact_forms, forms, meta
@@ -46,7 +47,7 @@ class Mended:
         """Write the rows down as they were; None if there were none."""
         if not self.rows:
             return None
-        quarantine.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(quarantine)
         place = quarantine / f"rows.{stamp}.jsonl"
         lines = [msgspec.json.encode(row) for row in self.rows]
         write_atomically(place, b"\n".join(lines) + b"\n")

@@ -6,11 +6,13 @@ import asyncio
 import itertools
 from bisect import bisect_left, insort
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from gateway_sessions.core.instants import as_utc
 from gateway_sessions.errors import GatewaySessionsError
+from gateway_sessions.ports import Agenda
 from gateway_sessions.testing.stillness import AnyTask, Stillness, where
 
 START: Final = "2026-01-01T00:00:00+00:00"
@@ -71,6 +73,22 @@ class _Patience:
         self.calm = _ZERO if busy else self.calm + passed
 
 
+@dataclass
+class _Skipping:
+    """A task that waits for a period in which it has work."""
+
+    sleeper: _Sleeper
+    began: timedelta
+    period: timedelta
+    agenda: Agenda
+    state: object
+    """Of the agenda, when it was asked."""
+
+    def next_end(self, elapsed: timedelta) -> timedelta:
+        """Return when the period ends that *elapsed* lies in."""
+        return _end_of_period(self.began, self.period, elapsed)
+
+
 class FakeClock:
     """Time for tests: it starts where you say, stands still, and moves by `advance`.
 
@@ -85,6 +103,8 @@ class FakeClock:
         self._numbers = itertools.count()
         self._asleep: list[_Sleeper] = []
         self._awake: set[AnyTask] = set()
+        self._skipping: list[_Skipping] = []
+        self._steps = 0
         self._somebody_sleeps: asyncio.Future[None] | None = None
         self._stillness = Stillness()
         self._turn = asyncio.Lock()
@@ -106,15 +126,34 @@ class FakeClock:
             await asyncio.sleep(0)
             return
         deadline = min(delay, timedelta.max - self._elapsed) + self._elapsed
-        sleeper = _Sleeper(deadline, next(self._numbers), task, asyncio.get_running_loop().create_future())
-        insort(self._asleep, sleeper)
-        self._awake.discard(task)
-        if self._somebody_sleeps is not None and not self._somebody_sleeps.done():
-            self._somebody_sleeps.set_result(None)
+        sleeper = self._fall_asleep(task, deadline)
         try:
             await sleeper.alarm
         finally:
             self._forget(sleeper)
+
+    async def skip_idle_periods(self, period: timedelta, agenda: Agenda) -> None:
+        """Wait until the end of the first period, counted from now, in which the agenda has work.
+
+        As soon as the state of the agenda changes, or the wall clock is set, the present period is the last.
+        """
+        began, state = self._elapsed, self._state_of(agenda)
+        due = await agenda.next_due()
+        task = asyncio.current_task()
+        if task is None or period <= _ZERO:
+            await asyncio.sleep(0)
+            return
+        first = began + period
+        deadline = (
+            timedelta.max if due is None else max(first, _end_of_period(began, period, due - self._wall))
+        )
+        skipping = _Skipping(self._fall_asleep(task, deadline), began, period, agenda, state)
+        self._skipping.append(skipping)
+        try:
+            await skipping.sleeper.alarm
+        finally:
+            self._skipping.remove(skipping)
+            self._forget(skipping.sleeper)
 
     async def advance(
         self,
@@ -138,10 +177,13 @@ class FakeClock:
             await self._rest(everybody=True)
             end = self._elapsed + total
             woke = False
+            self._ask_again()
             while self._asleep and self._asleep[0].deadline <= end:
                 woke = True
                 self._wake_next()
-                await self._rest(everybody=False)
+                # Where periods are skipped the next moment may be far: first comes what this one set going.
+                await self._rest(everybody=bool(self._skipping))
+                self._ask_again()
             self._elapsed = end
             if woke:
                 await self._rest(everybody=True)
@@ -160,6 +202,7 @@ class FakeClock:
         seconds: float = 0,
     ) -> None:
         """Set the wall clock, forward or back, as an administrator does: no time passes, nobody wakes."""
+        self._steps += 1
         self._wall += delta + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
     async def wait_for_sleepers(self, count: int) -> None:
@@ -170,6 +213,28 @@ class FakeClock:
                 raise TooFewSleepersError(self.sleepers, count)
             await self._pause(eager=False)
             patience.turned(busy=True)
+
+    def _fall_asleep(self, task: AnyTask, deadline: timedelta) -> _Sleeper:
+        """Note that a task sleeps until then."""
+        sleeper = _Sleeper(deadline, next(self._numbers), task, asyncio.get_running_loop().create_future())
+        insort(self._asleep, sleeper)
+        self._awake.discard(task)
+        if self._somebody_sleeps is not None and not self._somebody_sleeps.done():
+            self._somebody_sleeps.set_result(None)
+        return sleeper
+
+    def _state_of(self, agenda: Agenda) -> object:
+        """Return what the next instant with work depends on."""
+        return self._steps, agenda.state()
+
+    def _ask_again(self) -> None:
+        """Let those who skip periods wake at the end of the present one, if anything has happened."""
+        for one in self._skipping:
+            deadline = one.next_end(self._elapsed)
+            if deadline < one.sleeper.deadline and self._state_of(one.agenda) != one.state:
+                self._forget(one.sleeper)
+                one.sleeper = one.sleeper._replace(deadline=deadline)
+                insort(self._asleep, one.sleeper)
 
     def _wake_next(self) -> None:
         """Go to the earliest deadline and wake everybody who waits for it."""
@@ -224,6 +289,12 @@ class FakeClock:
         index = bisect_left(self._asleep, sleeper)
         if index < len(self._asleep) and self._asleep[index] is sleeper:
             del self._asleep[index]
+
+
+def _end_of_period(began: timedelta, period: timedelta, elapsed: timedelta) -> timedelta:
+    """Return the end of the period that *elapsed* lies in, counted from *began*; at least one has passed."""
+    periods = max(1, -((began - elapsed) // period))
+    return began + periods * period
 
 
 def _span(seconds: float) -> timedelta:

@@ -44,6 +44,8 @@ FAILPOINTS: Final[Mapping[str, str]] = MappingProxyType(
         "turn_claimed": "a lane is leased, nobody works on its turn",
         "turn_working": "an agent is about to begin",
         "turn_appended": "rows of a running turn are durable, its agent has not been told",
+        "growing_sent": "the beginning of a growing reply is shown, its id is not noted",
+        "growing_noted": "the id of a growing reply is noted, its agent has not been told",
         "turn_answered": "an agent has answered, nothing of it is stored",
         "turn_ended": "a turn is committed, nobody has been told",
         "after_commit_before_deliver": "a reply is committed as being sent, and is not sent",

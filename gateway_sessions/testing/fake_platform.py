@@ -15,7 +15,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
+from secrets import token_hex
 from typing import Final, TypeAlias
+from warnings import warn
 
 import anyio
 import msgspec
@@ -100,7 +102,9 @@ class FakePlatform:
         capabilities: AdapterCapabilities = ABLE,
         clock: Clock | None = None,
         patience: timedelta = PATIENCE,
+        run: str | None = None,
     ) -> None:
+        """*run* tells its message ids from those of other instances; with "" they are m1, m2 and so on."""
         self.platform = platform
         self.name = name
         self.capabilities = capabilities
@@ -114,7 +118,9 @@ class FakePlatform:
         self._submit: Submit | None = None
         self._calls: set[anyio.CancelScope] = set()
         self._events: dict[str, InboundMessage] = {}
-        self._ids = count(1)
+        self._numbers = count(1)
+        # A store outlives the program that filled it: an id that came twice would be a repetition to it.
+        self._run = f"{token_hex(4)}-" if run is None else run
         self._down = False
         self._mishaps: deque[_Mishap] = deque()
         self._acknowledging = asyncio.Event()
@@ -158,15 +164,21 @@ class FakePlatform:
         last = self._event(message_id)
         return await self.delivers(msgspec.structs.replace(last, kind=MessageKind.DELETE, text=""))
 
-    async def redelivers(self, message_id: str) -> Receipt:
-        """The platform delivers once more what it delivered last about a message."""
-        return await self.delivers(self._event(message_id))
+    async def redelivers(self, message_id: str | None = None) -> Receipt:
+        """The platform delivers once more what it delivered last, about any message or about that one."""
+        return await self.delivers(self._event(message_id or self.last_message_id))
+
+    @property
+    def last_message_id(self) -> str:
+        """The id of the message that was delivered, edited or deleted last."""
+        return next(reversed(self._events), "")
 
     async def delivers(self, message: InboundMessage) -> Receipt:
         """The platform delivers any message."""
         if self._submit is None:
             raise AdapterUnavailableError(self.platform, "is not connected")
         if message.message_id is not None:
+            self._events.pop(message.message_id, None)  # the last one stands last
             self._events[message.message_id] = message
         with anyio.CancelScope() as call:
             self._calls.add(call)
@@ -180,6 +192,7 @@ class FakePlatform:
         """Where a message of that person comes from."""
         return SessionSource(
             platform=self.platform,
+            account=self.name,
             chat_id=chat or person,
             chat_name=chat,
             chat_type="group" if chat else "dm",
@@ -237,9 +250,17 @@ class FakePlatform:
                 await self._news.wait()
         raise NoReplyError(chat, self._in(chat))
 
-    async def settles(self) -> None:
-        """Wait until nothing moves any more: whatever was set going is done, or waits for a clock."""
+    async def wait_until_idle(self) -> None:
+        """Wait until nothing moves any more: what was set going is done, or waits for a clock or an event.
+
+        A turn that waits is idle as well, and not `settled`, for which `Gateway.settled` waits.
+        """
         await FakeClock(patience=self._patience).advance()
+
+    async def settles(self) -> None:
+        """Wait until nothing moves any more, by the name that this had before."""
+        warn("FakePlatform.settles() is called wait_until_idle()", DeprecationWarning, stacklevel=2)
+        await self.wait_until_idle()
 
     # What a gateway sees: the adapter
 
@@ -295,7 +316,10 @@ class FakePlatform:
                 if one.idempotency_key == idempotency_key:
                     return one
         sent = Sent(
-            message_id=f"r{next(self._ids)}", target=target, message=message, idempotency_key=idempotency_key
+            message_id=f"r{self._run}{next(self._numbers)}",
+            target=target,
+            message=message,
+            idempotency_key=idempotency_key,
         )
         self.sent.append(sent)
         self._tell()
@@ -306,7 +330,8 @@ class FakePlatform:
 
     def _unused_id(self) -> str:
         """An id that no test has given to a message."""
-        return next(one for number in self._ids if (one := f"m{number}") not in self._events)
+        ids = (f"m{self._run}{number}" for number in self._numbers)
+        return next(one for one in ids if one not in self._events)
 
     def _event(self, message_id: str) -> InboundMessage:
         if message_id not in self._events:

@@ -90,10 +90,6 @@ class FaultyFiles(Files):
         """Read, or fail."""
         return self._attempt(partial(super().read, descriptor, size), self._on("read", descriptor))
 
-    def inherit(self, descriptor: int, path: Path) -> None:
-        """Copy owner and rights, or fail."""
-        self._attempt(partial(super().inherit, descriptor, path), self._on("inherit", descriptor))
-
     def fsync(self, descriptor: int) -> None:
         """Make the content last, or fail."""
         self._attempt(partial(super().fsync, descriptor), self._on("fsync", descriptor))

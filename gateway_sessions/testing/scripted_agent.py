@@ -78,6 +78,16 @@ def streams(*pieces: str) -> Step:
     return step
 
 
+def shows(text: str) -> Step:
+    """Show how the reply looks so far."""
+
+    async def step(turn: TurnContext) -> Answer:
+        await turn.show(text)
+        return None
+
+    return step
+
+
 def calls_tool(name: str, result: str | None = "done", **arguments: Any) -> Step:
     """Append the call of a tool, then its result; without a result, the call stays open."""
 

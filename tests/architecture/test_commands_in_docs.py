@@ -1,7 +1,9 @@
 """Every command that a page tells somebody to type can be typed."""
 
+import os
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -101,3 +103,13 @@ def test_every_target_that_a_page_names_exists():
     targets = {one for path in PAGES for one in re.findall(r"`make (\w+)", path.read_text("utf-8"))}
     assert [one for one in targets if not re.search(rf"^{one}:", makefile, re.MULTILINE)] == []
     assert targets >= {"demo", "check"}
+
+
+def test_what_make_installs_trusts_the_certificates_of_the_machine():
+    show = ("make", "--no-print-directory", "--eval", "show: ; @echo $$UV_SYSTEM_CERTS", "show")
+    environment = {name: value for name, value in os.environ.items() if name != "UV_SYSTEM_CERTS"}
+    for given, told in (({}, "true"), ({"UV_SYSTEM_CERTS": "false"}, "false")):
+        shown = subprocess.run(
+            show, cwd=ROOT, env=environment | given, capture_output=True, text=True, check=True
+        )
+        assert shown.stdout == f"{told}\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from gateway_sessions.config import Config, PlatformConfig, parse_config
+from gateway_sessions.config.defaults import defaults
 from gateway_sessions.config.key_tree import paths
 from gateway_sessions.config.schema import KEYS
 from gateway_sessions.core.context import HomeChannel
@@ -43,6 +44,15 @@ def test_the_example_is_the_default_configuration():
     assert parse_config(EXAMPLE, origin="config.example.yaml", environ={}) == Config()
 
 
+def test_the_defaults_that_are_explained_are_those_of_the_example():
+    shown: dict[str, object] = {}
+    for path, value in defaults():
+        for key in reversed(path):
+            value = {key: value}  # noqa: PLW2901 -- from the inside out
+        merge(shown, value)
+    assert shown | {"platforms": {}} == yaml.safe_load(EXAMPLE) | {"platforms": {}}
+
+
 def test_the_example_shows_every_setting():
     everything = COMMENTED_OUT.sub("", EXAMPLE)
     assert names_in(yaml.safe_load(everything)) == SETTINGS
@@ -66,6 +76,7 @@ def test_every_setting_of_the_example_has_a_comment_above_it():
         "backups",
         "cache",
         "privacy",
+        "search",
         "telegram",
         "chat_types",
         "group",

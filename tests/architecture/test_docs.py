@@ -250,6 +250,7 @@ async def test_every_file_that_a_store_makes_is_in_the_reference(tmp_path: Path)
     assert seen - documented == set()
     assert documented - seen == {
         "backups",
+        "sessions.config.path",
         "sessions.db.rebuilt",
         "sessions.db.v2.bak",
         ".sessions.json.*.tmp",

@@ -12,6 +12,7 @@ from tests.architecture.sources import dotted_name, modules, walk_with_scope
 
 # Modules that open files, and which ones. None of them may be given a database's path.
 MAY_OPEN_FILES = {
+    "adapters/aside.py": "updates that could not be read, in a folder that the program names",
     "config/loading.py": "the configuration file",
     "config/zones.py": "the machine's time zone",
     "runtime/aliases.py": "the alias file",
@@ -22,6 +23,7 @@ MAY_OPEN_FILES = {
     "cli/demo/lives.py": "the chat and the taxis of the demo, in its temporary directory",
     "cli/demo/crashes.py": "the same, to read them",
     "storage/transfer/files.py": "files of exported sessions",
+    "storage/private_files.py": "new files, and directories",
     "storage/atomic_file.py": "small files that are replaced whole: the snapshot, markers, counters",
 }
 

@@ -4,7 +4,7 @@ import ast
 
 from tests.architecture.sources import FUNCTIONS, modules
 
-MODULE_LINES = 400
+MODULE_LINES = 600
 GENERATED = {"blocking/database.py", "blocking/store.py"}  # nobody edits them
 FUNCTION_LINES = 40
 
@@ -19,7 +19,7 @@ def lines_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) ->
     return length
 
 
-def test_no_module_is_longer_than_four_hundred_lines():
+def test_no_module_is_longer_than_six_hundred_lines():
     lengths = {
         module.name: len(module.text.splitlines()) for module in modules() if module.name not in GENERATED
     }

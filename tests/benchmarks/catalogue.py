@@ -15,6 +15,7 @@ LANES: Final = (100, 1_000, 10_000, 100_000)
 OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
 BARE_PROGRAM, OUR_PROGRAM, HERMES_PROGRAM = "contenders.bare", "contenders.ours", "peers.hermes_touch"
 OUR_SEAT = "contenders.our_seat"
+OUR_FAIRNESS = "contenders.our_fairness"
 BARE_TURNS, OUR_TURNS = "contenders.bare_turns", "contenders.our_turns"
 HAND_MADE, HAND_MADE_TURNS = "hand-made, aiosqlite", "contenders.hand_made_turns"
 TOGETHER: Final = 64
@@ -38,7 +39,8 @@ def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports(), seat(scale))
     corpora = (2_000, 10_000) if quick else (100_000, 500_000)
     remembered = (append(scale), load(scale), search(*corpora))
-    return {one.name: one for one in (*every, *remembered, turns(scale), crowd(scale), queue(scale))}
+    whole = (turns(scale), crowd(scale), fairness(scale), queue(scale))
+    return {one.name: one for one in (*every, *remembered, *whole)}
 
 
 def of(name: str, lanes: int) -> str:
@@ -503,4 +505,41 @@ def search(few: int, most: int) -> Benchmark:
         contenders=contenders,
         budgets=budgets,
         compared="p50 ms",
+    )
+
+
+def fairness(scale: float) -> Benchmark:
+    """Some write more than is taken, and come back after each refusal."""
+    flooder, people, patient = "one flooder", "200 people", "200 people, one message each"
+    task = {"do": "beside", "crowd": 200, "seconds": 4.0 * scale, "rounds": 3}
+    crowds = {
+        flooder: {"one": True, "pause": 0.01, "waits": False},
+        people: {"one": False, "pause": 0.0, "waits": False},
+        patient: {"one": False, "pause": 0.0, "waits": True},
+    }
+    contenders = [
+        Contender(name=name, program=OUR_FAIRNESS, task=task | crowd) for name, crowd in crowds.items()
+    ]
+
+    def budget(text: str, of: str, name: str, limit: float, *, more: bool = True) -> Budget:
+        return Budget(text=text, unit="x", limit=limit, more_is_better=more, measure=figure(of, name))
+
+    budgets = [
+        budget("turns of 20 others beside one flooder, against none", flooder, "ordinary x", 0.85),
+        budget("the slowest hundredth of theirs, against none", flooder, "p99 x", 3.0, more=False),
+        *(
+            budget(f"turns of all, {one}, against the 20 alone", one, "all x", 0.85)
+            for one in (people, patient)
+        ),
+        *(
+            budget(f"what the worst off of the 20 gets of an equal share, {one}", one, "least share x", 0.8)
+            for one in (people, patient)
+        ),
+    ]
+    return Benchmark(
+        name="fairness",
+        title="turns of 20 people who wait for their answers, beside 200 submits in flight",
+        contenders=contenders,
+        budgets=budgets,
+        compared="ordinary x",
     )

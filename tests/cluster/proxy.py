@@ -10,18 +10,21 @@ from contextlib import asynccontextmanager, suppress
 class Proxy:
     """Passes bytes on between many clients and one server."""
 
-    def __init__(self, host: str, port: int, commit: bytes) -> None:
+    def __init__(self, host: str, port: int, commit: bytes, *, own_port: int = 0) -> None:
         self._server = (host, port)
         self._commit = commit
         self._links: set[asyncio.Task[None]] = set()
-        self.port = 0
+        self.port = own_port
         self.to_cut = 0
         """How many of the next commits nobody will hear about."""
         self.cut = 0
+        self.flows = asyncio.Event()
+        """Cleared, nothing comes through any more, and nobody is told."""
+        self.flows.set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Proxy]:
-        listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        listening = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = listening.sockets[0].getsockname()[1]
         try:
             yield self
@@ -61,6 +64,7 @@ class Proxy:
                     self.to_cut -= 1
                     self.cut += 1
                     down.cancel()
+                await self.flows.wait()
                 up_writer.write(sent)
                 await up_writer.drain()
                 if cut:
@@ -71,10 +75,10 @@ class Proxy:
         finally:
             down.cancel()
 
-    @staticmethod
-    async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while got := await reader.read(1 << 16):
+                await self.flows.wait()
                 writer.write(got)
                 await writer.drain()
         writer.close()  # also for a server that was killed, which resets its connections

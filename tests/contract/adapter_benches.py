@@ -30,8 +30,12 @@ class FakeBench(AdapterBench):
         await self.adapter.redelivers(f"m{self.count}")
         return True
 
+    async def garbles(self) -> bool:
+        return True  # nothing is mapped here
+
     async def shown(self) -> str:
-        return "\n".join(self.adapter.shown("ann"))
+        said = ((one.text, *(each.url for each in one.message.attachments)) for one in self.adapter.sent)
+        return "\n".join("\n".join(one) for one in said)
 
     @asynccontextmanager
     async def hanging(self) -> AsyncIterator[None]:
@@ -68,6 +72,10 @@ class ConsoleBench(AdapterBench):
 
     async def says(self, text: str) -> bool:
         os.write(self.keyboard, f"{text}\n".encode())
+        return True
+
+    async def garbles(self) -> bool:
+        os.write(self.keyboard, b"\xff\xfe \xc3\n")
         return True
 
     async def shown(self) -> str:

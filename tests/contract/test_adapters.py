@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,7 @@ class TestWebhook(AdapterContract):
     failures = frozenset(SendFailure)
 
     @pytest.fixture(params=[False, True], ids=["repeats are shown", "repeats are known"])
-    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[AdapterBench]:
-        async with WebhookBench(deduplicates=request.param).listening() as bench:
+    async def bench(self, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AdapterBench]:
+        aside = tmp_path / "unreadable" if request.param else None
+        async with WebhookBench(deduplicates=request.param, unreadable=aside).listening() as bench:
             yield bench

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 from gateway_sessions.adapters.port import Submit
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Duplicate, Receipt
 from gateway_sessions.errors import AdapterError, GatewaySessionsError
@@ -146,6 +147,23 @@ class Cutting(FakePlatform):
         return await super().send(target, message.saying(message.text[:64]), idempotency_key=idempotency_key)
 
 
+class Dropping(FakePlatform):
+    """Leaves attachments out without a word."""
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        bare = msgspec.structs.replace(message, attachments=())
+        return await super().send(target, bare, idempotency_key=idempotency_key)
+
+
+class Clogged(FakeBench):
+    """A platform that brings what cannot be read until it is acknowledged, and an adapter that never does."""
+
+    async def garbles(self) -> bool:
+        return False
+
+
 class Vague(FakePlatform):
     """Says of each failure that it does not know."""
 
@@ -274,6 +292,21 @@ async def test_a_failure_that_is_told_wrongly_is_found(broken: type[FakePlatform
     test = Contract().test_a_failure_is_told_as_what_it_is_and_leaves_no_trace
     with pytest.raises(FAILURES):
         await test(FakeBench(broken(capabilities=CLAIMS)), Inbox(), how)
+
+
+@pytest.mark.parametrize("kind", AttachmentKind)
+async def test_an_attachment_that_is_dropped_is_found(kind: AttachmentKind):
+    test = Contract().test_an_attachment_is_shown_told_in_words_or_refused
+    with pytest.raises(FAILURES):
+        await test(FakeBench(Dropping(capabilities=CLAIMS)), Inbox(), kind)
+    nothing = replace(CLAIMS, attachments=frozenset())
+    await test(FakeBench(Dropping(capabilities=nothing)), Inbox(), kind)
+
+
+async def test_a_platform_that_is_clogged_is_found():
+    test = Contract().test_what_cannot_be_read_does_not_stop_what_comes_behind_it
+    with pytest.raises(FAILURES):
+        await test(Clogged(FakePlatform(capabilities=CLAIMS)), Inbox())
 
 
 def test_whoever_forgets_the_bench_is_told():

@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from gateway_sessions.adapters.signatures import Signer
@@ -30,7 +31,10 @@ ANSWERS = {
 class WebhookBench(AdapterBench):
     """Both ends are ours, the bytes between them are spelled out."""
 
-    def __init__(self, *, deduplicates: bool = False, clock: Clock | None = None) -> None:
+    def __init__(
+        self, *, deduplicates: bool = False, clock: Clock | None = None, unreadable: Path | None = None
+    ) -> None:
+        self.unreadable = unreadable
         self.clock = clock or SystemClock()
         self.signer = Signer([SECRET])
         self.deduplicates = deduplicates
@@ -52,6 +56,7 @@ class WebhookBench(AdapterBench):
                     callback_url=f"http://127.0.0.1:{self.port}/replies?of=agent",
                     port=0,
                     receiver_deduplicates=self.deduplicates,
+                    unreadable=self.unreadable,
                 ),
                 clock=self.clock,
             )
@@ -70,6 +75,12 @@ class WebhookBench(AdapterBench):
             return (await self.post(body, self.signer.headers(message_id, body, self.clock.now())))[0] == 202
         except (OSError, EOFError):
             return False
+
+    async def garbles(self) -> bool:
+        body = b'{"source": 7, "text": "\xff'
+        headers = self.signer.headers(f"g{next(self.numbers)}", body, self.clock.now())
+        status, _ = await self.post(body, headers)
+        return status == (422 if self.unreadable is None else 200)
 
     async def post(
         self, body: bytes, headers: dict[str, str], first: str = "POST /messages HTTP/1.1"
@@ -109,7 +120,11 @@ class WebhookBench(AdapterBench):
         return f"HTTP/1.1 200 OK\r\ncontent-length: {len(answer)}\r\n\r\n{answer}"
 
     async def shown(self) -> str:
-        return "\n".join(one["message"].get("text", "") for one in self.received.values())
+        messages = [one["message"] for one in self.received.values()]
+        return "\n".join(
+            "\n".join([one.get("text", ""), *(each["url"] for each in one.get("attachments", ()))])
+            for one in messages
+        )
 
     @asynccontextmanager
     async def hanging(self) -> AsyncIterator[None]:

@@ -47,7 +47,7 @@ def hermes_home(home: Path) -> Path:
 
 async def switch(store: SessionStore) -> object:
     target = await store.peek_session_id(key("b"))
-    return await store.switch_session(key("a"), target or "gone", scope=OPERATOR)
+    return await store.switch_session(key("a"), target or "gone", scope=OPERATOR, move=True)
 
 
 async def split(store: SessionStore) -> object:
@@ -131,6 +131,8 @@ CALLS: Final[dict[str, Call]] = {
     "rewrite_transcript": rewrite,
     "load_transcript": load,
     "rewind_session": rewind,
+    "assign_lanes": lambda store: store.assign_lanes(),
+    "adopt_lanes": lambda store: store.adopt_lanes([("slack", "sales")]),  # nobody has a lane there
     "erase": lambda store: store.erase(source("a")),
     "was_erased": lambda store: store.was_erased(source("a"), START),
     "import_hermes": bring_along,

@@ -51,6 +51,6 @@ SEARCH: Final[dict[str, Call]] = {
 RETENTION: Final[dict[str, Call]] = {
     "delete_session": lambda db, _: db.delete_session("doomed"),
     "delete_sessions": lambda db, _: db.delete_sessions(["doomed", "gone"]),
-    "prune_sessions": lambda db, _: db.prune_sessions(older_than_days=300),
+    "prune_sessions": lambda db, _: db.prune_sessions(unended=True, older_than_days=300),
     "finish_removals": lambda db, _: db.finish_removals(),
 }

@@ -11,17 +11,20 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 import anyio
 
 from gateway_sessions import Config, GatewaySessionsError, SessionStore
 from gateway_sessions.adapters.port import Submit
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.delivery import REPEATED
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Accepted, Duplicate
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import AdapterUnavailableError
@@ -34,9 +37,12 @@ Note = Callable[..., None]
 PLATFORM: Final = "telegram"
 PATIENCE: Final = 10.0
 OTHERS_DIE: Final = 30.0
+HALF: Final = "half an answer"
 UNSTORED: Final = ("StorageFullError", "StorageUnavailableError")
 """What an agent raises whose rows could not be stored; the turn is then given up, and told so."""
 SETTLED: Final = frozenset({"turned", "interrupted", "cancelled", "command"})
+AHEAD: Final = 3
+"""So many hours a clock is ahead for a while."""
 
 
 def said_by(person: str) -> SessionSource:
@@ -48,7 +54,7 @@ class Witness:
 
     name = ""
     platform = PLATFORM
-    capabilities = AdapterCapabilities()
+    capabilities = AdapterCapabilities(edit=True, min_edit_interval=timedelta())
 
     def __init__(self, note: Note) -> None:
         self._note = note
@@ -66,13 +72,19 @@ class Witness:
         if self.outages:
             self.outages -= 1
             raise AdapterUnavailableError(PLATFORM, "is away")
-        if not message.is_notice:
+        message_id = idempotency_key
+        if idempotency_key.startswith(GROWING):
+            message_id += f"#{token_hex(4)}"  # no repeat is recognised
+            self._note(shown=message_id, text=message.text)
+        elif not message.is_notice:
             self._note(seen=idempotency_key, by=target.chat_id, text=message.text)
         await asyncio.sleep(0)
-        return idempotency_key
+        return message_id
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        raise NotImplementedError
+        await asyncio.sleep(0)
+        self._note(shown=message_id, text=message.text)
+        await asyncio.sleep(0)
 
     async def typing(self, target: ReplyTarget) -> None:
         raise NotImplementedError
@@ -88,8 +100,13 @@ class Talk:
     note: Note
     gates: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
 
-    async def agent(self, turn: TurnContext) -> str:
-        """Call a tool that leaves a trace, wait if told to, and answer."""
+    async def steer(self, message: InboundMessage) -> bool:
+        """Take whatever is said into a turn."""
+        self.note(told=message.message_id)
+        return True
+
+    async def run_turn(self, turn: TurnContext) -> str:
+        """Call a tool that leaves a trace, let the answer grow, wait if told to, and answer."""
         text = turn.text
         self.note(
             begun=turn.session_key, texts=[one.message_id for one in turn.messages], attempt=turn.attempt
@@ -98,6 +115,9 @@ class Talk:
             call = {"id": f"c{turn.seq}", "type": "function", "function": {"name": "act", "arguments": "{}"}}
             await turn.append({"role": "assistant", "content": None, "tool_calls": [call]})
             await turn.append({"role": "tool", "content": "done", "tool_call_id": f"c{turn.seq}"})
+        if "grow" in text:
+            await turn.show(HALF)
+            self.note(kept=f"{GROWING}{turn.session_key}:{turn.seq}:")
         if "wait" in text:
             await self.gates[turn.session_key].wait()
         return f"answer to {text}"
@@ -114,10 +134,26 @@ class Talk:
         if isinstance(receipt, Accepted | Duplicate):
             self.note(accepted=message.message_id, seq=receipt.seq, lane=receipt.session_key)
 
+    async def changes(self, gateway: Gateway, person: str, number: int, text: str | None) -> None:
+        """Somebody edits what they said, or takes it back; the journal knows once that is accepted."""
+        name = f"{person}{number}"
+        kind = MessageKind.DELETE if text is None else MessageKind.EDIT
+        change = InboundMessage(
+            source=said_by(person), text=text or "", message_id=name, kind=kind, revision=1
+        )
+        self.note(changing=name)
+        try:
+            receipt = await gateway.submit(change)
+        except GatewaySessionsError as error:
+            self.note(refused=name, problem=type(error).__name__)
+            return
+        if isinstance(receipt, Accepted | Duplicate):
+            self.note(changed=name, says=text)
+
     @asynccontextmanager
     async def gateway(self, witness: Witness) -> AsyncGenerator[Gateway]:
         store = open_store(self.home, self.config, clock=self.clock)
-        async with store, Gateway(store, agent=self.agent, adapters=[witness]) as gateway:
+        async with store, Gateway(store, agent=self, adapters=[witness]) as gateway:
             yield gateway
 
     async def run(self) -> None:
@@ -138,12 +174,45 @@ class Talk:
             await calm(gateway)
             self.clock.advance(minutes=1)
             await self._starts_anew(gateway)
-            await self.says(gateway, "bob", 3, "three")
+            await self.says(gateway, "bob", 3, "three grow")
             await calm(gateway)
         await self._waits_for_a_gateway()
+        for _ in range(2):
+            await self._has_no_time(witness)
         async with self.gateway(witness) as gateway:
+            self.gates[gateway.store.key_for(said_by("cid"))].set()
             await self.says(gateway, "bob", 4, "/status")
             await calm(gateway)
+            await self.changes(gateway, "bob", 1, "one, edited")
+            await self.changes(gateway, "bob", 3, None)
+            await self._sees_a_wrong_clock(gateway)
+
+    async def _has_no_time(self, witness: Witness) -> None:
+        """A turn that is told more while it runs, then changed, and cut off by a drain."""
+        async with self.gateway(witness) as gateway:
+            store, lane = gateway.store, gateway.store.key_for(said_by("cid"))
+            await self.says(gateway, "cid", 1, "one tool grow wait")
+            await runs(gateway, lane)
+            try:
+                await store.set_busy_mode(lane, BusyMode.STEER)
+            except GatewaySessionsError as error:
+                self.note(refused="mode", problem=type(error).__name__)
+            for number in (2, 3, 4):
+                await self.says(gateway, "cid", number, f"and {number}")
+            await self.changes(gateway, "cid", 2, "and 2, edited")
+            await self.changes(gateway, "cid", 3, None)
+            await gateway.drain(timedelta(0))
+
+    async def _sees_a_wrong_clock(self, gateway: Gateway) -> None:
+        """What comes in while the clock is ahead is answered although that is set right meanwhile."""
+        self.clock.advance(hours=AHEAD)
+        await self.says(gateway, "dan", 1, "one wait")
+        await self.says(gateway, "dan", 2, "two")
+        self.clock.advance(hours=-AHEAD)
+        self.gates[gateway.store.key_for(said_by("dan"))].set()
+        gateway.look_again()
+        await self.says(gateway, "dan", 3, "three")
+        await calm(gateway)
 
     async def _waits_for_a_gateway(self) -> None:
         """A message that comes while no gateway runs, only a store."""
@@ -177,16 +246,30 @@ async def calm(gateway: Gateway) -> None:
             await asyncio.sleep(0.002)
 
 
+async def runs(gateway: Gateway, lane: str) -> None:
+    """Wait until the agent works on a turn of that lane."""
+    with anyio.move_on_after(PATIENCE):
+        while (turn := gateway.running_turn(lane)) is None or turn.agent is None:  # noqa: ASYNC110 -- as above
+            await asyncio.sleep(0.002)
+    await asyncio.sleep(0.01)
+
+
 @dataclass(slots=True)
 class Heard:
     """What the journal says."""
 
     accepted: dict[str, int] = field(default_factory=dict)
     """By message id, its place on its lane."""
+    shown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By message that grew, what people saw in it."""
+    kept: set[str] = field(default_factory=set[str])
+    """Those of them that the next process must know."""
     seen: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """By reply, what people saw of it."""
     unstored: set[str | None] = field(default_factory=set[str | None])
     """Messages that are kept as dead letters, because their agents could not store what they did."""
+    says: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """What messages say since they were changed; None: nothing any more."""
     begun: Counter[str] = field(default_factory=Counter[str])
     """How often agents began to answer a message."""
 
@@ -198,20 +281,36 @@ def read(journal: Path) -> Heard:
             facts: dict[str, Any] = json.loads(line)
         except ValueError:
             break
-        if "accepted" in facts:
-            heard.accepted[facts["accepted"]] = facts["seq"]
-        if "seen" in facts:
-            heard.seen[facts["seen"]].append(facts["text"])
-        if "begun" in facts:
-            heard.begun.update(facts["begun"])
+        hear(facts, heard)
+        see(facts, heard)
     return heard
+
+
+def hear(facts: dict[str, Any], heard: Heard) -> None:
+    """Note what people said, and agents heard."""
+    if "accepted" in facts:
+        heard.accepted[facts["accepted"]] = facts["seq"]
+    if "changed" in facts:
+        heard.says[facts["changed"]] = facts["says"]
+    if "begun" in facts:
+        heard.begun.update(facts["begun"])
+
+
+def see(facts: dict[str, Any], heard: Heard) -> None:
+    """Note what people saw."""
+    if "seen" in facts:
+        heard.seen[facts["seen"]].append(facts["text"])
+    if "shown" in facts:
+        heard.shown[facts["shown"]].append(facts["text"])
+    if "kept" in facts:
+        heard.kept.add([one for one in heard.shown if one.startswith(facts["kept"])][-1])
 
 
 async def check_talk(home: Path, journal: Path, config: Config, clock: SteppedClock, note: Note) -> None:
     """The next gateway answers all that was accepted, once, in order, and says what may be a repeat."""
     before = read(journal)
     talk = Talk(home, config, clock, note)
-    for gate in ("ann", "bob"):
+    for gate in ("ann", "bob", "cid", "dan"):
         talk.gates[f"agent:main:telegram:dm:{gate}"].set()
     patient = replace(config, agent=replace(config.agent, max_restart_attempts=9))
     talk.config = patient
@@ -254,7 +353,7 @@ async def check_store(home: Path, config: Config, told: Heard) -> None:
     said = await ask(
         home,
         config,
-        "SELECT session_key, platform_message_id, messages.extra FROM messages"
+        "SELECT session_key, platform_message_id, messages.extra, content, parts FROM messages"
         " JOIN sessions USING (session_id) WHERE role = 'user' AND hidden_because IS NULL"
         " ORDER BY message_id",
     )
@@ -268,6 +367,26 @@ async def check_store(home: Path, config: Config, told: Heard) -> None:
         places = [row[2] for row in rows if row[1] == lane]
         assert places == list(range(1, len(places) + 1)), f"gaps in {lane}: {places}"
         check_lane([(row[1], row[2]) for row in said if row[0] == lane])
+    texts = {
+        name: f"{text} {parts}" for _, first, extra, text, parts in said for name in ids_of(first, extra)
+    }
+    check_changes(told, texts)
+
+
+def check_changes(told: Heard, texts: dict[str, str]) -> None:
+    """What people changed says what they said last, and what they took back is gone."""
+    for name, text in told.says.items():
+        if text is None:
+            assert name not in texts, f"{name} was taken back, and stands in a transcript: {texts[name]}"
+        else:
+            assert text in texts.get(name, ""), (
+                f"the edit of {name} was accepted, and is lost: {texts.get(name)}"
+            )
+
+
+def ids_of(first: str, extra: str | None) -> list[str]:
+    """The messages that a row of a transcript holds."""
+    return json.loads(extra or "{}").get("platform_message_ids") or [first]
 
 
 def event_of(message_id: str) -> str:
@@ -279,15 +398,17 @@ def event_of(message_id: str) -> str:
 def check_lane(rows: list[tuple[str, str | None]]) -> None:
     """Each message is in one transcript, once, and none before an earlier one."""
     order = [
-        int(message_id.lstrip("abno"))
-        for first, extra in rows
-        for message_id in (json.loads(extra or "{}").get("platform_message_ids") or [first])
+        int(message_id.lstrip("abcdino")) for first, extra in rows for message_id in ids_of(first, extra)
     ]
     assert len(set(order)) == len(order), f"in a transcript twice: {order}"
     assert order == sorted(order), f"reordered: {order}"
 
 
 def check_sight(heard: Heard) -> None:
-    """A reply is seen; one that is seen again says that it may be a repeat."""
+    """A reply is seen; one that is seen again says that it may be a repeat. None stays half as it grew."""
     for reply, texts in heard.seen.items():
         assert all(text.startswith(REPEATED) for text in texts[1:]), f"{reply} doubled unmarked: {texts}"
+    for message_id, texts in heard.shown.items():
+        assert texts[-1] != HALF or message_id not in heard.kept, f"{message_id} stays half an answer"
+    whole = [texts[-1] for texts in heard.shown.values() if texts[-1].startswith("answer to")]
+    assert len(set(whole)) == len(whole), f"grown twice: {whole}"

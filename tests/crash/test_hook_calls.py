@@ -19,11 +19,11 @@ async def test_a_session_that_ends_on_two_lanes_owes_two_calls_with_different_ke
         await store.get_or_create_session(source("a"))
         await store.reset_session(key("a"))
         await store.get_or_create_session(source("b"))
-        there = await store.switch_session(key("b"), wanderer.session_id, scope=Scope.operator())
+        there = await store.switch_session(key("b"), wanderer.session_id, scope=Scope.operator(), move=True)
         assert there is not None
         # The version of an entry belongs to its lane: here it is what it was at the first end.
         await store.get_or_create_session(source("c"))
-        again = await store.switch_session(key("c"), wanderer.session_id, scope=Scope.operator())
+        again = await store.switch_session(key("c"), wanderer.session_id, scope=Scope.operator(), move=True)
         assert again is not None
         await store.reset_session(key("c"))
         await clock.advance()

@@ -205,9 +205,14 @@ class Script:
         await self._message(store, "b")
         operator = Scope.operator()
         if second is not None:
-            await self._one("switch", "c", store.switch_session(key("c"), second.session_id, scope=operator))
             await self._one(
-                "switch", "d", store.switch_session(key("d"), second.session_id, scope=operator), "c"
+                "switch", "c", store.switch_session(key("c"), second.session_id, scope=operator, move=True)
+            )
+            await self._one(
+                "switch",
+                "d",
+                store.switch_session(key("d"), second.session_id, scope=operator, move=True),
+                "c",
             )
             await self._message(store, "c")
         await self._one("model", "e", store.set_model_override(key("e"), {"model": "m"}))

@@ -90,7 +90,7 @@ def _has_fresh_mark(decision: Vector) -> bool:
     return window is None or age <= timedelta(seconds=window)
 
 
-_ODD_WHATSAPP = {"dm": "dm:1 (555) 123-4567", "group": "group:120363@g.us:1 (555) 123-4567"}
+_ODD_WHATSAPP = {"dm": "dm:15551234567", "group": "group:120363@g.us:15551234567"}
 
 
 def _ended(decision: Vector) -> Vector:
@@ -206,13 +206,19 @@ DIFFERENCES: tuple[Difference, ...] = (
         lambda vector: KEPT,
     ),
     Difference(
-        "active work puts the end of an old mark off",
+        "a mark that has aged out ends no session",
         "decisions",
-        "the work runs in the session that would be replaced",
-        lambda vector: bool(vector.get("active_processes"))
-        and vector["reason"] == "resume_pending_expired"
-        and not _is_ended(vector),
+        "it says that a turn was cut off long ago, and nothing about what was said before that",
+        lambda vector: vector["reason"] == "resume_pending_expired" and not _is_ended(vector),
         lambda vector: KEPT,
+    ),
+    Difference(
+        "a session goes on after its mark has aged out",
+        "scenarios",
+        "it says that a turn was cut off long ago, and nothing about what was said before that",
+        applies_to_step("a stale mark under a policy", 2, 3),
+        lambda step: step
+        | {"session": 0, "marks": {"resume_pending": True, "resume_reason": "restart_timeout"}},
     ),
     Difference(
         "an ended session's successor tells that it is one",

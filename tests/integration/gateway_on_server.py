@@ -3,20 +3,28 @@
 import asyncio
 import signal
 import sys
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
-from gateway_sessions import Config, Scope
+from gateway_sessions import Config, Gateway, Scope, TurnContext
 from gateway_sessions.config import Provider, SessionDBConfig
 from gateway_sessions.core.busy import BusyMode, BusyRules
 from gateway_sessions.core.cluster import ClusterRules
+from gateway_sessions.errors import StorageUnavailableError
+from gateway_sessions.runtime.gateway import TO_STOP
 from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.testing import FakePlatform
 from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from tests.cluster.databases import database_at, through
+from tests.cluster.proxy import Proxy
 from tests.integration.gateway.house import QUICK, open_house
+from tests.integration.nodes import BRISK, until
 
 CHILD = """
 import asyncio, sys
@@ -45,6 +53,25 @@ class Address(NamedTuple):
     url: str
 
 
+LONGEST_CLOSE = 20.0
+"""Seconds that a store may take to find out that it can say goodbye to nobody."""
+
+
+async def careful(turn: TurnContext) -> str:
+    """Reads, and writes down what it does, before it answers."""
+    await turn.history()
+    await turn.append({"role": "assistant", "content": "a step"})
+    return f"done: {turn.text}"
+
+
+async def told(store: SessionStore, platform: FakePlatform, person: str) -> list[str]:
+    """What a person has said, as the transcript has it; a burst is one row of several lines."""
+    session_id = await store.peek_session_id(store.key_for(platform.source(person)))
+    assert session_id is not None
+    rows = await store.load_transcript(session_id)
+    return [line for row in rows if row["role"] == "user" for line in str(row["content"]).splitlines()]
+
+
 class GatewayOnServer:
     """For a fixture `server`, and a way to cut connections."""
 
@@ -66,7 +93,7 @@ class GatewayOnServer:
         async with open_house(tmp_path, config, agent=ScriptedAgent()) as house:
             for text in texts:
                 await asyncio.gather(*(house.platform.says(name, text) for name in people))
-                await house.settles()
+                await house.wait_until_idle()
             for name in people:
                 said = [content for role, content in await house.transcript(name) if role == "user"]
                 assert said == texts
@@ -80,7 +107,7 @@ class GatewayOnServer:
         same = {"platform": house.platform, "clock": house.clock}
         async with open_house(tmp_path / "another machine", config, agent=ScriptedAgent(), **same) as house:
             await house.platform.says("person0", "four")
-            await house.settles()
+            await house.wait_until_idle()
             said = [content for role, content in await house.transcript("person0") if role == "user"]
             assert said == [*texts, "four"]
 
@@ -121,6 +148,67 @@ class GatewayOnServer:
                         await asyncio.sleep(0.05)
             assert membership.trusted
             assert membership.epoch == store.started.epoch
+
+    async def test_no_turn_dies_because_connections_are_cut_all_the_time(
+        self, tmp_path: Path, config: Config, server: Address
+    ):
+        people = [f"person{number}" for number in range(6)]
+        platform, said = FakePlatform(), dict.fromkeys(people, 0)
+        until = asyncio.get_running_loop().time() + 3
+
+        async def cut() -> None:
+            while asyncio.get_running_loop().time() < until:
+                await self.cut_others(server.url)
+                await asyncio.sleep(0.15)
+
+        async def talk(person: str) -> None:
+            while asyncio.get_running_loop().time() < until:
+                with suppress(StorageUnavailableError):  # whatever else comes out is a failure
+                    await platform.says(person, f"{said[person]}", message_id=f"{person} {said[person]}")
+                    said[person] += 1
+
+        async with (
+            SessionStore.open(tmp_path, config) as store,
+            Gateway(store, agent=careful, adapters=[platform]) as gateway,
+        ):
+            await asyncio.gather(cut(), *map(talk, people))
+            async with asyncio.timeout(30):
+                await gateway.settled()
+            assert await store.dead_letters(limit=10) == []
+            heard = [await told(store, platform, person) for person in people]
+        assert all(said.values())
+        assert heard == [[str(number) for number in range(said[person])] for person in people]
+
+    async def test_a_node_that_nobody_hears_ends_when_its_drain_is_over(
+        self, tmp_path: Path, config: Config, server: Address
+    ):
+        loop, drain = asyncio.get_running_loop(), timedelta(seconds=2)
+        place, database = urlsplit(server.url), database_at(server.url)
+        way = Proxy(str(place.hostname), place.port or database.port, database.commit)
+        working, platform = asyncio.Event(), FakePlatform()
+
+        async def slow(turn: TurnContext) -> str:
+            await turn.history()
+            working.set()
+            await asyncio.sleep(60)
+            return "too late"
+
+        async with way.running(), AsyncExitStack() as opened:
+            there = SessionDBConfig(provider=server.provider, url=through(server.url, way.port))
+            known = replace(config, sessiondb=there, cluster=BRISK)
+            store = await opened.enter_async_context(SessionStore.open(tmp_path, known))
+            gateway = await opened.enter_async_context(Gateway(store, agent=slow, adapters=[platform]))
+            for person in ("ann", "bob"):
+                await platform.says(person, "hello")
+            await working.wait()
+            way.flows.clear()
+            membership = store.db.membership
+            assert membership is not None
+            await until(lambda: not membership.trusted, seconds=30)
+            began = loop.time()
+            await gateway.drain(drain)
+            await opened.aclose()
+            assert loop.time() - began < drain.total_seconds() + TO_STOP.total_seconds() + LONGEST_CLOSE
 
     async def test_connections_that_were_cut_are_replaced_before_anybody_notices(
         self, tmp_path: Path, config: Config, server: Address

@@ -9,10 +9,11 @@ from datetime import timedelta
 from typing import Any, Final, TypeAlias, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from gateway_sessions import Config
 from gateway_sessions.core.busy import BusyRules, DropPolicy
-from gateway_sessions.core.inbound import InboundMessage, stored_form
+from gateway_sessions.core.inbound import InboundMessage, MessageKind, stored_form
 from gateway_sessions.core.instants import EPOCH, to_micros
 from gateway_sessions.core.keys import Isolation, session_key
 from gateway_sessions.core.messages import Message
@@ -210,8 +211,8 @@ async def a_turn_that_cannot_be_read(bench: Bench, lane: Lane) -> int:
 async def a_reworded_message(bench: Bench, lane: Lane) -> int:
     """Whoever said it last says it otherwise."""
     admitted = await bench.run(lane.admitting("one more"))
-    event, said = lane.message("one more").idempotency_key or "", lane.message("one other")
-    found, cost = await bench.cost(rewording.reword(event, said, "person", bench.change))
+    said = replace(lane.message("one more"), text="one other", kind=MessageKind.EDIT)
+    found, cost = await bench.cost(rewording.reword(said, lane.key, "person", bench.change))
     assert found is not None
     assert found.seq == admitted.receipt.seq
     return cost

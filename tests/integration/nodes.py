@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,14 @@ class NodeInTest:
 
     def person_of_its_own(self) -> str:
         """Somebody whose lane this node is to serve."""
+        return self.persons_of_its_own(1)[0]
+
+    def persons_of_its_own(self, count: int) -> list[str]:
+        """Several of them."""
         cluster = self.store.cluster
         assert cluster is not None
-        return next(name for number in range(1000) if cluster.is_mine(self.key(name := f"p{number}")))
+        names = (f"p{number}" for number in range(1000))
+        return list(islice((one for one in names if cluster.is_mine(self.key(one))), count))
 
 
 def source_of(person: str) -> SessionSource:

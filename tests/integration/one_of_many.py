@@ -12,10 +12,13 @@ import pytest
 
 from gateway_sessions import Config, SessionEntry
 from gateway_sessions.config import ExpiryWatcherConfig
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.receipts import Accepted
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner, Sweep
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.testing.scripted_agent import Gate
 from tests.integration.many_nodes import hold_still
-from tests.integration.nodes import BRISK, config_on, know_each_other, node, until
+from tests.integration.nodes import BRISK, config_on, know_each_other, node, source_of, until
 
 OFTEN = ExpiryWatcherConfig(
     first_pass=timedelta(0), interval=timedelta(seconds=0.05), prune_interval=timedelta(seconds=0.05)
@@ -26,12 +29,15 @@ A_FEW = 5
 class Companion:
     """An agent that knows what it was made from, and what it was asked since."""
 
-    def __init__(self, _entry: SessionEntry, history: list[Any]) -> None:
+    def __init__(self, _entry: SessionEntry, history: list[Any], gate: Gate | None = None) -> None:
         self.knew = [row["content"] for row in history]
         self.heard: list[str] = []
+        self.gate = gate
 
     async def run_turn(self, turn: TurnContext) -> str:
         self.heard.append(turn.text)
+        if self.gate is not None:
+            await self.gate.passage()
         return f"{len(self.heard)} heard {turn.text}"
 
 
@@ -76,6 +82,43 @@ class WarmAgents:
             await asked("third")
         assert [one.heard for one in made] == [["first", "second"], ["third"]]
         assert any("from elsewhere" in str(known) for known in made[1].knew)
+
+    @pytest.mark.parametrize("kind", [MessageKind.EDIT, MessageKind.DELETE])
+    @pytest.mark.parametrize("running", [False, True])
+    async def test_a_warm_agent_is_made_anew_after_an_edit_or_a_deletion_on_another_node(
+        self, address: str, tmp_path: Path, kind: MessageKind, *, running: bool
+    ):
+        made: list[Companion] = []
+        gate = Gate()
+
+        def make(entry: SessionEntry, history: list[Any]) -> Companion:
+            made.append(Companion(entry, history, None if made else gate))
+            return made[-1]
+
+        config = config_on(address, replace(BRISK, sticky=timedelta(seconds=30)))  # nobody helps out
+        async with (
+            node(tmp_path, config, "a", None, agent_factory=make) as a,
+            node(tmp_path, config, "b", None, agent_factory=make) as b,
+        ):
+            await know_each_other(a, b)
+            person = a.person_of_its_own()
+            change = InboundMessage(
+                source=source_of(person), text="never mind", message_id="my secret", kind=kind, revision=1
+            )
+            await a.hears(person, "my secret")
+            if running:
+                await gate.reached()
+                assert isinstance(await b.gateway.submit(change), Accepted)
+            gate.open()
+            await until(lambda: a.platform.sent or b.platform.sent)
+            await a.gateway.settled()
+            if not running:
+                assert isinstance(await b.gateway.submit(change), Accepted)
+            await a.hears(person, "what did I say?")
+            await until(lambda: made[-1].heard[-1:] == ["what did I say?"])
+            await a.gateway.settled()
+        assert [one.heard for one in made] == [["my secret"], ["what did I say?"]]
+        assert not any("my secret" in str(known) for known in made[1].knew if known != "1 heard my secret")
 
 
 class DutiesOfOne:

@@ -14,6 +14,7 @@ from gateway_sessions import (
     SessionSource,
     SessionStore,
 )
+from gateway_sessions.log_lines import UnconfiguredLogging
 from gateway_sessions.testing import FakeClock
 
 ANN = SessionSource(platform="telegram", chat_id="1", user_id="1")
@@ -98,6 +99,6 @@ async def test_what_a_person_prints_shows_what_was_said(session_store: SessionSt
     assert "session_key='agent:main:telegram:dm:1'" in repr(entry)
 
 
-def test_nothing_is_printed_unless_logging_is_set_up():
+def test_warnings_are_printed_until_logging_is_set_up():
     handlers = logging.getLogger(gateway_sessions.__name__).handlers
-    assert any(isinstance(handler, logging.NullHandler) for handler in handlers)
+    assert [type(handler) for handler in handlers] == [UnconfiguredLogging]

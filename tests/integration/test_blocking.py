@@ -19,7 +19,9 @@ import pytest
 from anyio.from_thread import BlockingPortal
 
 from gateway_sessions import (
+    Accepted,
     EventLoopRunningError,
+    FencedError,
     GatewaySessionsError,
     InvalidInputError,
     Scope,
@@ -30,7 +32,8 @@ from gateway_sessions import (
     StoreStoppedError,
     blocking,
 )
-from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore
+from gateway_sessions.adapters import InboundMessage
+from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore, BlockingTurn
 from gateway_sessions.blocking.loop_thread import LoopThread
 from tests.unit.runtime.lanes import QUICK, dm
 
@@ -350,3 +353,57 @@ def test_every_method_hands_on_every_argument(kind: type):
                 args.append(object())
         method(*args, **kwargs)
         assert target.calls.pop() == (name, tuple(args), kwargs)
+
+
+# Turns
+
+
+def hello(text: str = "hello", message_id: str | None = None) -> InboundMessage:
+    return InboundMessage(source=dm(), text=text, message_id=message_id)
+
+
+def test_a_program_without_a_loop_takes_turns_in_the_order_of_the_queue(tmp_path: Path):
+    with a_store(tmp_path) as store:
+        for text in ("one", "two", "three"):
+            assert isinstance(store.enqueue(hello(text), solo=True), Accepted)
+        said: list[str] = []
+        while (turn := store.claim()) is not None:
+            with turn:
+                said.append(turn.messages[0].text)
+                assert store.claim() is None  # the lane has one turn at a time
+                assert turn.transcript()[-1]["content"] == said[-1]
+                turn.append({"role": "assistant", "content": "let me see"})
+                ended = turn.commit([{"role": "assistant", "content": f"that was {said[-1]}"}])
+            assert (turn.ended, ended.waiting) == (True, 3 - len(said))
+        assert said == ["one", "two", "three"]
+        session_id = store.get_or_create_session(dm(), touch=False).session_id
+        rows = [row["content"] for row in store.load_transcript(session_id)]
+        assert rows == [text for one in said for text in (one, f"let me see\n\nthat was {one}")]
+
+
+def test_a_turn_that_nothing_ends_is_given_back_and_one_that_fails_is_a_dead_letter(tmp_path: Path):
+    with a_store(tmp_path) as store:
+        store.enqueue(hello())
+        with claimed(store) as turn:
+            assert turn.attempt == 1
+        with claimed(store) as turn, suppress(ZeroDivisionError):
+            assert (turn.attempt, turn.seq, turn.session_key) == (1, 1, store.key_for(dm()))
+        with suppress(ZeroDivisionError), claimed(store):
+            raise ZeroDivisionError("a bug")
+        assert store.claim() is None
+        assert [one.problem for one in store.dead_letters()] == ["ZeroDivisionError: a bug"]
+
+
+def test_a_turn_that_was_overtaken_can_write_nothing_more(tmp_path: Path):
+    with a_store(tmp_path) as store:
+        store.enqueue(hello())
+        with claimed(store) as turn:
+            assert store.stop_turn(turn.session_key).stopped == 1
+            with pytest.raises(FencedError):
+                turn.commit([{"role": "assistant", "content": "too late"}])
+
+
+def claimed(store: BlockingSessionStore) -> BlockingTurn:
+    turn = store.claim()
+    assert turn is not None
+    return turn

@@ -1,6 +1,9 @@
 """What a page shows of a terminal happens at one."""
 
 import re
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -84,3 +87,21 @@ def test_the_commands_for_looking_at_a_store_work_on_the_store_of_their_page(
         assert [
             word for one, word in SAID.items() if f"store {one}" in line and word not in ended.stdout
         ] == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_bot_of_the_readme_ends_in_order_at_a_signal(tmp_path: Path, ending: signal.Signals):
+    [code] = blocks(DOCS.parent / "README.md", "python")
+    command = [sys.executable, "-c", code]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as bot:
+        assert bot.stdin is not None
+        assert bot.stdout is not None
+        assert bot.stdout.readline().startswith("Say something.")
+        bot.stdin.write("hello\n")
+        bot.stdin.flush()
+        assert bot.stdout.readline() == "You have said 1 things, and first: hello\n"
+        bot.send_signal(ending)
+        _, errors = bot.communicate(timeout=PATIENCE)
+    assert (bot.returncode, errors) == (0, "")
+    assert (tmp_path / "state" / ".clean_shutdown").exists()

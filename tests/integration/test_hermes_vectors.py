@@ -23,7 +23,8 @@ from gateway_sessions import (
     is_shared_multi_user_session,
 )
 from gateway_sessions.config import AgentConfig, Durability, SessionDBConfig
-from gateway_sessions.core.keys import Isolation, aliased_ids, identity, normalize_whatsapp
+from gateway_sessions.core.hermes_keys import hermes_key
+from gateway_sessions.core.keys import Isolation, aliased_ids, identity, normalize_whatsapp, session_key
 from gateway_sessions.core.policies import reset_due
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry
@@ -80,6 +81,12 @@ class TestKeys:
                 for one in VECTORS[section]
             ),
         )
+
+    def test_each_of_them_is_spelt_as_there_on_the_way_back(self):
+        for vector in (*VECTORS["keys"], *VECTORS["deliberate_differences"]):
+            source, flags = source_of(vector["source"]), Isolation(**vector.get("flags", {}))
+            for ours in (session_key(source, flags), identity(source, flags)):
+                assert hermes_key(ours) == vector["key"], vector
 
     def test_what_collides_there_is_told_apart_here(self):
         theirs, ours = defaultdict(set), set()

@@ -12,7 +12,7 @@ async def test_a_reset_is_not_undone_into_what_others_have_said_since(session_st
     first = await session_store.get_or_create_session(ANN)
     await session_store.reset_session(first.session_key)
     bobs = await session_store.get_or_create_session(BOB)
-    await session_store.switch_session(bobs.session_key, first.session_id, scope=Scope.operator())
+    await session_store.switch_session(bobs.session_key, first.session_id, scope=Scope.operator(), move=True)
     await session_store.reset_session(bobs.session_key)
     with pytest.raises(NothingToUndoError, match="another lane"):
         await session_store.undo_reset(first.session_key)
@@ -21,7 +21,7 @@ async def test_a_reset_is_not_undone_into_what_others_have_said_since(session_st
 async def test_the_lane_that_has_it_may_undo(session_store: SessionStore):
     first = await session_store.get_or_create_session(ANN)
     bobs = await session_store.get_or_create_session(BOB)
-    await session_store.switch_session(bobs.session_key, first.session_id, scope=Scope.operator())
+    await session_store.switch_session(bobs.session_key, first.session_id, scope=Scope.operator(), move=True)
     await session_store.reset_session(bobs.session_key)
     back = await session_store.undo_reset(bobs.session_key)
     assert back is not None

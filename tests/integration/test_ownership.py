@@ -47,7 +47,7 @@ async def test_a_second_process_is_told_who_owns_the_store(
         async with SessionStore.open(tmp_path):
             pass
     assert str(tmp_path) in str(busy.value)
-    assert "wait=" in str(busy.value)
+    assert "wait for it" in str(busy.value)
 
 
 async def test_whoever_waits_takes_over_when_the_owner_ends(

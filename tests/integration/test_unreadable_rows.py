@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway_sessions import (
     Accepted,
     InboundMessage,
+    InvalidInputError,
     RepairReport,
+    Scope,
     SessionDB,
     SessionSource,
     SessionStore,
@@ -260,3 +264,69 @@ async def test_an_erasure_of_which_the_plan_is_gone_is_lost_and_can_be_asked_for
 async def key_of(home: Path, source: SessionSource) -> str:
     async with SessionStore.open(home) as store:
         return store.key_for(source)
+
+
+async def test_one_damaged_entry_hides_no_other(home: Path, caplog: pytest.LogCaptureFixture):
+    session_id = await furnished(home)
+    damaged = await key_of(home, ANN)
+    execute(home, "UPDATE entries SET record = '{' WHERE session_id = ?", session_id)
+    async with SessionStore.open(home) as store:
+        cleo = await store.get_or_create_session(replace(BOB, chat_id="3", user_id="cleo"))
+        await store.flush()
+        everybody = Scope.operator()
+        pages = [await store.list_sessions(scope=everybody, limit=1)]
+        while pages[-1]:
+            pages.append(await store.list_sessions(scope=everybody, limit=1, after=pages[-1][-1]))
+        listed = [entry.session_key for page in pages for entry in page]
+        others = {store.key_for(BOB), cleo.session_key}
+        assert set(listed) == others
+        assert len(listed) == len(await store.list_sessions(scope=everybody)) == len(others)
+        shown = json.loads((home / "sessions.json").read_bytes())
+        assert list(shown) == [*sorted({*others, damaged}), "_meta"]
+        assert shown[damaged]["session_id"] == session_id, "a repair goes by what the file shows"
+    told = [record.getMessage() for record in caplog.records if "left aside" in record.getMessage()]
+    assert all(damaged in one for one in told)
+    assert told
+
+
+async def test_a_session_whose_row_is_damaged_is_left_out_of_a_list(home: Path):
+    await furnished(home)
+    async with SessionStore.open(home) as store:
+        for name in ("one", "two", "three"):
+            await store.db.create_session(name, "cli")
+    execute(home, "UPDATE sessions SET relation = 'stepchild' WHERE session_id = 'two'")
+    async with SessionStore.open(home) as store:
+        everybody = Scope.operator()
+        for by_activity in (True, False):
+            listed = await store.db.list_sessions_rich(
+                scope=everybody, order_by_last_active=by_activity, source="cli"
+            )
+            assert {one.session_id for one in listed} == {"one", "three"}
+        with pytest.raises(StorageCorruptError, match="two"):
+            await store.db.get_session("two")
+
+
+@pytest.mark.parametrize("wrong", [False, 0, 1.5, b"", (), [], {}, object], ids=repr)
+async def test_no_setter_stores_what_nobody_could_read_again(home: Path, wrong: Any):
+    async with SessionStore.open(home) as store:
+        entry = await store.get_or_create_session(ANN)
+        key, session_id = entry.session_key, entry.session_id
+        attempts = {
+            "zone": lambda: store.set_zone(key, wrong),
+            "policy": lambda: store.set_reset_policy(key, wrong),
+            "title": lambda: store.db.set_session_title(session_id, wrong),
+            "system_prompt": lambda: store.db.update_system_prompt(session_id, wrong),
+            "mode": lambda: store.set_busy_mode(key, wrong),
+            "reason": lambda: store.suspend_session(key, wrong),
+        }
+        if wrong is not False:
+            attempts["pinned"] = lambda: store.db.set_session_pinned(session_id, pinned=wrong)
+            attempts["archived"] = lambda: store.db.set_session_archived(session_id, archived=wrong)
+        if not isinstance(wrong, dict):
+            attempts["override"] = lambda: store.set_model_override(key, wrong)
+        for name, attempt in attempts.items():
+            with pytest.raises(InvalidInputError, match=name):
+                await attempt()
+        after = await store.get_session(key)
+    assert after == entry
+    assert (await check_store(home)).healthy

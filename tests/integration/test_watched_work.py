@@ -67,7 +67,7 @@ async def db(tmp_path: Path, fake_clock: FakeClock):
 async def test_pruning_counts_what_is_gone(db: SessionDB, fake_clock: FakeClock):
     fake_clock.step(days=100)
     watcher = Watcher()
-    await db.prune_sessions(progress=watcher)
+    await db.prune_sessions(unended=True, progress=watcher)
     assert watcher.doing == ["Removing sessions"]
     assert [one.done for one in watcher.told] == [0, 20, 40]
     assert {one.total for one in watcher.told} == {50}

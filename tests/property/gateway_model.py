@@ -7,13 +7,13 @@ next one of its lane, and at rest no lane waits while there is room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from gateway_sessions.core.busy import Arrival, BusyRules, Enqueue, LaneLoad, Merge, Waiting, plan_arrival
-from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP
+from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP, cut_off_notice
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.receipts import Accepted, Receipt, Rejected
@@ -24,6 +24,10 @@ from gateway_sessions.core.recovery import (
     plan_recovery,
     recent_starts,
 )
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+CUT_OFF = cut_off_notice(LONG_AGO, LONG_AGO)[:49]
+"""How that notice begins, however long ago it was."""
 
 
 @dataclass(kw_only=True)
@@ -37,8 +41,6 @@ class Said:
     session_id: str | None = None
     """Where its last turn took place."""
     tries: int = 0
-    alone: bool = True
-    """Whether its row in the transcript is about nothing else."""
     former: list[str] = field(default_factory=list[str])
     """What it said before it was edited."""
     deleted: bool = False
@@ -64,8 +66,11 @@ class Slot:
     """Messages that its agent was given on the way: turns of their own, should this one be cut off."""
     session_id: str | None = None
     """Where it runs, or has run."""
+    tries: int = 0
+    """How often it was cut off."""
     cut_off_at: datetime | None = None
-    """When its process was killed."""
+    """When its process ended, at the latest."""
+    begun_at: datetime = LONG_AGO
 
     @property
     def seqs(self) -> list[int]:
@@ -110,7 +115,6 @@ class Lane:
         self.running: Slot | None = None
         self.dead: list[Slot] = []
         self.session_id: str | None = None
-        self.attempts = 0
         self.suspended = False
         """Whether its turn was given up because it was cut off too often."""
         self.replies: list[str] = []
@@ -161,8 +165,7 @@ class Lane:
         )
 
     def _load(self, facts: Facts) -> LaneLoad:
-        tried = bool(self.attempts) and len(self.waiting) == 1
-        last = self.waiting[-1].as_waiting() if self.waiting and not tried else None
+        last = self.waiting[-1].as_waiting() if self.waiting and not self.waiting[-1].tries else None
         full = len(self.waiting) >= self.rules.max_queued
         oldest = next((one.seqs[0] for one in self.waiting if not one.solo), None) if full else None
         running = self.running is not None
@@ -183,17 +186,15 @@ class Lane:
         """The next turn has begun, and was about those; which attempt it has to be."""
         assert self.running is None, "two turns run on one lane"
         assert self.waiting, "a turn of nothing"
+        self.moves_to(session_id)
         slot = self.waiting.pop(0)
         assert [one.message.text for one in slot.said] == texts, "not the next turn"
         assert slot.ready_at <= now, "a turn has begun too early"
-        if slot.cut_off_at is not None and self.freshness is not None:
-            assert session_id != slot.session_id or now - slot.cut_off_at <= self.freshness
-            slot.cut_off_at = None
-        self.moves_to(session_id)
+        slot.cut_off_at = None
         for one in slot.said:
             one.session_id, one.tries = session_id, one.tries + 1
-        self.running, slot.session_id = slot, session_id
-        return self.attempts + 1
+        self.running, slot.session_id, slot.begun_at = slot, session_id, now
+        return slot.tries + 1
 
     @property
     def is_new(self) -> bool:
@@ -204,7 +205,9 @@ class Lane:
         """The lane's session may be another one now; what was given up before does not count there."""
         if session_id != self.session_id:
             self.session_id = session_id
-            self.attempts = 0 if self.suspended else self.attempts
+            if self.suspended and self.running is None:
+                for slot in self.waiting[:1]:
+                    slot.tries = 0
             self.suspended = False
 
     def steers(self) -> None:
@@ -213,17 +216,13 @@ class Lane:
         slot, session_id = self.waiting.pop(), self.running.session_id
         for one in slot.said:
             one.session_id, one.tries = session_id, one.tries + 1
-        if self.running.said:
-            self.running.steered.append(slot)
-        else:  # what the turn was about was taken back: it is about this now
-            self.running, slot.session_id = slot, session_id
+        self.running.steered.append(slot)
 
     def ends(self, outcome: Outcome, now: datetime, *replies: str) -> None:
         """The running turn has ended like that."""
         slot, self.running = self.running, None
         assert slot is not None
         self._settle_turn(slot, outcome)
-        self.attempts = 0
         self.replies += replies
         self._lines_up(now)
 
@@ -235,7 +234,6 @@ class Lane:
         self.dead += [slot] if slot.said else []
         self._wait_again(slot.steered, now)
         slot.steered = []
-        self.attempts = 0
         self.replies.append(notice)
         self._lines_up(now)
 
@@ -248,29 +246,42 @@ class Lane:
         if self.running is not None:
             self._settle_turn(self.running, outcome)
             self.running = None
-        self.attempts = 0
 
     def goes_back(self, ready_at: datetime) -> None:
         """The running turn waits again, in its old place; and behind it what its agent was given."""
         slot, self.running = self.running, None
         assert slot is not None
-        if not slot.said:
-            self.attempts = 0
-            return
-        self._wait_again([slot, *slot.steered], ready_at)
+        self._wait_again([*([slot] if slot.said else []), *slot.steered], ready_at)
         slot.steered = []
+
+    def starts_again(self, now: datetime, *, put_aside: bool) -> None:
+        """Another gateway has begun: a turn that was cut off too long ago waits to be asked for."""
+        slot = self.waiting[0] if self.waiting else None
+        if slot is None or slot.cut_off_at is None or not slot.tries or self.freshness is None:
+            assert not put_aside, "a turn was put aside that was not cut off"
+            return
+        # It was cut off then at the latest: nobody knows how long its process lived after it last wrote.
+        assert put_aside or now - slot.cut_off_at <= self.freshness, "a turn is resumed that is too old"
+        assert not put_aside or now - slot.begun_at > self.freshness, "a turn was put aside that is fresh"
+        if not put_aside:
+            return
+        self.waiting.remove(slot)
+        self._settle(slot.said, Outcome.DEAD)
+        self.dead.append(slot)
+        self.replies.append(CUT_OFF)
+        slot.cut_off_at = None
+        self._lines_up(now)
 
     def is_cut_off(self, limit: int, now: datetime, hold: datetime | None, died_at: datetime) -> None:
         """The process is gone in which a turn ran."""
         assert self.running is not None
-        attempts = self.attempts + 1 if self.running.said else 0
-        if plan_recovery(attempts, limit) is Recovery.SUSPEND:
+        self.running.tries += 1
+        if self.running.said and plan_recovery(self.running.tries, limit) is Recovery.SUSPEND:
             self.fails(now, notice=GIVEN_UP)
             self.suspended = True
         else:
             self.running.cut_off_at = died_at
             self.goes_back(hold or now)
-        self.attempts = attempts
 
     # What people change
 
@@ -291,7 +302,9 @@ class Lane:
     def _lose(self, said: Said) -> None:
         """It is part of no turn any more."""
         if self.running is not None and said in self.running.whole:
-            self.running = _left_of(self.running, said)
+            for slot in (self.running, *self.running.steered):
+                slot.said = [one for one in slot.said if one is not said]
+            self.running.steered = [one for one in self.running.steered if one.said]
             return
         for slots in (self.waiting, self.dead):
             for slot in [one for one in slots if said in one.said]:
@@ -299,8 +312,6 @@ class Lane:
                 if slot.said:
                     slot.first_at = slot.said[0].at
                     continue
-                if slots is self.waiting and self.running is None and slots[0] is slot:
-                    self.attempts = 0
                 slots.remove(slot)
 
     # The queue
@@ -322,13 +333,11 @@ class Lane:
         self.dead.remove(slot)
         for one in slot.said:
             one.outcome = None
-        slot.ready_at, slot.place = now, next(self._places)
+        slot.ready_at, slot.place, slot.tries = now, next(self._places), 0
         self.waiting.append(slot)
 
     def _take_out(self, seq: int, outcome: Outcome) -> Slot:
-        """A turn does not wait any more; how often the next one was tried is another question."""
-        if self.running is None and self.waiting[0].seqs[0] == seq:
-            self.attempts = 0
+        """A turn does not wait any more."""
         slot = self._take(seq)
         self._settle(slot.said, outcome)
         return slot
@@ -350,8 +359,6 @@ class Lane:
         self.waiting.sort(key=lambda one: one.place)
 
     def _settle_turn(self, slot: Slot, outcome: Outcome) -> None:
-        for one in slot.said:
-            one.alone = len(slot.said) == 1
         self._settle(slot.whole, outcome)
 
     @staticmethod
@@ -359,21 +366,6 @@ class Lane:
         for one in messages:
             assert one.outcome is None, "a message was settled twice"
             one.outcome = outcome
-
-
-def _left_of(running: Slot, said: Said) -> Slot:
-    """The turn without that message: if it led it alone, the turn is about what its agent was given since."""
-    for one in (running, *running.steered):
-        if said in one.said:
-            one.said.remove(said)
-    steered = [one for one in running.steered if one.said]
-    if running.said or not steered:
-        running.steered = steered
-        return running
-    leader = min(steered, key=lambda one: one.place)
-    leader.steered = [one for one in steered if one is not leader]
-    leader.session_id = running.session_id
-    return leader
 
 
 class Model:
@@ -387,6 +379,12 @@ class Model:
         self.crashes = CrashLoopLimits()
         self._unclean: tuple[datetime, ...] = ()
 
+    def pulls_forward(self, now: datetime) -> None:
+        """The clock was ahead, and is set right: nothing waits for a time that has yet to come."""
+        for lane in self.lanes.values():
+            for slot in lane.waiting:
+                slot.ready_at = min(slot.ready_at, now)
+
     def starts_unclean(self, now: datetime, died_at: datetime) -> None:
         """The process was killed, by then at the latest, and there is another one now."""
         self._unclean = recent_starts(self._unclean, now, self.crashes.window)
@@ -396,7 +394,13 @@ class Model:
                 lane.is_cut_off(self.limit, now, hold, died_at)
 
     def ends_in_order(self, now: datetime) -> None:
-        """The process has ended, and what ran waits again."""
+        """The process has ended without time for what ran: that was a try, and it waits again."""
         for lane in self.lanes.values():
             if lane.running is not None:
-                lane.goes_back(now)
+                lane.is_cut_off(self.limit, now, None, now)
+
+    def starts(self, now: datetime, put_aside: Collection[tuple[str, int]]) -> None:
+        """Another gateway has begun, and has put those messages aside: lanes, and places on them."""
+        for name, lane in self.lanes.items():
+            first = lane.waiting[0].seqs[0] if lane.waiting else 0
+            lane.starts_again(now, put_aside=(name, first) in put_aside)

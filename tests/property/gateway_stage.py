@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from gateway_sessions import Config, SessionEntry, SessionSource, SessionStore
 from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.outbound import AdapterCapabilities
-from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.errors import FencedError
 from gateway_sessions.runtime.agents import Answer
@@ -28,6 +28,7 @@ from tests.integration.gateway.lives import AT_ONCE, Line, left_behind
 from tests.property import gateway_truth as truth_is
 from tests.property.gateway_model import Facts, Model
 from tests.property.gateway_truth import Truth
+from tests.property.machines import StepRunner
 
 T = TypeVar("T")
 Order = Callable[[TurnContext], Awaitable[Answer]]
@@ -101,11 +102,10 @@ class Stage:
         self.base = Path(tempfile.mkdtemp(prefix="gateway-model-"))
         self.home = self.base / "home"
         self.config = config
-        self.runner = asyncio.Runner()
+        self.runner = StepRunner()
         self.clock = FakeClock()
-        self.platform = FakePlatform(clock=self.clock, capabilities=AdapterCapabilities(edit=True))
-        ages = config.session_reset.mode is not ResetMode.NONE
-        freshness = config.agent.gateway_auto_continue_freshness if ages else None
+        self.platform = FakePlatform(clock=self.clock, capabilities=AdapterCapabilities(edit=True), run="")
+        freshness = config.agent.gateway_auto_continue_freshness
         self.model = Model(NAMES, config.busy, config.agent.max_restart_attempts, freshness)
         self.trouble = ExitStack()
         """What is wrong with the platform now."""
@@ -205,6 +205,8 @@ class Stage:
         self.keys = {name: store.key_for(self.source(name)) for name in NAMES}
         self.gateway = Gateway(store, agent_factory=self.make_agent, adapters=[self.line])
         await self.gateway.__aenter__()
+        truth, at = self.truth(), self.clock.now()
+        self.model.starts(at, [(name, seq) for name, key in self.keys.items() for seq in truth.too_old(key)])
         await self.clock.advance()
 
     def make_agent(self, entry: SessionEntry, history: list[Chat]) -> Player:
@@ -242,13 +244,14 @@ class Stage:
         self.home = left
         self.runs.clear()
         self.clock.step(away)
+        self.sets_right()
         self.model.starts_unclean(self.clock.now(), self.latest)
         self.do(self.open())
         assert not self.store.started.clean
 
     def take_over(self) -> None:
         """Let a newcomer ask for the store, and give way to it."""
-        newcomer = SessionStore.open(self.home, self.config, clock=self.clock, wait=30)
+        newcomer = SessionStore.open(self.home, self.config, clock=self.clock, wait=3600)
 
         async def give_way() -> None:
             async with asyncio.TaskGroup() as tasks:
@@ -264,10 +267,16 @@ class Stage:
         self.do(give_way())
 
     def all_went_back(self) -> None:
-        """A process has ended in order: what ran waits again, in its old place."""
+        """A process has ended in order: what ran waits again, unless that was one try too many."""
         for name in list(self.runs):
             self.over(name)
         self.model.ends_in_order(self.clock.now())
+        self.sets_right()
+
+    def sets_right(self) -> None:
+        """A process that begins sees whether the clock of an earlier one was ahead."""
+        if self.truth().latest_stamp > to_micros(self.clock.now()):
+            self.model.pulls_forward(self.clock.now())
 
     def end(self) -> None:
         """The platform is well again, time passes, and all is said; unless a step has failed already."""

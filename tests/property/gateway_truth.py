@@ -12,10 +12,11 @@ import msgspec
 
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.queue import Outcome
+from gateway_sessions.storage.verbs.recovering import TOO_OLD
 from gateway_sessions.testing.fake_platform import Sent
-from tests.property.gateway_model import Lane
+from tests.property.gateway_model import CUT_OFF, Lane
 
-_INBOX = """SELECT seq, coalesce(outcome, 'open') AS outcome, merged_into, token, solo FROM inbox
+_INBOX = """SELECT seq, coalesce(outcome, 'open') AS outcome, merged_into, token, solo, problem FROM inbox
     WHERE session_key = ? ORDER BY seq"""
 _LANE = (
     "SELECT lease_token, lease_epoch, next_seq, waiting, ready_at, attempts FROM lanes WHERE session_key = ?"
@@ -23,6 +24,11 @@ _LANE = (
 _ROWS = """SELECT session_id, coalesce(content, '') || coalesce(parts, '') AS text FROM messages
     WHERE hidden_because IS NULL ORDER BY message_id"""
 _OUTBOX = "SELECT reply_id, session_key, content, state, problem FROM outbox ORDER BY reply_id"
+_STAMPS = """SELECT max(stamp) FROM (SELECT max(last_at) AS stamp FROM inbox WHERE outcome IS NULL
+    UNION ALL SELECT max(leased_at) FROM lanes WHERE lease_epoch IS NOT NULL
+    UNION ALL SELECT max(created_at) FROM outbox WHERE state IN ('owed', 'sending')
+    UNION ALL SELECT max(last_active) FROM totals
+    UNION ALL SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'lived_at')"""
 ANSWERED = {Outcome.TURNED, Outcome.INTERRUPTED}
 NEWS = "This is a new conversation"
 
@@ -38,6 +44,11 @@ class Truth:
             self.lanes = {key: raw.execute(_LANE, (key,)).fetchone() for key in keys}
             self.rows = raw.execute(_ROWS).fetchall()
             self.outbox = raw.execute(_OUTBOX).fetchall()
+            self.latest_stamp: int = raw.execute(_STAMPS).fetchone()[0] or 0
+
+    def too_old(self, key: str) -> list[int]:
+        """What was put aside on a lane because it was cut off too long ago."""
+        return [row["seq"] for row in self.inbox[key] if row["problem"] == TOO_OLD]
 
 
 def queue_is_as_the_model_says(truth: Truth, key: str, lane: Lane) -> None:
@@ -111,7 +122,7 @@ def replies_are_as_the_model_says(
             msgspec.json.decode(row["content"])["text"] if row["content"] is not None else unmarked(seen[0])
         )
         if not text.startswith(NEWS):
-            committed[row["session_key"]].append(text)
+            committed[row["session_key"]].append(CUT_OFF if text.startswith(CUT_OFF) else text)
     for name, lane in lanes.items():
         assert committed[keys[name]] == lane.replies, "a reply was lost, or there is one too many"
         seen_first = [reply_id for reply_id in shown if reply_id in order[keys[name]]]

@@ -21,11 +21,15 @@ from gateway_sessions.core.busy import (
     Waiting,
     plan_arrival,
 )
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.storage.verbs.ledger import RunningTurn
 from gateway_sessions.storage.verbs.turns import STOPPED
 
 STOPPED_TEXT = STOPPED.text
+BEHIND_ALL = 2.0**-10
+"""Between places of messages: where a dead letter is tried again."""
+BEHIND_A_LEADER = 2.0**-20
+"""Where the rest of a turn waits whose leader may come to wait again: no two turns have one place."""
 
 
 @dataclass(eq=False)
@@ -56,10 +60,19 @@ class Item:
     row: Row | None = None
     outcome: str | None = None
     steered: bool = False
+    tries: int = 0
+    """How often the turn that it leads was cut off."""
 
     @property
     def text(self) -> str:
         return self.message.text
+
+    def can_be_changed(self) -> bool:
+        """Whether it is kept, or stands where it was answered."""
+        if self.message.kind is not MessageKind.NEW:
+            return False
+        answered = self.outcome in ("turned", "interrupted") and self.row is not None and self.row.visible
+        return self.outcome in (None, "dead") or answered
 
 
 @dataclass(eq=False)
@@ -72,8 +85,9 @@ class RunningModel:
     attempt: int
 
     @property
-    def head(self) -> Item:
-        return self.items[0]
+    def begun_with(self) -> list[Item]:
+        """What is left of that with which it began; what was said into it since is not among that."""
+        return [one for one in self.items if not one.steered]
 
 
 @dataclass
@@ -84,7 +98,6 @@ class Lane:
     session: str = ""
     items: list[Item] = field(default_factory=list)
     turn: RunningModel | None = None
-    attempts: int = 0
     suspended: bool = False
     dropped: list[Item] = field(default_factory=list)
     """What made room for the last message."""
@@ -104,8 +117,8 @@ class Lane:
 
     @property
     def turn_is_about_something(self) -> bool:
-        """Whether anything would be tried again, were its turn cut off."""
-        return self.turn is not None and bool(self.turn.items)
+        """Whether anything would be tried again, were its turn cut off: not what was said into it."""
+        return self.turn is not None and bool(self.turn.begun_with)
 
     @property
     def over(self) -> bool:
@@ -124,19 +137,16 @@ class Lane:
     def arrive(
         self, message: InboundMessage, sender: str, rules: BusyRules, running: RunningTurn, *, solo: bool
     ) -> Enqueue | Merge | Refuse:
-        now, tries = self.model.now, self.attempts
-        self.attempts = 0 if self.over else tries
+        now = self.model.now
         arrival = Arrival.of(message, at=now, sender=sender, solo=solo)
         plan = plan_arrival(arrival, self._load(self.heads, rules, running), rules)
         if isinstance(plan, Refuse):
-            self.attempts = tries
             return plan
         if self.over:
-            self.model.needs_session(self)
+            self.needs_session()
         self.dropped = []
         if isinstance(plan, Enqueue) and plan.drop is not None:
             leader = self.find(plan.drop)
-            self.leaves(leader)
             self.dropped = self.group(leader)
             self._settle(self.dropped, "dropped")
         head = self.find(plan.into) if isinstance(plan, Merge) else None
@@ -151,7 +161,9 @@ class Lane:
         return plan
 
     def _load(self, heads: list[Item], rules: BusyRules, running: RunningTurn) -> LaneLoad:
-        last = heads[-1] if len(heads) > 1 or (heads and not self.attempts) else None
+        # What was cut off is taken up as it was, unless it is next in a session that knows nothing of that.
+        tried = bool(heads) and heads[-1].tries > 0 and not (self.over and len(heads) == 1)
+        last = heads[-1] if heads and not tried else None
         droppable = [one.seq for one in heads if not one.solo and not one.message.internal]
         return LaneLoad(
             running=self.turn is not None,
@@ -173,14 +185,14 @@ class Lane:
     def claim(self) -> RunningModel:
         head = self.heads[0]
         if self.over:
-            self.model.needs_session(self)
+            self.needs_session()
         items = sorted(self.group(head), key=lambda one: (one is not head, one.seq))
         for one in items:
             one.steered = False
         rows = [one.row for one in items if one.row is not None]
         if any(map(self._stands_elsewhere, rows)) or self._others_spoke_behind(rows):
             self.withdraw(items)
-        self.turn = RunningModel(self, self.session, items, self.attempts + 1)
+        self.turn = RunningModel(self, self.session, items, head.tries + 1)
         return self.turn
 
     def _stands_elsewhere(self, row: Row) -> bool:
@@ -216,8 +228,8 @@ class Lane:
         self.withdraw(self.group(item))
         self._others_lead(item)
         self._record(turn, turn.items)
-        # If what the turn was about was taken back, it is about this now.
-        item.row, item.steered = self.model.say(turn.session, "user", item.text), bool(turn.items)
+        item.row, item.steered = self.model.say(turn.session, "user", item.text), True
+        item.tries = 0
         turn.items.append(item)
         return True
 
@@ -229,7 +241,7 @@ class Lane:
         if outcome == "dead":
             self._free_steered(turn)
         self._settle([one for one in turn.items if outcome != "dead" or not one.steered], outcome)
-        self.turn, self.attempts = None, 0
+        self.turn = None
         self._line_up()
 
     def _line_up(self) -> None:
@@ -246,7 +258,8 @@ class Lane:
         for one in turn.items:
             one.ready_at = ready_at
         self.turn = None
-        self.attempts = self.attempts + counted if turn.items else 0
+        for one in turn.begun_with:
+            one.tries += counted
 
     def _free_steered(self, turn: RunningModel) -> None:
         steered = [one for one in turn.items if one.steered]
@@ -271,22 +284,20 @@ class Lane:
             return
         waiting = [one for head in self.heads for one in self.group(head)]
         self._settle(waiting, "cancelled")
-        self.turn, self.attempts = None, 0
+        self.turn = None
 
     def cut_off(self, limit: int) -> None:
         """The process has ended while a turn ran."""
         turn = self.turn
         assert turn is not None
-        attempts = self.attempts + 1 if turn.items else 0
-        if turn.items and attempts >= limit:
+        if turn.begun_with and turn.attempt >= limit:
             self._free_steered(turn)
-            self._settle([one for one in turn.items if not one.steered], "dead")
+            self._settle(turn.begun_with, "dead")
             self.suspended = True
             self.turn = None
             self._line_up()
         else:
-            self.release(self.model.now, counted=False)
-        self.attempts = attempts
+            self.release(self.model.now, counted=True)
 
     def cancel(self, seq: int, outcome: str = "cancelled") -> int:
         item = self.find(seq)
@@ -295,7 +306,6 @@ class Lane:
         if item.head is not None:
             self.take_from_turn(item)
             return 1
-        self.leaves(item)
         return self._settle(self.group(item), outcome)
 
     def take_from_turn(self, item: Item) -> None:
@@ -307,9 +317,7 @@ class Lane:
             head.characters -= len(item.text)
         else:
             first = self._others_lead(item)
-            if first is None:
-                self.leaves(item)
-            else:
+            if first is not None:
                 first.characters -= len(item.text)
         self._settle([item], "cancelled")
 
@@ -318,28 +326,28 @@ class Lane:
         if not others:
             return None
         first = others[0]
-        first.head, first.place, first.solo = None, item.place, item.solo
+        first.head, first.place, first.solo = None, item.place + BEHIND_A_LEADER, item.solo
         first.messages, first.characters = item.messages - 1, item.characters
         first.last_at, first.ready_at = item.last_at, item.ready_at
+        first.tries = item.tries
         for one in others[1:]:
             one.head = first
         return first
 
-    def leaves(self, item: Item) -> None:
-        """A turn is about to leave the queue."""
-        if self.turn is None and self.heads[0] is item:
-            self.attempts = 0
+    def needs_session(self) -> None:
+        """The lane goes on in another session: what is next there has not failed in it."""
+        if self.turn is None:
+            for one in self.heads[:1]:
+                one.tries = 0
+        self.model.needs_session(self)
 
     def reset(self) -> None:
         self.overtake()
         if self.session:
-            self.model.needs_session(self)
+            self.needs_session()
 
     def clear(self) -> int:
-        heads = self.heads
-        if heads and self.turn is None:
-            self.attempts = 0
-        return self._settle([one for head in heads for one in self.group(head)], "cancelled")
+        return self._settle([one for head in self.heads for one in self.group(head)], "cancelled")
 
     def move(self, seq: int, to: int) -> list[int]:
         heads = self.heads
@@ -350,6 +358,23 @@ class Lane:
         for place, one in zip(places, heads, strict=True):
             one.place = place
         return [one.seq for one in heads]
+
+    def was_told(self, change: InboundMessage) -> None:
+        """An edit or a deletion has a place of its own, and was carried out at once."""
+        now, seq = self.model.now, len(self.items) + 1
+        self.items.append(Item(seq, change, "", seq, now, now, now, solo=True, outcome="applied"))
+
+    def changes(self, item: Item, said: InboundMessage | None) -> None:
+        """A message says something else, or was deleted, wherever it is by now."""
+        waits = item.outcome is None and (self.turn is None or item not in self.turn.items)
+        if waits:
+            self.take_from_turn(item) if said is None else self.reword(item, said)
+        elif item.outcome in (None, "dead"):
+            self.take_kept_back(item) if said is None else self.reword_kept(item, said)
+        elif (row := item.row) is not None:
+            item.message = item.message if said is None else said
+            item.row = None if said is None else row
+            self._say_anew(row)
 
     def reword(self, item: Item, said: InboundMessage) -> None:
         head = item.head or item
@@ -379,11 +404,6 @@ class Lane:
             self._say_anew(row)
         if self.turn is not None and item in self.turn.items:
             self.turn.items.remove(item)
-            leaders = [one for one in self.turn.items if one.head is None]
-            if leaders:
-                leader = min(leaders, key=lambda one: one.place)
-                leader.steered = False
-                self.turn.items.sort(key=lambda one: one is not leader)
 
     def _say_anew(self, row: Row) -> None:
         told = sorted((one for one in self.items if one.row is row), key=lambda one: one.seq)
@@ -394,9 +414,15 @@ class Lane:
         group = self.group(item.head or item)
         self.withdraw(group)
         opened = [one.place for one in self.items if one.outcome is None]
-        place = max([len(self.items), *opened]) + 0.001
+        place = max([len(self.items), *opened]) + BEHIND_ALL
         for one in group:
-            one.outcome, one.place, one.ready_at, one.steered = None, place, self.model.now, False
+            one.outcome, one.place, one.ready_at, one.steered, one.tries = (
+                None,
+                place,
+                self.model.now,
+                False,
+                0,
+            )
 
     def withdraw(self, items: Iterable[Item]) -> None:
         for one in items:
@@ -437,8 +463,14 @@ class Model:
     def needs_session(self, lane: Lane) -> None:
         """The lane's next session; the store names it differently."""
         self.number += 1
-        lane.session, lane.suspended, lane.attempts = f"session {self.number}", False, 0
+        lane.session, lane.suspended = f"session {self.number}", False
         self.rows[lane.session] = []
+
+    def pulls_forward(self) -> None:
+        """The clock was ahead, and is set right: nothing waits for a time that has yet to come."""
+        for lane in self.lanes.values():
+            for one in lane.heads:
+                one.ready_at = min(one.ready_at, self.now)
 
     def say(self, session: str, role: str, text: str) -> Row:
         row = Row(session, role, text)

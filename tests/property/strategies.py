@@ -21,10 +21,11 @@ from gateway_sessions.core.policies import Require, ResetMode
 
 SOURCES: Final = (
     SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm"),
+    SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm", account="support"),
     SessionSource(platform="telegram", chat_id="-9", user_id="5", chat_type="group"),
     SessionSource(platform="irc", chat_id="#room", user_id="anne", chat_type="channel"),
 )
-"""Three lanes: one policy is set for the platform of the last one alone."""
+"""Four lanes, two of them at two accounts: one policy is set for the platform of the last one alone."""
 
 POLICIES: Final = (
     SessionResetPolicy(mode=ResetMode.NONE),

@@ -79,10 +79,10 @@ class Town:
         source = self.source(person, place)
         if text.startswith("/"):
             told = await self.house.gateway.command(source, text) or ""
-            await self.house.settles()  # it may have begun a turn, which is not over with the answer
+            await self.house.wait_until_idle()  # it may have begun a turn, which is not over with the answer
             return told
         await self.house.platform.delivers(InboundMessage(source=source, text=text))
-        await self.house.settles()
+        await self.house.wait_until_idle()
         return ""
 
     async def lanes(self) -> dict[str, dict[str, Lane]]:

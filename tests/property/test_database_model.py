@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import shutil
 import tempfile
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -20,6 +18,7 @@ from gateway_sessions import NothingToUndoError, Scope, SessionDB, SessionEndedE
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract import OpenDB
 from tests.property.database_model import Model, Said, Talk
+from tests.property.machines import StepRunner, tried
 
 WORDS = ("docker", "docks", "build", "builds", "部署", "größe")
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join)
@@ -41,7 +40,7 @@ class DatabaseMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp())
-        self.runner = asyncio.Runner()
+        self.runner = StepRunner()
         self.open_db = type(self).fresh(self.home)
         self.model = Model()
         self.numbers = itertools.count()
@@ -248,11 +247,4 @@ class SqliteMachine(DatabaseMachine):
         return partial(SessionDB.open, home / "sessions.db", clock=FakeClock(), survives_power_cut=False)
 
 
-class TestSqlite(SqliteMachine.TestCase):
-    settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
-class TestSqliteAtLength(SqliteMachine.TestCase):
-    settings = settings(max_examples=1_000, stateful_step_count=60, deadline=None)
+TestSqlite = tried(SqliteMachine, soak=(1000, 60))

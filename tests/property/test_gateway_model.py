@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 import msgspec
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -38,6 +36,7 @@ from gateway_sessions.storage.verbs.queue import Overtaken
 from tests.property.gateway_model import Facts, Said
 from tests.property.gateway_stage import NAMES, Stage
 from tests.property.gateway_truth import ANSWERED
+from tests.property.machines import tried
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="file:a.jpg")
 NEVER = timedelta(days=36_500)
@@ -232,14 +231,14 @@ class GatewayMachine(RuleBasedStateMachine):
         self.stage.do(self.stage.gateway.submit(change), changed)
 
     def can_be_changed(self) -> list[tuple[str, Said]]:
-        """What waits, runs or failed; and what was answered, unless it stands in one row with more."""
+        """What waits, runs or failed, and what was answered, be it in one row with more."""
         return [
             (name, one)
             for name, lane in self.lanes.items()
             for one in lane.said
             if one.message.message_id is not None
             and not (one.is_change or one.deleted)
-            and (one.outcome in (None, Outcome.DEAD) or (one.outcome in ANSWERED and one.alone))
+            and one.outcome in {None, Outcome.DEAD, *ANSWERED}
         ]
 
     # Agents work
@@ -361,6 +360,8 @@ class GatewayMachine(RuleBasedStateMachine):
     def the_clock_is_set(self, minutes: int) -> None:
         self.stage.clock.step(minutes=minutes)
         self.stage.set_back += timedelta(minutes=max(-minutes, 0))
+        if minutes < 0:
+            self.stage.model.pulls_forward(self.stage.clock.now())
         self.stage.look_again()
 
     @rule()
@@ -408,18 +409,4 @@ def one_of(names: Iterable[str], number: int) -> str:
     return found[number % len(found)]
 
 
-HEALTH = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-GatewayMachine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=HEALTH
-)
-TestGateway = pytest.mark.timeout(600)(GatewayMachine.TestCase)
-
-
-class DeepGatewayMachine(GatewayMachine):
-    """The same for longer."""
-
-
-DeepGatewayMachine.TestCase.settings = settings(
-    max_examples=1500, stateful_step_count=60, deadline=None, suppress_health_check=HEALTH
-)
-TestGatewayDeeply = pytest.mark.soak(pytest.mark.timeout(7200)(DeepGatewayMachine.TestCase))
+TestGateway = tried(GatewayMachine, soak=(1500, 60))

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.entry_codec import check_stored_key
-from gateway_sessions.core.keys import Isolation, identity, owner_of, same_conversation, session_key
+from gateway_sessions.core.keys import (
+    Isolation,
+    account_of,
+    identity,
+    key_at_account,
+    owner_at_account,
+    owner_of,
+    same_conversation,
+    session_key,
+    without_account,
+)
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.source import SessionSource, check_identifier
 from gateway_sessions.errors import InvalidSourceError
@@ -22,7 +34,22 @@ def is_identifier(text: str) -> bool:
 
 # Few letters, so that equal and nearly equal ids are common; then anything at all.
 tricky = st.text("aA7:%3/. ", min_size=1, max_size=4) | st.sampled_from(
-    ["%chat", "%user", "%thread", ":%user:", "main", "dm", "é", "e\u0301", "ß", "ss", "\uff41", "%3A", "%25"]
+    [
+        "%chat",
+        "%user",
+        "%thread",
+        "%account",
+        ":%user:",
+        "main",
+        "dm",
+        "é",
+        "e\u0301",
+        "ß",
+        "ss",
+        "\uff41",
+        "%3A",
+        "%25",
+    ]
 )
 ids = (tricky | st.text(min_size=1, max_size=8)).filter(is_identifier)
 sources = st.builds(
@@ -33,19 +60,24 @@ sources = st.builds(
     user_id=st.none() | ids,
     user_id_alt=st.none() | ids,
     thread_id=st.none() | ids,
+    account=st.just("") | ids,
+    profile=st.sampled_from([None, "default", "work", "a:b"]),
 )
 flags = st.builds(
     Isolation,
     group_sessions_per_user=st.booleans(),
     thread_sessions_per_user=st.booleans(),
     profile=st.sampled_from([None, "work", "a:b", "%"]),
+    multiplex_profiles=st.booleans(),
 )
 
 
 def who_and_where(source: SessionSource, isolation: Isolation) -> tuple[object, ...]:
     """The conversation in plain words: what has to be equal for two messages to be in one."""
     person = source.user_id_alt or source.user_id
-    place = (isolation.namespace, source.platform, source.chat_type, source.chat_id)
+    profile = source.profile if isolation.multiplex_profiles and source.profile else isolation.profile
+    through = (profile if profile not in (None, "default") else "main", source.platform, source.account)
+    place = (through, source.chat_type, source.chat_id)
     if source.chat_type == "dm":
         return (*place, None if source.chat_id else person or None, source.thread_id or None)
     private = isolation.group_sessions_per_user and (
@@ -58,7 +90,7 @@ def who_and_where(source: SessionSource, isolation: Isolation) -> tuple[object, 
 def pairs(draw: st.DrawFn) -> tuple[SessionSource, SessionSource]:
     """Two sources that differ in a little, or in which parts have changed places."""
     one = draw(sources)
-    parts = [one.chat_id, one.user_id, one.user_id_alt, one.thread_id, draw(ids), None]
+    parts = [one.chat_id, one.user_id, one.user_id_alt, one.thread_id, one.account, draw(ids), None]
     chosen = [draw(st.sampled_from(parts)) for _ in range(4)]
     other = SessionSource(
         platform=draw(st.sampled_from([one.platform, "matrix"])),
@@ -67,6 +99,8 @@ def pairs(draw: st.DrawFn) -> tuple[SessionSource, SessionSource]:
         user_id=chosen[1],
         user_id_alt=chosen[2],
         thread_id=chosen[3],
+        account=draw(st.sampled_from([one.account, one.account, one.chat_id, ""])),
+        profile=draw(st.sampled_from([one.profile, "work", None])),
     )
     return one, other
 
@@ -105,8 +139,22 @@ def test_one_conversation_has_one_plain_key_and_one_owner(pair, isolation):
 @given(pair=pairs(), isolation=flags)
 def test_nobody_s_plain_key_is_somebody_s_identity(pair, isolation):
     one, other = pair
-    if who_and_where(one, isolation)[3:] != ("", None, None):
+    if who_and_where(one, isolation)[2:] != ("", None, None):
         assert session_key(other, isolation) != identity(one, isolation)
+
+
+@given(one=sources, isolation=flags)
+def test_an_account_is_a_part_of_its_own_in_keys_and_owners(one, isolation):
+    nameless = replace(one, account="")
+    for named in (session_key(one, isolation), identity(one, isolation), owner_of(one, isolation)):
+        assert account_of(named) == one.account
+    for key_of in (session_key, identity):
+        key = key_of(nameless, isolation)
+        assert without_account(key_of(one, isolation)) == key
+        assert key_at_account(key, one.account) == key_of(one, isolation)
+    owner = owner_of(nameless, isolation)
+    assert without_account(owner_of(one, isolation)) == owner
+    assert owner_at_account(owner, one.account) == owner_of(one, isolation)
 
 
 @given(one=sources, isolation=flags)
@@ -120,7 +168,8 @@ def test_nobody_sees_a_private_session_of_somebody_else(pair, isolation):
     asking, asked = pair
     seen = Scope.of(asking, isolation).sees(owner=owner_of(asked, isolation), session_key=None)
     if isolation.separates_people(asked) and asked.participant_id and seen:
-        assert (asking.platform, asking.participant_id) == (asked.platform, asked.participant_id)
+        assert (asking.platform, asking.account) == (asked.platform, asked.account)
+        assert asking.participant_id == asked.participant_id
 
 
 @given(pair=pairs(), isolation=flags)
@@ -128,8 +177,8 @@ def test_nobody_sees_the_sessions_of_a_room_they_are_not_in(pair, isolation):
     asking, asked = pair
     seen = Scope.of(asking, isolation).sees(owner=owner_of(asked, isolation), session_key=None)
     if not isolation.separates_people(asked) and seen:
-        assert (asking.platform, asking.chat_type, asking.chat_id, asking.thread_id or None) == (
-            asked.platform,
+        assert (asking.platform, asking.account) == (asked.platform, asked.account)
+        assert (asking.chat_type, asking.chat_id, asking.thread_id or None) == (
             asked.chat_type,
             asked.chat_id,
             asked.thread_id or None,

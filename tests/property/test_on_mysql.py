@@ -1,20 +1,28 @@
-"""No sequence of calls and restarts makes a database on MySQL differ from the models either."""
-
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from gateway_sessions.config import Provider
-from tests.mysql import empty_database
-from tests.property.server_machine import ServerDatabaseMachine, ServerLedgerMachine, tried
+from tests.mysql import kept_database, wipe
+from tests.property.machines import tried
+from tests.property.server_machine import ServerDatabaseMachine, ServerLedgerMachine, lent
 
 
 class MySQLDatabaseMachine(ServerDatabaseMachine):
     provider = Provider.MYSQL
-    new_database = staticmethod(empty_database)
+    wipe = staticmethod(wipe)
 
 
 class MySQLLedgerMachine(ServerLedgerMachine):
     provider = Provider.MYSQL
-    new_database = staticmethod(empty_database)
+    wipe = staticmethod(wipe)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept() -> Iterator[None]:
+    yield from lent(kept_database(), MySQLDatabaseMachine, MySQLLedgerMachine)
 
 
 TestDatabase = tried(MySQLDatabaseMachine)

@@ -1,20 +1,28 @@
-"""No sequence of calls and restarts makes a database on PostgreSQL differ from the models either."""
-
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from gateway_sessions.config import Provider
-from tests.postgresql import empty_database
-from tests.property.server_machine import ServerDatabaseMachine, ServerLedgerMachine, tried
+from tests.postgresql import kept_database, wipe
+from tests.property.machines import tried
+from tests.property.server_machine import ServerDatabaseMachine, ServerLedgerMachine, lent
 
 
 class PostgresDatabaseMachine(ServerDatabaseMachine):
     provider = Provider.POSTGRESQL
-    new_database = staticmethod(empty_database)
+    wipe = staticmethod(wipe)
 
 
 class PostgresLedgerMachine(ServerLedgerMachine):
     provider = Provider.POSTGRESQL
-    new_database = staticmethod(empty_database)
+    wipe = staticmethod(wipe)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept() -> Iterator[None]:
+    yield from lent(kept_database(), PostgresDatabaseMachine, PostgresLedgerMachine)
 
 
 TestDatabase = tried(PostgresDatabaseMachine)

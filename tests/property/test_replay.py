@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import Hidden, Message
+from gateway_sessions.core.completions.rows import model_rows
 from gateway_sessions.core.messages import message_of, text_of
 from gateway_sessions.core.replay import INTERRUPTED, UNANSWERED, conversation_of
 
@@ -156,3 +157,22 @@ def test_wherever_a_transcript_breaks_off_what_follows_is_a_turn_of_its_own(
     assert [row["content"] for row in rows[-2:]] == ["next", "yes"]
     stored = [message_of(row) for row in rows if row["content"] not in {UNANSWERED, INTERRUPTED}]
     assert stored[:-2] == said[:cut]
+
+
+KNOWN = {
+    "user": {"role", "content"},
+    "assistant": {"role", "content", "tool_calls"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+
+
+@given(TRANSCRIPTS)
+def test_the_rows_of_an_agent_have_no_member_that_a_strict_endpoint_refuses(messages):
+    rows = model_rows(conversation_of(numbered(messages)))
+    accept(rows)
+    for row in rows:
+        assert set(row) <= KNOWN[row["role"]]
+        for call in row.get("tool_calls", ()):
+            assert set(call) == {"id", "type", "function"}
+            assert isinstance(call["function"]["arguments"], str)
+    assert model_rows(rows) == rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.instants import to_micros
@@ -20,8 +21,9 @@ from gateway_sessions.core.search_certain import Certain, certain_of_literal
 from gateway_sessions.core.search_documents import IndexedMessage, Position, Work, tokens_of
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_query import matches, parse_query
-from gateway_sessions.core.search_text import fold, is_pair, is_unspaced, located, tokens
-from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
+from gateway_sessions.core.search_stems import NO_STEMS, Stemming, Stems
+from gateway_sessions.core.search_text import bare, fold, is_pair, is_unspaced, located, tokens
+from gateway_sessions.core.search_wanted import Literal, Wanted, Words, wanted_of
 from gateway_sessions.core.snippets import beginning, snippet
 from gateway_sessions.storage.search_index.file import IndexFile
 from gateway_sessions.storage.search_index.match import Match, match_of
@@ -76,6 +78,73 @@ QUERY = st.lists(
 ).map("".join)
 
 
+STEMS: Final = Stems(Stemming.ENGLISH)
+FORMED: Final = (
+    "run",
+    "runs",
+    "Running",
+    "runner",
+    "die",
+    "dying",
+    "happy",
+    "happiness",
+    "café",
+    "cafes",
+    "deploy",
+    "deploys",
+    "deployed",
+    "Straße",
+    "mangée",
+    "docker",
+    "dokcer",
+    "dockers",
+    "docket",
+    "机器",
+)
+FORMS = st.lists(
+    st.sampled_from([*FORMED, " ", " ", " OR ", " -", '"', "*", "_"]), min_size=1, max_size=9
+).map("".join)
+
+
+def slips(one: str, other: str) -> int:
+    """The slips that make one word of the other: the usual table."""
+    table = {(-1, -1): len(one) + len(other)}
+    for a in range(len(one) + 1):
+        for b in range(len(other) + 1):
+            if not a or not b:
+                table[a, b] = a + b
+                continue
+            changed = table[a - 1, b - 1] + (one[a - 1] != other[b - 1])
+            table[a, b] = min(table[a - 1, b] + 1, table[a, b - 1] + 1, changed)
+            if a > 1 and b > 1 and one[a - 2 : a] == other[b - 2 : b][::-1]:
+                table[a, b] = min(table[a, b], table[a - 2, b - 2] + 1)
+    return table[len(one), len(other)]
+
+
+def likes(words: Iterable[str], texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """For each word, the words of the texts that are like it."""
+    said = {
+        one
+        for text in texts
+        for one in tokens(text)
+        if one.isalnum() and not is_unspaced(one[0]) and len(one) < 64
+    }
+    found: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        near = [
+            one for one in said if one != word and len(one) > 3 and not one.isdecimal() and alike(word, one)
+        ]
+        if near:
+            found[word] = tuple(near)
+    return found
+
+
+def alike(one: str, other: str) -> bool:
+    ours, theirs = ({f"  {it} "[at : at + 3] for at in range(len(it) + 1)} for it in (one, other))
+    common = len(ours & theirs)
+    return common > 0 and (common >= 0.3 * len(ours | theirs) or slips(one, other) == 1)
+
+
 def message(number: int, text: str, sent_at: int = 0) -> IndexedMessage:
     return IndexedMessage(number, "s", "user", text, None, None, sent_at, "owner", None, "cli")
 
@@ -89,8 +158,8 @@ def folder() -> Iterator[Path]:
 class Shelf:
     """An index that is emptied after each example."""
 
-    def __init__(self, folder: Path) -> None:
-        self.file = IndexFile(folder / "search.db")
+    def __init__(self, folder: Path, stems: Stems = NO_STEMS) -> None:
+        self.file = IndexFile(folder / f"{stems.stemming}.db", stems=stems)
         self.file.connect("property", Position())
         self.last = 0
 
@@ -133,6 +202,69 @@ def test_the_index_finds_what_the_evaluator_finds(shelf: Shelf, texts: list[str]
         assert match is not None
         expected = {at for at, text in enumerate(texts) if matches(wanted.query, tokens(text))}
         assert shelf.found(texts, match) == expected
+
+
+@pytest.fixture(scope="module")
+def shelf_with_stems(folder: Path) -> Iterator[Shelf]:
+    one = Shelf(folder, STEMS)
+    yield one
+    one.file.close()
+
+
+@given(texts=st.lists(FORMS | TEXT, min_size=1, max_size=5), query=FORMS | QUERY, fuzzy=st.booleans())
+@settings(max_examples=150, deadline=None)
+@example(texts=["running late", "runs"], query='run -"late"', fuzzy=False)
+@example(texts=["the dokcer runs", "docker"], query="docker run", fuzzy=True)
+def test_with_stems_the_index_finds_what_the_evaluator_finds(
+    shelf_with_stems: Shelf, texts: list[str], query: str, fuzzy: bool
+):
+    wanted = wanted_of(query, literal=False, stems=STEMS, fuzzy=fuzzy)
+    if isinstance(wanted, Words):
+        if fuzzy:
+            wanted = Words(wanted.query.widened(likes(wanted.query.fuzzy_words, texts)), STEMS)
+        match = match_of(Certain(wanted.query), EVERYTHING)
+        assert match is not None
+        expected = {at for at, text in enumerate(texts) if wanted.found_in([text])}
+        assert shelf_with_stems.found(texts, match) == expected
+        assert expected <= set(wanted.promising(texts))
+        shown = {at: snippet(texts[at], wanted.finder, wanted.hints) for at in expected}
+        assert all(cut is not None and ">>>" in cut for cut in shown.values())
+
+
+@given(word=st.sampled_from(FORMED), other=st.sampled_from(FORMED))
+@settings(max_examples=150, deadline=None)
+def test_words_find_each_other_if_they_share_a_stem(word: str, other: str):
+    stems = [
+        {bare(EnglishStemmer().stemWord(one)) for one in (fold(it), bare(fold(it)))} for it in (word, other)
+    ]
+    wanted = wanted_of(word, literal=False, stems=STEMS)
+    assert wanted is not None
+    assert wanted.found_in([f"x {other} y"]) is not stems[0].isdisjoint(stems[1])
+
+
+@given(texts=st.lists(TEXT | FORMS, min_size=1, max_size=5), query=QUERY | FORMS)
+@settings(max_examples=200, deadline=None)
+@example(texts=["\u3099", "か", "\x1e", "a\x1eb"], query="か")
+@example(texts=["x", "\uff21\uff22", "é"], query="ab OR e")
+def test_texts_that_are_looked_at_together_are_all_looked_at(texts: list[str], query: str):
+    for literal in (False, True):
+        wanted = wanted_of(query, literal=literal, stems=STEMS)
+        if wanted is not None:
+            found = {at for at, text in enumerate(texts) if wanted.found_in([text])}
+            assert found <= set(wanted.promising(texts)) <= set(range(len(texts)))
+
+
+@given(texts=st.lists(TEXT, min_size=1, max_size=3), query=QUERY)
+@settings(max_examples=300, deadline=None)
+@example(texts=["Übermut tut selten gut"], query="ubermut")
+@example(texts=["ﬁn \uff21\uff22\uff23"], query='"fin abc"')
+@example(texts=["が"], query="か")
+@example(texts=["a", "b"], query="b a")
+@example(texts=["longest" * 20], query="longest" * 10 + "*")
+def test_whatever_is_wanted_passes_the_quick_look(texts: list[str], query: str):
+    wanted = wanted_of(query, literal=False)
+    if wanted is not None and wanted.found_in(texts):
+        assert wanted.promising(["\n".join(texts)]) == [0]
 
 
 @given(texts=st.lists(TEXT, min_size=1, max_size=5), data=st.data())
@@ -237,7 +369,8 @@ class Room:
 
     def __init__(self, folder: Path) -> None:
         self._runner = asyncio.Runner()
-        self._db = SessionDB.open(folder / "room" / "sessions.db", survives_power_cut=False)
+        place = folder / "room" / "sessions.db"
+        self._db = SessionDB.open(place, survives_power_cut=False, stemming=Stemming.ENGLISH)
         self._names = itertools.count()
         self.run(self._db.__aenter__())
 
@@ -248,7 +381,7 @@ class Room:
         self.run(self._db.__aexit__(None, None, None))
         self._runner.close()
 
-    async def check(self, steps: list[tuple[str, int, str]], query: str, mode: str) -> None:
+    async def check(self, steps: list[tuple[str, int, str]], query: str, mode: str, *, fuzzy: bool) -> None:
         """Take the steps, then compare the search of each person with a look at what they said."""
         number = next(self._names)
         sessions = [f"{number}-{person}" for person in "ab"]
@@ -258,9 +391,9 @@ class Room:
             await self._take(kind, sessions[person], text, str(at))
         for session_id in sessions:
             scope = Scope(owners=frozenset({f"main:cli:user:{session_id}"}))
-            result = await self._db.search_messages(query, scope=scope, mode=mode, limit=1_000)
-            wanted = wanted_of(query, literal=mode == "substring")
+            result = await self._db.search_messages(query, scope=scope, mode=mode, limit=1_000, fuzzy=fuzzy)
             said = await self._db.get_messages(session_id)
+            wanted = meant(query, mode, [one.text for one in said], fuzzy=fuzzy)
             expected = {one.message_id for one in said if wanted and wanted.found_in([one.text])}
             assert not result.degraded
             assert {hit.id for hit in result.hits} == expected
@@ -279,6 +412,14 @@ class Room:
                 await self._db.catch_up_search_index()
 
 
+def meant(query: str, mode: str, texts: list[str], *, fuzzy: bool) -> Wanted | None:
+    """What is looked for among these texts."""
+    wanted = wanted_of(query, literal=mode == "substring", stems=STEMS, fuzzy=fuzzy)
+    if not isinstance(wanted, Words):
+        return wanted
+    return Words(wanted.query.widened(likes(wanted.query.fuzzy_words, texts)), STEMS)
+
+
 @pytest.fixture(scope="module")
 def room(folder: Path) -> Iterator[Room]:
     one = Room(folder)
@@ -286,12 +427,19 @@ def room(folder: Path) -> Iterator[Room]:
     one.close()
 
 
-STEPS = st.tuples(st.sampled_from(["say", "say", "say", "edit", "rewind", "index"]), st.integers(0, 1), TEXT)
+STEPS = st.tuples(
+    st.sampled_from(["say", "say", "say", "edit", "rewind", "index"]), st.integers(0, 1), TEXT | FORMS
+)
+MODES = st.sampled_from([("words", False), ("words", True), ("substring", False)])
 
 
-@given(steps=st.lists(STEPS, max_size=8), query=QUERY, mode=st.sampled_from(["words", "substring"]))
-@settings(max_examples=25, deadline=None)
+@given(steps=st.lists(STEPS, max_size=8), query=QUERY | FORMS, mode=MODES)
+@settings(max_examples=40, deadline=None)
+@example(
+    steps=[("say", 0, "running"), ("index", 0, ""), ("say", 0, "he runs")], query="run", mode=("words", False)
+)
+@example(steps=[("say", 1, "the dokcer"), ("say", 0, "docker")], query="docker", mode=("words", True))
 def test_everybody_finds_what_they_said_and_nothing_else(
-    room: Room, steps: list[tuple[str, int, str]], query: str, mode: str
+    room: Room, steps: list[tuple[str, int, str]], query: str, mode: tuple[str, bool]
 ):
-    room.run(room.check(steps, query, mode))
+    room.run(room.check(steps, query, mode[0], fuzzy=mode[1]))

@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,14 +21,17 @@ from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.core.search_query import matches, parse_query
 from gateway_sessions.core.search_results import SearchResult
+from gateway_sessions.core.search_stems import Stemming
 from gateway_sessions.core.search_text import tokens
 from gateway_sessions.core.search_tsquery import tsquery_of
 from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
-from gateway_sessions.storage.search_column.languages import TSVECTOR
+from gateway_sessions.storage.search_column.languages import TSVECTOR, Language
 from gateway_sessions.testing import FakeClock
 from tests.mysql import empty_database as empty_mysql
 from tests.postgresql import administrator, empty_database
-from tests.property.test_search import EVERYTHING, MOMENTS, QUERY, STEPS, TEXT
+from tests.property.test_search import EVERYTHING, FORMS, MODES, MOMENTS, QUERY, STEMS, STEPS, TEXT
+
+STEMMED = replace(TSVECTOR, stems=STEMS)
 
 FITTING = """
     SELECT place - 1 FROM unnest($1::text[]) WITH ORDINALITY AS said (tokens, place)
@@ -42,13 +46,13 @@ class Server:
         self._runner = runner
         self._connection = runner.run(administrator())
 
-    def found(self, texts: list[str], query: str) -> set[int]:
+    def found(self, texts: list[str], query: str, language: Language = TSVECTOR) -> set[int]:
         """The texts among these that match."""
-        return self.fitting([(text, 0) for text in texts], query)
+        return self.fitting([(text, 0) for text in texts], query, language)
 
-    def fitting(self, said: list[tuple[str, int]], query: str) -> set[int]:
+    def fitting(self, said: list[tuple[str, int]], query: str, language: Language = TSVECTOR) -> set[int]:
         """The same of texts that were sent at some moment."""
-        vectors = [TSVECTOR.values(Searchable("s", "user", at, text, None, None))[0] for text, at in said]
+        vectors = [language.values(Searchable("s", "user", at, text, None, None))[0] for text, at in said]
         rows = self._runner.run(self._connection.fetch(FITTING, vectors, query))
         return {row[0] for row in rows}
 
@@ -117,7 +121,8 @@ def test_nothing_that_was_sent_in_time_is_missing_from_what_may_have_been(
 class Rooms:
     """The same things said to SQLite, PostgreSQL and MySQL, by two people who must not see each other."""
 
-    def __init__(self, runner: asyncio.Runner) -> None:
+    def __init__(self, runner: asyncio.Runner, stemming: Stemming) -> None:
+        self._stemming = stemming
         self._runner = runner
         self._stack = AsyncExitStack()
         self._number = 0
@@ -132,19 +137,22 @@ class Rooms:
     async def _open(self, stack: AsyncExitStack) -> list[SessionDB]:
         dsn = await stack.enter_async_context(empty_database())
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        file = SessionDB.open(home / "file" / "sessions.db", clock=FakeClock(), survives_power_cut=False)
-        server = SessionDB.open(dsn, clock=FakeClock(), home=home / "server")
+        path, stemming = home / "file" / "sessions.db", self._stemming
+        file = SessionDB.open(path, clock=FakeClock(), survives_power_cut=False, stemming=stemming)
+        server = SessionDB.open(dsn, clock=FakeClock(), home=home / "server", stemming=stemming)
         address = await stack.enter_async_context(empty_mysql())
-        other = SessionDB.open(address, clock=FakeClock(), home=home / "other")
+        other = SessionDB.open(address, clock=FakeClock(), home=home / "other", stemming=stemming)
         return [await stack.enter_async_context(one) for one in (file, server, other)]
 
-    def answers(self, steps: list[tuple[str, int, str]], query: str, mode: str) -> list[list[SearchResult]]:
+    def answers(
+        self, steps: list[tuple[str, int, str]], query: str, mode: tuple[str, bool]
+    ) -> list[list[SearchResult]]:
         """What each database answers to each of the two."""
         self._number += 1
-        return self._runner.run(self._answers(steps, query, mode))
+        return self._runner.run(self._answers(steps, query, *mode))
 
     async def _answers(
-        self, steps: list[tuple[str, int, str]], query: str, mode: str
+        self, steps: list[tuple[str, int, str]], query: str, mode: str, fuzzy: bool
     ) -> list[list[SearchResult]]:
         sessions = [f"{self._number}-{person}" for person in "ab"]
         found: list[list[SearchResult]] = []
@@ -154,7 +162,9 @@ class Rooms:
             for at, (kind, person, text) in enumerate(steps):
                 await _take(db, kind, sessions[person], text, str(at))
             scopes = [Scope(owners=frozenset({f"main:cli:user:{one}"})) for one in sessions]
-            found.append([await db.search_messages(query, scope=scope, mode=mode) for scope in scopes])
+            found.append(
+                [await db.search_messages(query, scope=scope, mode=mode, fuzzy=fuzzy) for scope in scopes]
+            )
         return found
 
     def close(self) -> None:
@@ -180,16 +190,22 @@ def shown(result: SearchResult) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def rooms() -> Iterator[Rooms]:
-    with asyncio.Runner() as runner, closing(Rooms(runner)) as one:
+@pytest.fixture(scope="module", params=[Stemming.OFF, Stemming.ENGLISH])
+def rooms(request: pytest.FixtureRequest) -> Iterator[Rooms]:
+    with asyncio.Runner() as runner, closing(Rooms(runner, request.param)) as one:
         yield one
 
 
-@given(steps=st.lists(STEPS, max_size=6), query=QUERY, mode=st.sampled_from(["words", "substring"]))
+@given(steps=st.lists(STEPS, max_size=6), query=QUERY | FORMS, mode=MODES)
 @settings(max_examples=20, deadline=None)
+@example(steps=[("say", 0, "running"), ("say", 0, "a run, he runs")], query="run", mode=("words", False))
+@example(
+    steps=[("say", 0, "dokcer"), ("say", 0, "docker"), ("say", 0, "dokcer")],
+    query="docker",
+    mode=("words", True),
+)
 def test_all_databases_answer_the_same_in_the_same_order(
-    rooms: Rooms, steps: list[tuple[str, int, str]], query: str, mode: str
+    rooms: Rooms, steps: list[tuple[str, int, str]], query: str, mode: tuple[str, bool]
 ):
     of_file, *of_servers = rooms.answers(steps, query, mode)
     for one, other in (
@@ -199,3 +215,20 @@ def test_all_databases_answer_the_same_in_the_same_order(
         assert not other.degraded
         assert shown(one) == shown(other)
         assert (one.matches, one.ranked_among) == (other.matches, other.ranked_among)
+        assert one.near_words == other.near_words
+
+
+@given(texts=st.lists(FORMS | TEXT, min_size=1, max_size=5), long=LONG, query=FORMS | QUERY)
+@settings(max_examples=150, deadline=None)
+@example(texts=["running late", "runs"], long="", query='run -"late"')
+def test_with_stems_the_server_finds_what_the_evaluator_finds(
+    server: Server, texts: list[str], long: str, query: str
+):
+    wanted = wanted_of(query, literal=False, stems=STEMS)
+    if isinstance(wanted, Words):
+        asked = tsquery_of(Certain(wanted.query), EVERYTHING)
+        assert asked is not None
+        said = [long + text for text in texts]
+        expected = {at for at, text in enumerate(said) if wanted.found_in([text])}
+        found = server.found(said, asked.text, STEMMED)
+        assert expected <= found if long else expected == found

@@ -7,7 +7,6 @@ their own, and the words for states and reasons.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import sqlite3
 import tempfile
@@ -18,7 +17,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -37,11 +35,12 @@ from gateway_sessions import (
     reset_due,
 )
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.policies import DueReset, ResetMode, missed_boundary
+from gateway_sessions.core.policies import DueReset, missed_boundary
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.testing import FakeClock
 from tests.property import strategies as given
 from tests.property.invariants import Truth, check
+from tests.property.machines import StepRunner, tried
 
 ACTIVE, PENDING = SessionState.ACTIVE, SessionState.RESUME_PENDING
 EXPIRED, SUSPENDED = SessionState.EXPIRED, SessionState.SUSPENDED
@@ -127,8 +126,6 @@ class Model:
         if live.state is PENDING and self.is_fresh(live, now):
             return None
         due = reset_due(policy, live, now, self.zone)
-        if due is None and live.state is PENDING and policy.mode is not ResetMode.NONE:
-            due = DueReset(self.next_end(key) or now, EndReason.RESUME_PENDING_EXPIRED)
         if due is None:
             return None
         return None if self.waits(key, due, now) else due.reason
@@ -150,13 +147,11 @@ class Model:
         live, policy = self.lanes[key], self.policy(key)
         if live.state is EXPIRED or self.sessions[live.session_id].reason is not None:
             return None
-        if live.state is PENDING:
-            if policy.mode is ResetMode.NONE or self.freshness is None:
-                return None
-            assert live.since is not None
-            return live.since + self.freshness + TICK
         due = next_reset(policy, live, self.zone)
-        return due.at if due is not None else None
+        if due is None or live.state is not PENDING:
+            return due.at if due is not None else None
+        assert live.since is not None
+        return None if self.freshness is None else max(due.at, live.since + self.freshness + TICK)
 
     # What happens
 
@@ -263,7 +258,7 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="store-model-"))
-        self.runner = asyncio.Runner()
+        self.runner = StepRunner()
         self.refusing = False
         self.heard: dict[str, set[str]] = {}
         """By session, the keys of the calls that a hook has taken."""
@@ -386,7 +381,7 @@ class StoreMachine(RuleBasedStateMachine):
         key, model = KEYS[lane], self.model
         ids = sorted(model.sessions)
         target = ids[which % len(ids)] if ids and known else "nobody"
-        switching = self.store.switch_session(key, target, scope=Scope.operator())
+        switching = self.store.switch_session(key, target, scope=Scope.operator(), move=True)
         live = model.lanes.get(key)
         if live is None or live.session_id == target:
             entry = self.runner.run(switching)
@@ -575,18 +570,4 @@ class StoreMachine(RuleBasedStateMachine):
         assert {session_id: len(found) for session_id, found in keys.items()} == ends
 
 
-HEALTH = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-StoreMachine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=HEALTH
-)
-TestStore = pytest.mark.timeout(600)(StoreMachine.TestCase)
-
-
-class DeepStoreMachine(StoreMachine):
-    """The same for longer."""
-
-
-DeepStoreMachine.TestCase.settings = settings(
-    max_examples=2000, stateful_step_count=80, deadline=None, suppress_health_check=HEALTH
-)
-TestStoreDeeply = pytest.mark.soak(pytest.mark.timeout(7200)(DeepStoreMachine.TestCase))
+TestStore = tried(StoreMachine, soak=(2000, 80))

@@ -27,10 +27,26 @@ async def test_a_copy_is_taken_soon_after_the_first_start_and_then_every_day(tmp
         await store.get_or_create_session(source("a"))
         await clock.advance(minutes=6)
         assert copies(tmp_path) == ["sessions-20260301T120500Z.db"]
-        await clock.advance(days=5)
+        for _ in range(5):
+            await store.get_or_create_session(source("a"))
+            await clock.advance(days=1)
     assert copies(tmp_path) == [f"sessions-2026030{day}T120500Z.db" for day in (4, 5, 6)]
     with closing(sqlite3.connect(tmp_path / "backups" / copies(tmp_path)[0])) as connection:
         assert connection.execute("SELECT count(*) FROM sessions").fetchone()[0] >= 1
+
+
+async def test_a_database_that_nobody_has_written_to_is_not_copied_again(tmp_path: Path):
+    clock = FakeClock(START)
+    async with SessionStore.open(tmp_path, Config(expiry_watcher=OTHERWISE_QUIET), clock=clock) as store:
+        await clock.advance(days=30)  # the first pass of the watcher comes after the first copy, and writes
+        assert copies(tmp_path) == ["sessions-20260301T120500Z.db", "sessions-20260302T120500Z.db"]
+        await store.get_or_create_session(source("a"))
+        await clock.advance(hours=24)
+        assert copies(tmp_path)[2:] == ["sessions-20260331T120500Z.db"]
+        for path in (tmp_path / "backups").iterdir():
+            path.unlink()
+        await clock.advance(days=1)
+        assert len(copies(tmp_path)) == 1
 
 
 async def test_a_restart_does_not_take_another_copy_on_the_same_day(tmp_path: Path):

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,9 @@ from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.failpoints import arm
 from gateway_sessions.runtime.store import SessionStore
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.clock import START as NEW_YEAR
 
+START = datetime.fromisoformat(NEW_YEAR) + ExpiryWatcherConfig().first_pass
 TICK = timedelta(microseconds=1)
 QUICK = Config(
     timezone="UTC",
@@ -199,8 +201,8 @@ class TestWhatIsLeftAlone:
             assert await expired(store, anne) == [True]
 
     async def test_active_work_outlasts_an_interruption(self, watched, fake_clock):
-        """A resume mark ages out after an hour; what still works on the lane is not cut off by that."""
-        config = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4))
+        """A resume mark ages out after an hour; what still works on the lane is not cut off by its policy."""
+        config = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100))
         async with watched.open(config) as store:
             anne = await store.get_or_create_session(ANNE)
             await store.mark_resume_pending(anne.session_key)
@@ -212,7 +214,7 @@ class TestWhatIsLeftAlone:
             assert await expired(store, anne) == [True]
 
     async def test_an_interrupted_session_gets_its_grace(self, watched, fake_clock):
-        policy = SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4, grace_minutes=180)
+        policy = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100, grace_minutes=180)
         async with watched.open(replace(QUICK, session_reset=policy)) as store:
             anne = await store.get_or_create_session(ANNE)
             await store.mark_resume_pending(anne.session_key)
@@ -299,3 +301,25 @@ class TestTrouble:
             assert (await store.peek_session_id(fresh.session_key)) == fresh.session_id
             assert served > 20
             assert longest < 0.5
+
+
+async def test_in_a_quiet_year_each_session_ends_at_its_hour_and_nothing_else_happens(tmp_path: Path):
+    clock = FakeClock()
+    config = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=31))
+    heard: dict[str, datetime] = {}
+
+    async def hook(event: SessionFinalized) -> None:
+        heard[event.session_key] = clock.now()
+
+    async with SessionStore.open(tmp_path, config, clock=clock, hooks=[hook]) as store:
+        expected: dict[str, datetime] = {}
+        for number in range(20):
+            entry = await store.get_or_create_session(replace(ANNE, user_id=str(number), chat_id=str(number)))
+            silent = entry.last_interaction_at + timedelta(minutes=31, microseconds=1)
+            passes = -((START - silent) // timedelta(minutes=5))
+            expected[entry.session_key] = START + passes * timedelta(minutes=5)
+            await clock.advance(minutes=7)
+        before = store.db.writes_begun
+        await clock.advance(days=365)
+        assert heard == expected
+        assert store.db.writes_begun - before < 10 * len(expected)

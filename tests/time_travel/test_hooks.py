@@ -116,12 +116,13 @@ class TestEveryEnd:
             await fake_clock.advance()
         assert hook.ends == [(old.session_id, EndReason.SUSPENDED)]
 
-    async def test_by_a_resume_mark_that_aged_out(self, tmp_path: Path, fake_clock, hook):
+    async def test_not_by_a_resume_mark_that_aged_out(self, tmp_path: Path, fake_clock, hook):
         async with SessionStore.open(tmp_path, QUICK, clock=fake_clock, hooks=[hook]) as store:
             old = await store.get_or_create_session(ANNE)
             await store.mark_resume_pending(old.session_key)
             await fake_clock.advance(hours=2)
-        assert hook.ends == [(old.session_id, EndReason.RESUME_PENDING_EXPIRED)]
+            assert (await store.get_or_create_session(ANNE)).session_id == old.session_id
+        assert hook.ends == []
 
     async def test_by_a_person(self, tmp_path: Path, fake_clock, hook):
         async with SessionStore.open(tmp_path, QUICK, clock=fake_clock, hooks=[hook]) as store:
@@ -144,7 +145,7 @@ class TestEveryEnd:
         async with SessionStore.open(tmp_path, QUICK, clock=fake_clock, hooks=[hook]) as store:
             anne = await store.get_or_create_session(ANNE)
             bert = await store.get_or_create_session(BERT)
-            await store.switch_session(anne.session_key, bert.session_id, scope=Scope.operator())
+            await store.switch_session(anne.session_key, bert.session_id, scope=Scope.operator(), move=True)
             await fake_clock.advance()
         assert hook.ends == [(anne.session_id, EndReason.SESSION_SWITCH)]
 

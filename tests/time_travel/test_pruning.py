@@ -134,3 +134,29 @@ async def test_no_age_means_no_pruning(tmp_path: Path, fake_clock, days):
         await store.get_or_create_session(ANNE)
         fake_clock.step(days=4000)
         assert await store.prune_old_entries(days) == 0
+
+
+async def test_ended_sessions_go_when_the_configuration_says_so(tmp_path: Path, fake_clock):
+    kept = replace(KEPT_FOR_EVER, session_retention=timedelta(days=30))
+    async with SessionStore.open(tmp_path, kept, clock=fake_clock) as store:
+        anne = await store.get_or_create_session(ANNE)
+        first = anne.session_id
+        await store.append_to_transcript(first, {"role": "user", "content": "hello"})
+        current = await store.reset_session(anne.session_key)
+        assert current is not None
+        await store.db.create_session("open", "cli")
+        await fake_clock.advance(days=30)
+        assert await store.db.get_session(first) is not None
+        await fake_clock.advance(hours=2)
+        assert await store.db.get_session(first) is None
+        await fake_clock.advance(days=300)
+        assert await store.db.get_session("open") is not None, "nobody has ended it"
+        assert await store.peek_session_id(anne.session_key) == current.session_id
+
+
+async def test_without_such_a_word_ended_sessions_stay(tmp_path: Path, fake_clock):
+    async with SessionStore.open(tmp_path, KEPT_FOR_EVER, clock=fake_clock) as store:
+        anne = await store.get_or_create_session(ANNE)
+        await store.reset_session(anne.session_key)
+        await fake_clock.advance(days=400)
+        assert await store.db.get_session(anne.session_id) is not None

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from gateway_sessions.cli.screen import fitted, inline
+from gateway_sessions.cli.screen import Column, fitted, inline, table
 
 GAP = 2
 
@@ -35,6 +36,36 @@ def test_it_fits_unless_only_what_is_copied_is_left(columns: list[tuple[int, boo
     assert fits or all(least[place] == widths[place] for place in shown)
     assert {place for place in range(len(widths)) if least[place] == widths[place]} <= shown.keys()
     assert all(least[place] <= width <= widths[place] for place, width in shown.items())
+
+
+KEY = "agent:main:telegram:dm:1029384701"
+COLUMNS = (
+    Column("Lane", whole=True),
+    Column("State"),
+    Column("Waiting", right=True, leaves=1),
+    Column("Lease", leaves=2),
+)
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"),
+    [
+        (120, f"{KEY} running 12 1.1"),
+        (58, f"{KEY} running 12 1.1"),
+        (57, f"{KEY} running 12"),
+        (51, f"{KEY} running 12"),
+        (50, f"{KEY} running"),
+        (40, "agent:main:tele…m:dm:1029384701 running"),
+        (24, "agent:m…9384701 running"),
+    ],
+)
+def test_a_column_leaves_before_another_is_squeezed_and_a_key_keeps_both_ends(room: int, shown: str):
+    console = Console(width=room)
+    with console.capture() as capture:
+        console.print(table(COLUMNS, [(KEY, "running", "12", "1.1")]))
+    head, row = capture.get().splitlines()
+    assert " ".join(row.split()) == shown
+    assert max(len(head.rstrip()), len(row.rstrip())) <= room
 
 
 def test_what_strangers_wrote_is_one_harmless_line():

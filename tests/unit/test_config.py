@@ -111,6 +111,7 @@ group_sessions_per_user: false
 thread_sessions_per_user: true
 allow_unidentified_sources: true
 session_store_max_age_days: 90
+session_retention_days: 365
 timezone: Europe/Berlin
 session_reset: {mode: both, at_hour: 5, idle_minutes: 60, require: all, grace_minutes: 2,
   timezone: Asia/Tokyo, notify: false, notify_exclude_platforms: [sms], bg_process_max_age_hours: 0}
@@ -153,6 +154,7 @@ platforms:
             thread_sessions_per_user=True,
             allow_unidentified_sources=True,
             session_store_max_age=timedelta(days=90),
+            session_retention=timedelta(days=365),
             timezone="Europe/Berlin",
             session_reset=reset,
             agent=AgentConfig(

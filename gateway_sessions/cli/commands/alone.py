@@ -20,7 +20,7 @@ class Demo:
 
 @offered(app, "chat", "chat:chat")
 class Chat:
-    """Talk to an agent at this terminal. Lines in, answers out; Ctrl-D ends it."""
+    """Talk to an agent at this terminal. Ctrl-C ends its turn, Ctrl-D the talk."""
 
     title: Annotated[
         list[str] | None,
@@ -46,9 +46,17 @@ class Chat:
 
 @offered(app, "serve", "serve:serve")
 class Serve:
-    """Run a gateway as `serve` in the configuration says. SIGTERM or Ctrl-C ends it, after what runs."""
+    """Run a gateway as `serve` in the configuration says. A signal or Ctrl-C ends it, after what runs."""
 
     agent: Agent = DEMO_AGENT
+    wait: Annotated[
+        float,
+        typer.Option(
+            parser=number(0),
+            help="Ask another process that has the store to end, and wait so long for it and its ports.",
+            metavar="SECONDS",
+        ),
+    ] = 0
 
 
 @offered(app, "insights", "looking:insights")

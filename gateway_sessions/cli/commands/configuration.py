@@ -23,9 +23,10 @@ class Validate:
 
 @offered(app, "explain", "configuration:explain_config")
 class ExplainConfig:
-    """List the values that somebody has set, and where."""
+    """List the values that count, and where each was set; what nobody has set is marked as default."""
 
     key: Annotated[str | None, typer.Argument(help="Only this key, or what is below it.", metavar="KEY")] = (
         None
     )
     file: Annotated[Path | None, typer.Option(help=ANOTHER, metavar="FILE")] = None
+    only_set: Annotated[bool, typer.Option("--set", help="Leave the defaults out.")] = False

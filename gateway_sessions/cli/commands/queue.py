@@ -14,7 +14,7 @@ app = typer.Typer(help="Look at what waits, cancel it, or try again what was giv
 
 @offered(app, "list", "queue:list_queue")
 class ListQueue:
-    """List the messages that wait for their turns, or those that were given up."""
+    """List messages that wait or run and replies that are owed; or what was given up."""
 
     key: Annotated[str | None, typer.Argument(help="Only this lane.", metavar="KEY")] = None
     dead: Annotated[bool, typer.Option("--dead", help="Messages and replies that were given up.")] = False

@@ -42,3 +42,21 @@ class Repair:
     """Mend what `check` finds in a file. Nothing damaged is thrown away: it is kept in quarantine."""
 
     dry_run: DryRun = False
+
+
+@offered(app, "accounts", "accounts:assign")
+class Accounts:
+    """Give lanes that named accounts used before they had lanes of their own to those accounts.
+
+    A gateway does this once when it starts. Each lane goes to the account that wrote on it last.
+    """
+
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(help="Where lanes go if nothing tells whose they are.", metavar="PLATFORM=ACCOUNT"),
+    ] = None
+    unnamed: Annotated[
+        bool,
+        typer.Option("--unnamed", help="Also lanes of the account without a name, which is called so now."),
+    ] = False
+    dry_run: DryRun = False

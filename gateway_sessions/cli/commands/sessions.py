@@ -76,6 +76,9 @@ class SearchMessages:
         None
     )
     substring: Annotated[bool, typer.Option("--substring", help="The text as it stands, anywhere.")] = False
+    fuzzy: Annotated[
+        bool, typer.Option("--fuzzy", help="Also words like these, such as misspelt ones; exact ones first.")
+    ] = False
     limit: Limit = 10
 
 
@@ -111,12 +114,16 @@ class Delete:
     """Remove a session with all its messages."""
 
     session: SessionText
+    end: Annotated[
+        bool,
+        typer.Option("--end", help="Also the current one of a lane, which goes on with a new session."),
+    ] = False
     dry_run: DryRun = False
 
 
 @offered(app, "prune", "changing:prune")
 class Prune:
-    """Remove old sessions. What a lane goes on with, what is pinned and what is recent stays."""
+    """Remove old sessions that have ended. What a lane goes on with, is pinned or is recent stays."""
 
     older_than: Annotated[
         str | None,
@@ -133,6 +140,7 @@ class Prune:
     include_archived: Annotated[
         bool, typer.Option("--include-archived", help="Those of the archive, too.")
     ] = False
+    unended: Annotated[bool, typer.Option("--unended", help="Those that nobody has ended, too.")] = False
     dry_run: DryRun = False
 
 

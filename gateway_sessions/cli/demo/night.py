@@ -83,7 +83,7 @@ class Night:
         await self._until(wall_time)
         seen = len(self.platform.sent)
         await self.platform.says(person, text)
-        await self.platform.settles()
+        await self.platform.wait_until_idle()
         entry = await self.store.get_session(self._key(person))
         assert entry is not None  # noqa: S101 -- somebody has just written there
         known = self.sessions.setdefault(person, [])

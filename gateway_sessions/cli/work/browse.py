@@ -10,6 +10,7 @@ from gateway_sessions.cli.browsing import Browser
 from gateway_sessions.cli.commands.sessions import Browse
 from gateway_sessions.cli.desk import Desk
 from gateway_sessions.cli.exits import Declined, Exit
+from gateway_sessions.cli.interrupting import CtrlC, hearing_ctrl_c
 from gateway_sessions.cli.owning import owning
 from gateway_sessions.cli.saying import name_of_program
 from gateway_sessions.cli.seats import seated
@@ -27,7 +28,8 @@ async def browse(desk: Desk, asked: Browse) -> None:
         if left.outcome is Outcome.INTERRUPTED:
             desk.code = Exit.INTERRUPTED
         elif left.outcome is Outcome.CHOSEN and left.selected is not None:
-            await _go_on(desk, left.selected.session_id, given)
+            async with hearing_ctrl_c(desk) as ctrl_c:
+                await _go_on(desk, left.selected.session_id, ctrl_c, given)
 
 
 def _refuse(desk: Desk) -> None:
@@ -40,7 +42,7 @@ def _refuse(desk: Desk) -> None:
         raise InvalidInputError(problem)
 
 
-async def _go_on(desk: Desk, session_id: str, agent: dict[str, object]) -> None:
+async def _go_on(desk: Desk, session_id: str, ctrl_c: CtrlC, agent: dict[str, object]) -> None:
     """Talk, or say how: a store that a gateway has open has its agents there."""
     program = name_of_program()
     async with AsyncExitStack() as opened:
@@ -53,8 +55,9 @@ async def _go_on(desk: Desk, session_id: str, agent: dict[str, object]) -> None:
             desk.note(f"Once nobody has the store open: {program} chat -r {session_id}")
             return
         try:
+            store.config.require("display")
             talk = Talk(desk, store, store.config.display.resume_display)
-            await talk.hold(Wanted(go_on=True, text=session_id), **agent)
+            await talk.hold(Wanted(go_on=True, text=session_id), ctrl_c, **agent)
         except Declined:
             desk.note(f"Go on in a copy: {program} chat -r {session_id} --fork")
             raise

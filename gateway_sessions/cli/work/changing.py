@@ -17,7 +17,7 @@ from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, siz
 from gateway_sessions.core.work_progress import WorkProgress
 from gateway_sessions.errors import SessionNotFoundError
 from gateway_sessions.runtime.seat import Seat
-from gateway_sessions.storage.verbs import lanes
+from gateway_sessions.storage.verbs import entries, lanes, retention
 
 MOST_NAMED: Final = 50
 """Of the sessions that would be removed, so many are shown to people."""
@@ -32,7 +32,8 @@ async def rename(desk: Desk, asked: Rename) -> None:
         if not await seat.do("set_session_title", session_id=session_id, title=" ".join(asked.title)):
             raise SessionNotFoundError(session_id)
         given = await seat.db.get_session_title(session_id)
-    desk.done(f"{session_id} is called {given!r} now.", {"session_id": session_id, "title": given})
+    told = "has no title now" if given is None else f"is called {given!r} now"
+    desk.done(f"{session_id} {told}.", {"session_id": session_id, "title": given})
 
 
 async def delete(desk: Desk, asked: Delete) -> None:
@@ -41,10 +42,16 @@ async def delete(desk: Desk, asked: Delete) -> None:
         record = await exactly(seat, asked.session)
         told = f"{_called(record)} with {counted(record.message_count, 'message')}"
         what = {"session_id": record.session_id, "messages": record.message_count}
+        there = await seat.db.read(partial(entries.load_by_session, record.session_id)) if asked.end else None
+        if there is None:
+            await seat.db.read(partial(retention.check_deletable, record.session_id))
+        told = told if there is None else f"{told}, and end it on {there.session_key} before"
         if asked.dry_run:
             desk.done(f"Would delete {told}.", what, dry_run=True)
             return
         desk.confirm(f"Delete {told}?")
+        if there is not None:
+            await seat.do("reset_session", session_key=there.session_key)
         if not await seat.do("delete_session", session_id=record.session_id):
             raise SessionNotFoundError(record.session_id)
     desk.done(f"Deleted {record.session_id}.", what, dry_run=False)
@@ -65,17 +72,18 @@ async def prune(desk: Desk, asked: Prune) -> None:
         "source": asked.source,
         "only_empty": asked.only_empty,
         "include_archived": asked.include_archived,
+        "unended": asked.unended,
     }
     async with seated(desk) as seat:
         with desk.progress("Looking for what may go"):
             plan = await seat.db.prune_sessions(dry_run=True, **bounds)
         if asked.dry_run or not plan.session_ids:
-            desk.done(_removed("Would remove", plan, plan.session_ids), plan)
+            desk.done(_removed("Would remove", plan, plan.session_ids, unended=asked.unended), plan)
             return
-        desk.confirm(f"{_removed('Remove', plan)[:-1]}?")
+        desk.confirm(f"{_removed('Remove', plan, unended=asked.unended)[:-1]}?")
         with desk.progress("Removing sessions") as tell:
             done = await _pruned(seat, bounds, len(plan.session_ids), tell)
-    desk.done(_removed("Removed", done), done)
+    desk.done(_removed("Removed", done, unended=asked.unended), done)
 
 
 async def _pruned(seat: Seat, bounds: dict[str, Any], planned: int, tell: Tells) -> PruneReport:
@@ -96,9 +104,11 @@ async def _pruned(seat: Seat, bounds: dict[str, Any], planned: int, tell: Tells)
     return done
 
 
-def _removed(word: str, report: PruneReport, ids: tuple[str, ...] = ()) -> str:
+def _removed(word: str, report: PruneReport, ids: tuple[str, ...] = (), *, unended: bool) -> str:
     room = f"{counted(report.messages, 'message')}, {size(report.text_bytes)} of text"
-    first = f"{word} {counted(len(report.session_ids), 'session')} ({room})"
+    number = len(report.session_ids)
+    which = f"{counted(number, 'session')}, ended or not" if unended else counted(number, "ended session")
+    first = f"{word} {which} ({room})"
     named = [f"  {one}" for one in ids[:MOST_NAMED]]
     more = [f"  ... and {len(ids) - MOST_NAMED:,} more; --json names them all"] if ids[MOST_NAMED:] else []
     return "\n".join([first + (":" if ids else "."), *named, *more])

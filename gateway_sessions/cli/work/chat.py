@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway_sessions.cli.answering import answering
 from gateway_sessions.cli.commands.alone import Chat
 from gateway_sessions.cli.desk import Desk
+from gateway_sessions.cli.interrupting import hearing_ctrl_c
 from gateway_sessions.cli.owning import owning
 from gateway_sessions.cli.talking import Talk, Wanted
 from gateway_sessions.core.recap import RecapForm
@@ -20,9 +21,14 @@ async def chat(desk: Desk, asked: Chat) -> None:
         go_on=asked.go_on or asked.resume is not None, text=text, move=asked.move, fork=asked.fork
     )
     # Where there is no store, nothing can be resumed in it, and none is made for that.
-    async with answering(asked.agent, desk) as given, owning(desk, may_be_new=text is None) as store:
+    async with (
+        hearing_ctrl_c(desk) as ctrl_c,
+        answering(asked.agent, desk) as given,
+        owning(desk, may_be_new=text is None) as store,
+    ):
+        store.config.require("display")
         form = store.config.display.resume_display if asked.recap is None else RecapForm(asked.recap)
-        await Talk(desk, store, form).hold(wanted, **given)
+        await Talk(desk, store, form).hold(wanted, ctrl_c, **given)
 
 
 def _refuse(desk: Desk, name: str | None, recap: str | None) -> None:

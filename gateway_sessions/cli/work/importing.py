@@ -80,8 +80,11 @@ def _answer(desk: Desk, source: Path, report: ImportReport) -> None:
 
 def _told(report: ImportReport) -> str:
     done = "Would import" if report.dry_run else "Imported"
-    said = f"{counted(report.imported, 'session')} with {counted(report.messages, 'message')}"
+    hidden = f" and {counted(report.hidden, 'hidden one')}" if report.hidden else ""
+    said = f"{counted(report.imported, 'session')} with {counted(report.messages, 'message')}{hidden}"
     lanes = f", {counted(report.lanes, 'lane')} with them" if report.lanes else ""
+    begun = f", for which {counted(report.begun, 'session')} {'begin' if report.dry_run else 'began'} anew"
+    lanes += begun if report.begun else ""
     known = f"; {report.skipped:,} were here already" if report.skipped else ""
     lines = [f"{done} {said}{lanes}{known}."]
     lines += [f"  {one.kind}: {one}" for one in report.findings]

@@ -25,7 +25,7 @@ from gateway_sessions.core.simulation import simulate as would
 from gateway_sessions.core.telling import DAY, length_of
 from gateway_sessions.runtime.explain import Explanation
 from gateway_sessions.runtime.seat import Seat
-from gateway_sessions.storage.verbs import activity, queue
+from gateway_sessions.storage.verbs import activity
 
 LANES: Final = 500
 """Read in one go."""
@@ -44,10 +44,11 @@ async def explain(desk: Desk, asked: Explain) -> None:
     async with seated(desk) as seat:
         lane = await lane_named(seat, asked.key)
         answer = await seat.explain(lane)
-        waiting = await seat.db.read(partial(queue.listed, lane))
+        listed = await seat.queued(lane)
+    waiting = sum(not (one.running or one.cut_off) for one in listed)
     origins, sharing = _origins(desk, answer), _sharing(answer.entry)
-    page = partial(explanation_page, answer, origins, sharing, len(waiting))
-    desk.answer([answer], page, queue=waiting, policy_fields=origins, sharing=sharing)
+    page = partial(explanation_page, answer, origins, sharing, waiting)
+    desk.answer([answer], page, queue=listed, policy_fields=origins, sharing=sharing)
 
 
 def _origins(desk: Desk, answer: Explanation) -> list[FieldOrigin]:

@@ -58,6 +58,7 @@ async def repair(desk: Desk, asked: Repair) -> None:
 async def _rehearse(desk: Desk, home: Path) -> None:
     with desk.steps("Checking") as watch:
         found = await check_store(home, progress=watch)
+    desk.code = Exit.UNSOUND if found.found else Exit.DONE
     lines = [f"Would mend {counted(len(found.found), 'thing')}:", *(f"  {one}" for one in found.found)]
     desk.done("\n".join(lines) if found.found else "Nothing would be done.", found, dry_run=True)
 

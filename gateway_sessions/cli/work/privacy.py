@@ -40,14 +40,18 @@ async def erase(desk: Desk, asked: Erase) -> None:
         owner = await owner_named(seat, asked.who)
         theirs = Scope(owners=frozenset({owner}))
         sessions = await seat.db.session_count(scope=theirs, include_archived=True)
+        elsewhere = await seat.db.count_said_elsewhere(owner)
+        held = counted(sessions, "session")
+        if elsewhere:
+            held += f" and {counted(elsewhere, 'message')} in sessions of others"
         if asked.dry_run:
             desk.done(
-                f"Would forget {owner}: {counted(sessions, 'session')}, and all that waits or is owed.",
-                {"owner": owner, "sessions": sessions},
+                f"Would forget {owner}: {held}, and all that waits or is owed.",
+                {"owner": owner, "sessions": sessions, "messages_elsewhere": elsewhere},
                 dry_run=True,
             )
             return
-        desk.confirm(f"Forget {owner} for ever, with {counted(sessions, 'session')}?")
+        desk.confirm(f"Forget {owner} for ever, with {held}?")
         with desk.steps("Forgetting") as watch:
             receipt: ErasureReceipt = await seat.do(
                 "erase",

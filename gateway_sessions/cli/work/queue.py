@@ -8,12 +8,13 @@ from gateway_sessions.cli.commands.queue import Cancel, ListQueue, Requeue
 from gateway_sessions.cli.desk import Desk, this_moment
 from gateway_sessions.cli.exits import NotWaitingError
 from gateway_sessions.cli.naming import lane_named
-from gateway_sessions.cli.queues import dead_page, waiting_table
+from gateway_sessions.cli.queues import dead_page, waiting_page
 from gateway_sessions.cli.seats import seated
 from gateway_sessions.core.queue import QueuedMessage, taken_out
-from gateway_sessions.core.telling import counted
+from gateway_sessions.core.telling import AT_START, counted
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.verbs import outbox, queue
+from gateway_sessions.runtime.seat import Seat
+from gateway_sessions.storage.verbs import outbox, queue, status
 
 
 async def list_queue(desk: Desk, asked: ListQueue) -> None:
@@ -23,16 +24,29 @@ async def list_queue(desk: Desk, asked: ListQueue) -> None:
         return
     found: list[QueuedMessage] = []
     async with seated(desk) as seat:
-        named = [await lane_named(seat, asked.key)] if asked.key else None
-        for lane in named or list(await seat.db.read(queue.waiting_lanes)):
+        named = await lane_named(seat, asked.key) if asked.key else None
+        for lane in [named] if named else await _lanes(seat, asked.limit):
             if len(found) < asked.limit:
-                found += await seat.db.read(partial(queue.listed, lane))
-    shown = found[: asked.limit]
-    if shown:
-        desk.answer(shown, partial(waiting_table, shown, this_moment()))
+                found += await seat.queued(lane)
+        alive = await seat.living()
+        replies = await seat.db.read(partial(outbox.owed, asked.limit, named))
+    shown, served = found[: asked.limit], alive is None or bool(alive)
+    if shown or replies:
+        page = partial(waiting_page, shown, replies, this_moment(), served=served)
+        desk.answer(shown, page, replies=replies, served=served)
+        if any(one.cut_off for one in shown):
+            desk.note(f"What was cut off is tried again {'soon' if served else AT_START}.")
     else:
-        desk.answer([], lambda: None)
+        desk.answer([], lambda: None, replies=[], served=served)
         desk.note("Nothing waits.")
+
+
+async def _lanes(seat: Seat, limit: int) -> list[str]:
+    """Lanes where turns run, were cut off, or wait."""
+    in_use = await seat.db.read(partial(status.lanes_in_use, limit))
+    return list(
+        dict.fromkeys([one.session_key for one in in_use] + [*await seat.db.read(queue.waiting_lanes)])
+    )
 
 
 async def _list_dead(desk: Desk, limit: int) -> None:

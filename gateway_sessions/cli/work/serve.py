@@ -6,7 +6,9 @@ from gateway_sessions.cli.answering import answering
 from gateway_sessions.cli.commands.alone import Serve
 from gateway_sessions.cli.desk import Desk
 from gateway_sessions.cli.owning import owning
-from gateway_sessions.cli.serving import Service, logging_to_errors
+from gateway_sessions.cli.serving import Service, free_addresses, logging_to_errors
+from gateway_sessions.cli.work.configuration import tell_doubts
+from gateway_sessions.config.misspelt import misspelt_names
 from gateway_sessions.errors import InvalidInputError
 
 
@@ -15,7 +17,11 @@ async def serve(desk: Desk, asked: Serve) -> None:
     if desk.as_json:
         problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
         raise InvalidInputError(problem)
-    service = Service(desk, desk.place()[1].serve, owning(desk, may_be_new=True, upkeep=True))
+    home, config = desk.place_to_serve()
+    tell_doubts(desk, misspelt_names(desk.own_config_path))
+    store = owning(desk, may_be_new=True, upkeep=True, wait=asked.wait)
+    service = Service(desk, config.serve, store)
     async with answering(asked.agent, desk) as given:
         with logging_to_errors():
+            await free_addresses(config.serve, home, wait=asked.wait)
             await service.run(**given)

@@ -72,6 +72,7 @@ async def search_messages(desk: Desk, asked: SearchMessages) -> None:
         "until": moment_of("--until", asked.until, now),
         "sort": asked.sort,
         "mode": "substring" if asked.substring else "words",
+        "fuzzy": asked.fuzzy,
     }
     async with seated(desk) as seat:
         scope = everything()
@@ -83,8 +84,14 @@ async def search_messages(desk: Desk, asked: SearchMessages) -> None:
 
 def _answer_hits(desk: Desk, found: SearchResult, now: datetime) -> None:
     desk.answer(
-        found.hits, partial(hits_page, found.hits, now), matches=found.matches, degraded=found.degraded
+        found.hits,
+        partial(hits_page, found.hits, now),
+        matches=found.matches,
+        degraded=found.degraded,
+        near_words=list(found.near_words),
     )
+    if found.near_words:
+        desk.note(f"Also looked for: {', '.join(found.near_words)}")
     if not found.hits:
         desk.note("Nothing was found.")
     elif found.matches > len(found.hits):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, cast
@@ -53,7 +53,7 @@ def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
     session_id = check_session_id(given.members.get("id", given.members.get("session_id")))
     messages = messages_of(given)
     started_at = _started_at(given, messages)
-    messages = tuple(_timed(messages, started_at))
+    messages = tuple(_timed(_handed_over(given, messages, owner), started_at))
     usage = _usage(given, session_id, started_at)
     ended_at, entry = given.time("ended_at"), given.members.get("entry")
     facts: dict[str, Any] = {
@@ -98,11 +98,23 @@ def _started_at(given: Given, messages: Sequence[Incoming]) -> datetime:
     return started_at
 
 
-def _timed(messages: Sequence[Incoming], at: datetime) -> Iterator[Incoming]:
+def _timed(messages: Iterable[Incoming], at: datetime) -> Iterator[Incoming]:
     """Messages that say no time were sent when the one before was, so that every import reads the same."""
     for one in messages:
         at = one.message.sent_at or at
         yield one if one.message.sent_at else replace(one, message=one.message.altered(sent_at=at))
+
+
+def _handed_over(given: Given, messages: Sequence[Incoming], owner: str | None) -> Iterator[Incoming]:
+    """Messages that get another owner say themselves whose they are, as far as the file tells."""
+    told = given.members.get("owner") or given.members.get("user_id")
+    was, lane = _owner(given), given.word("session_key", MAX_KEY)
+    for one in messages:
+        if owner is None or not told or was == owner or one.message.author is not None:
+            yield one
+        else:
+            named = one.message.altered(author=was, from_lane=one.message.from_lane or lane)
+            yield replace(one, message=named)
 
 
 def _owner(given: Given) -> str:
@@ -132,7 +144,8 @@ def _title(given: Given) -> dict[str, Any]:
     """The title, and who gave it."""
     title, by = given.text("title"), given.members.get("title_by")
     known = by if by in list(TitledBy) else TitledBy.PERSON
-    return {"title": title, "title_by": str(known)} if title else {}
+    owner = given.word("title_owner", MAX_KEY) or _owner(given)
+    return {"title": title, "title_by": str(known), "title_owner": owner} if title else {}
 
 
 def _said(given: Given, messages: Sequence[Incoming], started_at: datetime) -> dict[str, Any]:

@@ -15,10 +15,13 @@ from gateway_sessions.errors import InvalidInputError
 
 MAX_MESSAGES: Final = 1_000_000
 MAX_ROLE: Final = 64
+MAX_KEY: Final = 2560
 JSON_MARK: Final = "\x00json:"
 """Before content that is JSON, in the text columns of Hermes."""
 
 _PACKED: Final = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+_WHOSE: Final = frozenset({"author", "from_lane", "people"})
+"""Members whose meaning is certain only in what we wrote."""
 MESSAGE_MEMBERS: Final = frozenset(
     {"id", "session_id", "timestamp", "active", "compacted", "hidden_by", "versions", *IN_MESSAGE}
 )
@@ -65,9 +68,14 @@ def _with_acts(messages: Iterable[Incoming]) -> Iterator[Incoming]:
 
 def _message(given: Given) -> Incoming:
     members = given.members
-    known = {name: members[name] for name in IN_MESSAGE if members.get(name) is not None and name != "extra"}
+    apart = _WHOSE | {"extra"}
+    known = {
+        name: members[name] for name in IN_MESSAGE if members.get(name) is not None and name not in apart
+    }
     if not given.exact:
         known |= _unpacked(known)
+    else:
+        known |= _whose(given)
     hidden = _hidden(given)
     known |= {
         "role": check_word("role", members.get("role") or "unknown", MAX_ROLE),
@@ -76,12 +84,24 @@ def _message(given: Given) -> Incoming:
         "edited_at": given.time("edited_at"),
         "observed": given.flag("observed"),
         "hidden_because": hidden,
-        "extra": given.unknown(MESSAGE_MEMBERS),
+        "extra": given.unknown(MESSAGE_MEMBERS if given.exact else MESSAGE_MEMBERS - _WHOSE),
     }
     earlier = [Given.part(one, exact=given.exact) for one in given.all_of("versions")]
     versions = tuple((one.members.get("content"), one.time("replaced_at") or EPOCH) for one in earlier)
     hidden_by = given.count("hidden_by") or None
     return Incoming(Message(**known), hidden_by if hidden else None, versions)
+
+
+def _whose(given: Given) -> dict[str, Any]:
+    """Who said it, and where."""
+    people = given.members.get("people")
+    if people is not None and not (isinstance(people, list) and all(isinstance(one, str) for one in people)):  # pyright: ignore[reportUnknownVariableType]  # a file
+        raise unusable("people", "must be a list of names")
+    return {
+        "author": given.word("author", MAX_KEY),
+        "from_lane": given.word("from_lane", MAX_KEY),
+        "people": None if people is None else tuple(people),  # pyright: ignore[reportUnknownArgumentType]  # checked
+    }
 
 
 def _hidden(given: Given) -> Hidden | None:

@@ -31,17 +31,17 @@ ESTABLISHED: Final = (
 """Always there, in this order, behind `id`."""
 OWN: Final = (
     "session_key", "owner", "relation", "title_by", "pinned", "archived", "rewind_count", "last_active",
-    "last_seq", "preview", "extra",
+    "last_seq", "preview", "extra", "title_owner",
 )  # fmt: skip
 """Only there if they say anything."""
 ALWAYS_SAID: Final = frozenset({"seq", "role", "content"})
-UNSAID: Final = frozenset({"observed", "extra"})
+UNSAID: Final = frozenset({"observed", "platform_messages", "extra"})
 """Only there if they say anything, in a message."""
 IN_MESSAGE: Final = (
     "seq", "role", "content", "sent_at", "tool_call_id", "tool_calls", "tool_name", "effect_disposition",
     "token_count", "finish_reason", "reasoning", "reasoning_content", "reasoning_details",
     "codex_reasoning_items", "codex_message_items", "api_content", "platform_message_id", "observed",
-    "hidden_because", "edited_at", "extra",
+    "hidden_because", "edited_at", "platform_messages", "extra", "author", "from_lane", "people",
 )  # fmt: skip
 OTHER_NAMES: Final[Mapping[str, str]] = {"sent_at": "timestamp"}
 """Fields that exports have always called otherwise."""
@@ -57,7 +57,8 @@ def session_members(record: SessionRecord, *, ends: int, entry: Mapping[str, Any
         value = getattr(record, name)
         members |= said(name, (dict(value) or None) if name == "model_config" else value)
     for name in OWN:
-        if value := getattr(record, name):
+        value = getattr(record, name)
+        if value and (name != "title_owner" or value != record.owner):
             members |= said(name, dict(value) if name == "extra" else value)
     if ends:
         members["ends"] = ends

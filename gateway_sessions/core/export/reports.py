@@ -67,9 +67,13 @@ class ImportReport:
     skipped: int = 0
     """Sessions that were here already, as they are in the file."""
     messages: int = 0
-    """In the imported sessions."""
+    """In the imported sessions, counted as everywhere: without those that are hidden."""
+    hidden: int = 0
+    """Messages that came along and are not shown: they were taken back, edited, or put into a summary."""
     lanes: int = 0
     """Lanes that go on with a session of theirs."""
+    begun: int = 0
+    """Sessions that began for lanes whose own had no row; they are not among the imported ones."""
     findings: tuple[Finding, ...] = ()
     more_findings: int = 0
     """How many there were beyond those that are listed."""

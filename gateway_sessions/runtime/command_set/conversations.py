@@ -32,7 +32,9 @@ LISTS: Final = 1024
 
 async def _new(call: CommandCall) -> str:
     title = _title_in(call)
-    begin = partial(verbs.start_over, session_key=call.session_key, title=title, scope=call.own)
+    begin = partial(
+        verbs.start_over, session_key=call.session_key, title=title, scope=call.own, author=call.author
+    )
     entry, ended = await led_to_new(call, begin)
     if entry is None:
         entry = await session_here(call)
@@ -55,7 +57,9 @@ async def _stop(call: CommandCall) -> str:
 
 async def _branch(call: CommandCall) -> str:
     title = _title_in(call)
-    copy = partial(verbs.branch, session_key=call.session_key, title=title, scope=call.own)
+    copy = partial(
+        verbs.branch, session_key=call.session_key, title=title, scope=call.own, author=call.author
+    )
     entry, ended = await led_to_new(call, copy)
     if entry is None:
         return NO_CONVERSATION
@@ -114,7 +118,7 @@ async def _described(call: CommandCall, entry: SessionEntry) -> str:
 
 async def _give(call: CommandCall, entry: SessionEntry, title: str | None) -> None:
     if title is not None:
-        await call.store.db.set_session_title(entry.session_id, title, scope=call.own)
+        await call.store.db.set_session_title(entry.session_id, title, scope=call.own, author=call.author)
 
 
 def _title_in(call: CommandCall) -> str | None:

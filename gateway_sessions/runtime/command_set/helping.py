@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway_sessions.core.command_answers import helped, helped_with
+from gateway_sessions.core.command_answers import GREETING, helped, helped_with
 from gateway_sessions.core.commands import quoted, unwrapped
 from gateway_sessions.runtime.command import Command, CommandCall
 
@@ -19,4 +19,17 @@ async def _help(call: CommandCall) -> str:
     return helped_with(commands[wanted].help)
 
 
-COMMANDS: Final = (Command("help", _help, summary="Say what can be asked for.", usage="[command]"),)
+async def _start(_: CommandCall) -> str:
+    return GREETING
+
+
+async def _unknown(call: CommandCall) -> str:
+    return f"There is no command {quoted('/' + call.name)}. /help lists them."
+
+
+COMMANDS: Final = (
+    Command("help", _help, summary="Say what can be asked for.", usage="[command]"),
+    Command("start", _start, summary="Say hello."),
+)
+UNKNOWN: Final = Command("unknown", _unknown, summary="Say that there is no such command.")
+"""Answers for names that no command has, where the configuration wants that."""

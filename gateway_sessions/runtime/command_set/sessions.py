@@ -16,7 +16,7 @@ async def _title(call: CommandCall) -> str:
         return await _titled(call)
     title = clean_title(unwrapped(call.arguments))
     entry = await session_here(call)
-    await call.store.db.set_session_title(entry.session_id, title, scope=call.own)
+    await call.store.db.set_session_title(entry.session_id, title, scope=call.own, author=call.author)
     return f"This conversation is called {quoted(title)}."
 
 

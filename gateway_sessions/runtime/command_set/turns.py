@@ -7,12 +7,12 @@ from typing import Final
 
 from gateway_sessions.core.command_answers import NOTHING_TO_RETRY, RETRIED_LATER, counted
 from gateway_sessions.core.commands import quoted, said_in, turns_asked
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted, Disposition, Rejected
+from gateway_sessions.core.receipts import Rejected
 from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.command import Command, CommandCall
 from gateway_sessions.storage.verbs import commands as verbs
 from gateway_sessions.storage.verbs.commands import TakenBack
+from gateway_sessions.storage.verbs.lane_rows import LaneRow
 
 
 async def _undo(call: CommandCall) -> str:
@@ -27,32 +27,21 @@ async def _retry(call: CommandCall) -> str | None:
     ledger = call.store.ledger
     failed = await ledger.change(partial(verbs.take_up_failed, call.session_key))
     if failed is not None:
-        call.gateway.agents.evict(call.session_key)
-        ledger.freed(failed)
-        return RETRIED_LATER if failed.running or failed.waiting > 1 else None
-    taken = await _taken_back(call, 1)
-    if taken is None:
-        return NOTHING_TO_RETRY
-    return await _said_again(call, taken)
+        return _taken_up(call, failed)
+    match await ledger.ask_again(call.session_key, call.message):
+        case None:
+            return NOTHING_TO_RETRY
+        case Rejected() as refused:
+            return refused.text
+        case again:
+            return _taken_up(call, again)
 
 
-async def _said_again(call: CommandCall, taken: TakenBack) -> str | None:
-    """Submit what was taken back; if that is refused, everything is as it was."""
-    text, attachments = said_in(taken.said)
-    asked = call.message
-    again = InboundMessage(
-        source=asked.source,
-        account=asked.account,
-        text=text,
-        attachments=attachments,
-        metadata=asked.metadata,
-    )
-    receipt = await call.gateway.admit(again, solo=True)
-    if isinstance(receipt, Rejected):
-        await call.store.db.restore_rewound(taken.session_id)
-        return receipt.text
-    waits = isinstance(receipt, Accepted) and receipt.disposition is Disposition.QUEUED
-    return RETRIED_LATER if waits else None
+def _taken_up(call: CommandCall, lane: LaneRow) -> str | None:
+    """Let the turn begin that waits again; what to say, if others come before it."""
+    call.gateway.agents.evict(call.session_key)
+    call.store.ledger.freed(lane)
+    return RETRIED_LATER if lane.running or lane.waiting > 1 else None
 
 
 async def _taken_back(call: CommandCall, turns: int) -> TakenBack | None:

@@ -106,9 +106,12 @@ class GroupingDriver(ServerDriver):
     def _failed(self, group: Group, error: Exception) -> Outcome[Any] | None:
         """What everybody is told; None: each should try alone."""
         if isinstance(error, self.troubles.foreign):
-            return Outcome(None, self.troubles.translate(error)) if self.troubles.is_end(error) else None
-        if group.ended is not None and isinstance(error, StorageUnavailableError):
-            return Outcome(None, StorageUnavailableError(error.what, error.problem))
+            slow = self.troubles.is_end(error) and not self.troubles.was_cut(error)
+            return Outcome(None, self.troubles.translate(error)) if slow else None
+        if (
+            type(error) is StorageUnavailableError
+        ):  # not what says something of a node: each hears it by itself
+            return Outcome(None, StorageUnavailableError(error.what, error.problem, in_doubt=error.in_doubt))
         return None
 
 

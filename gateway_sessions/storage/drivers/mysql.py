@@ -11,14 +11,15 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.mysql_address import parse
 from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError, OwnPool, Pool, make_pool
-from gateway_sessions.storage.drivers.mysql_errors import TROUBLES
-from gateway_sessions.storage.drivers.mysql_link import Links, borrowed
+from gateway_sessions.storage.drivers.mysql_blockers import who_holds_locks
+from gateway_sessions.storage.drivers.mysql_errors import FOREIGN, TROUBLES
+from gateway_sessions.storage.drivers.mysql_link import Link, Links, borrowed
 from gateway_sessions.storage.drivers.mysql_schema import prepare
 from gateway_sessions.storage.drivers.server import ANY, Lend, ServerDriver
 from gateway_sessions.storage.in_thread import in_thread
@@ -58,6 +59,14 @@ class MySQLDriver(ServerDriver):
         super().__init__(limits=limits, migrations=migrations, jitter=jitter)
         self._database = database
         self._cached_statements = cached_statements
+
+    async def blockers(self) -> str:
+        """Who holds locks that others wait for, in words; empty if nobody does."""
+        try:
+            async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
+                return await who_holds_locks(cast("Link", link))
+        except FOREIGN as error:
+            raise TROUBLES.translate(error) from error
 
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
         pool = self._database

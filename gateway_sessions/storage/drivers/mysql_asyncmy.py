@@ -7,11 +7,29 @@ from typing import Any, Final, Protocol, cast
 
 import asyncmy
 from asyncmy.constants import CLIENT
-from asyncmy.errors import InterfaceError, InternalError, MySQLError, NotSupportedError
+from asyncmy.errors import (
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    MySQLError,
+    NotSupportedError,
+    ProgrammingError,
+)
 
 from gateway_sessions.ports import Row
 
-__all__ = ["CHARSET", "InterfaceError", "InternalError", "MySQLError", "NotSupportedError", "make_pool"]
+__all__ = [
+    "CHARSET",
+    "DataError",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "MySQLError",
+    "NotSupportedError",
+    "ProgrammingError",
+    "make_pool",
+]
 
 CHARSET: Final = "utf8mb4"
 

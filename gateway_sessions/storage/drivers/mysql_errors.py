@@ -12,9 +12,18 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StorageUnavailableError,
 )
-from gateway_sessions.storage.drivers.mysql_asyncmy import InterfaceError, InternalError, MySQLError
+from gateway_sessions.storage.drivers.mysql_asyncmy import (
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    MySQLError,
+    NotSupportedError,
+    ProgrammingError,
+)
 from gateway_sessions.storage.drivers.troubles import Troubles
 from gateway_sessions.storage_errors import MissingRightError
 
@@ -26,6 +35,8 @@ FOREIGN: Final = (MySQLError, OSError, TimeoutError, UnicodeEncodeError, Overflo
 """All that comes out of the driver; anything else is ours, or a bug."""
 LOST: Final = (InterfaceError, InternalError, OSError, TimeoutError)
 """The connection is gone, cannot be had, or is not where we think it is."""
+_OF_THE_PROGRAM: Final = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+"""What stays as it is, however often it is asked: keys, names, kinds of values."""
 
 CANNOT_CONNECT: Final = 2003
 TOO_LARGE: Final = 1153
@@ -59,6 +70,8 @@ _OVERTAKEN: Final = frozenset(
         1615,
     }
 )
+_LOCKED: Final = frozenset({1205, 3572})
+"""Another transaction has the lock, for longer than is waited for it."""
 _FULL: Final = frozenset({1021, 1114})
 _OF_STORAGE: Final = frozenset({1005, 1026, 1030})
 """The file system has refused something; which is in the text only."""
@@ -83,29 +96,25 @@ _REFUSED: Final = frozenset(
 )
 _LACKS_A_RIGHT: Final = frozenset({1142, 1143, 1227})
 _NO_DATABASE: Final = frozenset({1046, 1049})
-_UNAVAILABLE: Final = (
+_PERMANENT_STATES: Final = ("0A", "21", "22", "23", "42")
+"""The same, by the class of what the server calls the state. The list is closed: whatever is not in it may be
+better later, also what a proxy or a newer server says in its own words."""
+_PERMANENT: Final = frozenset({1048, 1054, 1062, 1136, 1364, 1451, 1452, 4025})
+"""The same, by number, of a driver that keeps no states."""
+_LATER: Final = (
     _LOST_CODES
     | _READ_ONLY
     | _OVERTAKEN - {1048, 1062}
     | frozenset(
         {
-            1037,  # memory
-            1038,
-            1040,  # connections
-            1041,
-            1047,  # a cluster that is not complete
-            1129,
-            1180,  # the commit failed
-            1203,
+            1203,  # connections of this user
             1226,
-            1317,  # interrupted
             1461,  # prepared statements
             1792,  # read only
-            1969,  # took too long
-            3024,
         }
     )
 )
+"""What may be better later although its state or its kind does not tell."""
 
 
 _MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError], str], ...]] = (
@@ -120,7 +129,8 @@ _MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError]
     (_REFUSED, StorageUnavailableError, "refuses the login ({})"),
     (_NO_DATABASE, StorageUnavailableError, "has no database of that name ({})"),
     (frozenset({CANNOT_CONNECT}), StorageUnavailableError, "cannot be reached ({})"),
-    (_UNAVAILABLE, StorageUnavailableError, "{}"),
+    (_LOCKED, StorageLockedError, "a lock was not free in time ({})"),
+    (_LATER, StorageUnavailableError, "{}"),
 )
 
 
@@ -146,16 +156,14 @@ def was_cut(error: BaseException) -> bool:
 
 def translate(error: Exception) -> GatewaySessionsError:
     """Our error for one of `FOREIGN`."""
-    if isinstance(error, MySQLError) and (ours := _from_server(error)) is not None:
-        return ours
-    if isinstance(error, LOST):
-        return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
+    if isinstance(error, MySQLError):
+        return _from_server(error)
     if isinstance(error, (UnicodeEncodeError, OverflowError)):
         return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
-    return StorageError(WHAT, _kind(error))
+    return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
 
 
-def _from_server(error: MySQLError) -> GatewaySessionsError | None:
+def _from_server(error: MySQLError) -> GatewaySessionsError:
     code, kind = _code(error), _kind(error)
     if code in _OF_STORAGE and _NO_ROOM.search(str(error)):
         code = next(iter(_FULL))
@@ -168,7 +176,23 @@ def _from_server(error: MySQLError) -> GatewaySessionsError | None:
         if code in codes:
             text = problem.format(kind)
             return InvalidInputError(text) if ours is InvalidInputError else ours(WHAT, text)
-    return None
+    if isinstance(error, LOST):
+        return StorageUnavailableError(WHAT, f"cannot be reached ({kind})")
+    return StorageError(WHAT, kind) if _is_permanent(error) else StorageUnavailableError(WHAT, kind)
+
+
+def lacks_a_right(error: MySQLError) -> bool:
+    """Whether this login may not do that."""
+    return _code(error) in _LACKS_A_RIGHT
+
+
+def _is_permanent(error: MySQLError) -> bool:
+    state = str(getattr(error, "sqlstate", None) or "")
+    return (
+        isinstance(error, _OF_THE_PROGRAM)
+        or state.startswith(_PERMANENT_STATES)
+        or _code(error) in _PERMANENT
+    )
 
 
 def _code(error: MySQLError) -> int:

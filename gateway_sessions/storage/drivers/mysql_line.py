@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from gateway_sessions.ports import VerbFactory
 from gateway_sessions.storage.drivers.limits import Limits
 from gateway_sessions.storage.drivers.mysql import hang_up
-from gateway_sessions.storage.drivers.mysql_asyncmy import OwnPool
+from gateway_sessions.storage.drivers.mysql_asyncmy import Connection, OwnPool, Pool
 from gateway_sessions.storage.drivers.mysql_errors import FOREIGN, translate
 from gateway_sessions.storage.drivers.mysql_link import Link, Links
 from gateway_sessions.storage.drivers.run import Begun, Run
@@ -21,6 +21,37 @@ T = TypeVar("T")
 
 CACHED_STATEMENTS: Final = 8
 """Room for what a node asks when it says that it lives."""
+
+
+class OneOfPool:
+    """Keeps one connection of a pool that somebody else closes, so that nobody else has it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._kept: Connection | None = None
+
+    async def acquire(self) -> Connection:
+        """The connection; another one if it was lost."""
+        if self._kept is not None and not self._kept.connected:
+            self.close()
+        if self._kept is None:
+            self._kept = cast("Connection", await self._pool.acquire())
+        return self._kept
+
+    def release(self, conn: Connection) -> None:
+        """It stays where it is."""
+
+    def close(self) -> None:
+        """Let the pool have it back."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._pool.release(kept)
+
+    async def wait_closed(self) -> None:
+        """Nothing is under way on it."""
+
+    def terminate(self) -> None:
+        """It is not ours to hang up."""
 
 
 class Line:

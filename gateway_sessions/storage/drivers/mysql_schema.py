@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway_sessions.errors import (
     ForeignDatabaseError,
-    StorageUnavailableError,
+    StorageLockedError,
     UnsupportedStorageError,
 )
 from gateway_sessions.failpoints import failpoint
@@ -33,13 +33,13 @@ READABLE_FROM: Final = 5
 MARK: Final = "gateway_sessions"
 """The comment of our first table: without it, tables belong to another program."""
 UNLIMITED: Final = (
-    "SET SESSION autocommit = 1, lock_wait_timeout = 60 /*M! , max_statement_time = 0 */ "
+    "SET SESSION autocommit = 1, lock_wait_timeout = 10 /*M! , max_statement_time = 0 */ "
     "/*!50708 , max_execution_time = 0 */"
 )
-"""A definition may have to write a large table anew."""
+"""A definition may have to write a large table anew. While it waits for one, all others wait behind it."""
 _LOCK: Final = "concat('gateway_sessions.', left(sha2(database(), 256), 32))"
 """Who holds this lock brings the database up to date; the others wait and find it done."""
-_WAIT_SECONDS: Final = 300
+_WAIT_SECONDS: Final = 10
 _THERE_ALREADY: Final = frozenset({1050, 1060, 1061})
 """A table, a column, an index."""
 _TABLES: Final = (
@@ -64,9 +64,11 @@ class Found:
 async def prepare(link: Link, known: Sequence[Migration]) -> None:
     """Check that the database can be ours, and take the migrations that are due. Then hang up."""
     await _check_server(link)
+    if await _is_up_to_date(link, known):
+        return  # nobody who hangs while it does the same keeps this one waiting
     await link.say(UNLIMITED)
     if not (await link.fetch(f"SELECT GET_LOCK({_LOCK}, {_WAIT_SECONDS})"))[0][0]:
-        raise StorageUnavailableError(WHAT, "is being brought up to date by another process")
+        raise StorageLockedError(WHAT, f"is being brought up to date {await _by_whom(link)}")
     found = await inspect(link)
     try:
         for step in plan_migrations(WHAT, found.version, known):
@@ -76,6 +78,19 @@ async def prepare(link: Link, known: Sequence[Migration]) -> None:
         if not isinstance(ours, MissingRightError):
             raise
         raise MissingRightError.at_opening(ours.what, ours.problem) from error
+
+
+async def _is_up_to_date(link: Link, known: Sequence[Migration]) -> bool:
+    try:
+        found = await inspect(link)
+    except ForeignDatabaseError:  # or one whose first table is just being made: whoever has the lock can tell
+        return False
+    return found.version is not None and not plan_migrations(WHAT, found.version, known)
+
+
+async def _by_whom(link: Link) -> str:
+    holder = (await link.fetch(f"SELECT IS_USED_LOCK({_LOCK})"))[0][0]
+    return "by another process" if holder is None else f"by connection {holder}"
 
 
 async def inspect(link: Link) -> Found:

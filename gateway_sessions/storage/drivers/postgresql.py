@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import asyncpg
 
@@ -18,7 +18,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.drivers.grouping import GroupingDriver
 from gateway_sessions.storage.drivers.limits import USUAL, Limits
 from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, TROUBLES
-from gateway_sessions.storage.drivers.postgresql_line import NO_ADDRESS
+from gateway_sessions.storage.drivers.postgresql_line import NO_ADDRESS, introduced
 from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
 from gateway_sessions.storage.drivers.postgresql_schema import prepare
 from gateway_sessions.storage.drivers.postgresql_together import as_one
@@ -64,6 +64,14 @@ class PostgresDriver(GroupingDriver):
         """How this server is asked several things at once."""
         return as_one
 
+    async def blockers(self) -> str:
+        """Who holds locks that others wait for, in words; empty if nobody does."""
+        try:
+            async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
+                return await cast("PostgresLink", link).who_holds_locks()
+        except FOREIGN as error:
+            raise TROUBLES.translate(error) from error
+
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
         pool = self._database
         if isinstance(pool, str):
@@ -82,6 +90,7 @@ class PostgresDriver(GroupingDriver):
                 timeout=self._limits.acquire_seconds,
                 command_timeout=self._limits.answer_seconds,
                 reset=_nothing_to_reset,
+                server_settings=introduced(address),
                 connect=OneAfterTheOther().connect,
             )
         except (ValueError, asyncpg.ClientConfigurationError):

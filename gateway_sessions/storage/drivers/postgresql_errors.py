@@ -12,6 +12,7 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StorageUnavailableError,
     UnsupportedStorageError,
 )
@@ -36,28 +37,61 @@ _OVERTAKEN: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
     asyncpg.UniqueViolationError,
+    asyncpg.InvalidCachedStatementError,  # a table was changed since the statement was planned
+    asyncpg.OutdatedSchemaCacheError,
 )
-LOST: Final = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.TargetServerAttributeNotMatched,
-    OSError,
-    TimeoutError,
+_OF_THE_CLIENT: Final = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""What asyncpg says by itself. Nearly all of it means that the connection is gone, cannot be had, or is not
+where asyncpg thinks it is; what the server says before it hangs up is told so, too."""
+_OF_THE_PROGRAM: Final = (
+    asyncpg.DataError,
+    asyncpg.ClientConfigurationError,
+    asyncpg.UnsupportedClientFeatureError,
+    asyncpg.UnsupportedServerFeatureError,
 )
-"""The connection is gone, or cannot be had; or none of the servers named is the one to write to."""
+"""The rest of it: another connection changes nothing about that."""
 READ_ONLY: Final = asyncpg.ReadOnlySQLTransactionError
 """Another server has become the one to write to; a new connection may find it."""
 
-_FULL: Final = "53100"
+_FULL: Final = frozenset({"53100"})
 _CORRUPT: Final = frozenset({"XX001", "XX002"})
 _LOST_STATEMENTS: Final = frozenset({"26000", "42P05"})
 """A statement is not there that was prepared, or is there although it was not: on another connection."""
 FORGETFUL: Final = (
     "the pooler before it lets prepared statements get lost; set sessiondb.prepared_statements to false"
 )
+_LOCKED: Final = frozenset({"55P03"})
+"""Another transaction has the lock, for longer than is waited for it."""
 _UNUSABLE_VALUE: Final = "22"
-_UNAVAILABLE: Final = ("08", "28", "3D", "40", "53", "55", "57", "58", "25006", "25P02", "25P03", "25P04")
-"""Classes and codes of what may be better later: connections, resources, locks, shutdowns, timeouts."""
+_PERMANENT: Final = (
+    "0A",
+    "0L",
+    "0P",
+    "20",
+    "21",
+    "23",
+    "27",
+    "2B",
+    "34",
+    "38",
+    "39",
+    "3F",
+    "42",
+    "44",
+    "54",
+    "P0",
+)
+"""Classes of what stays as it is, however often it is asked: keys, names, rights, kinds of values.
+
+The list is closed: whatever is not in it may be better later, also what a pooler says in its own words."""
+
+
+_MEANINGS: Final[tuple[tuple[frozenset[str], type[StorageError], str], ...]] = (
+    (_FULL, StorageFullError, "no room on the server's disk; nothing acknowledged was lost"),
+    (_LOST_STATEMENTS, UnsupportedStorageError, FORGETFUL),
+    (_CORRUPT, StorageCorruptError, "{}; the database was left as it is"),
+    (_LOCKED, StorageLockedError, "a lock was not free in time ({})"),
+)
 
 
 def is_overtaken(error: Exception) -> bool:
@@ -70,14 +104,16 @@ def is_overtaken(error: Exception) -> bool:
 
 def is_end(error: BaseException) -> bool:
     """Whether it is the last that is heard of a connection, or leaves it on a server that is only read."""
-    return isinstance(error, (*LOST, READ_ONLY)) or getattr(error, "severity_en", None) in ("FATAL", "PANIC")
+    if isinstance(error, asyncpg.PostgresConnectionError | READ_ONLY):
+        return True
+    if isinstance(error, _OF_THE_CLIENT):
+        return not isinstance(error, _OF_THE_PROGRAM)
+    return getattr(error, "severity_en", None) in ("FATAL", "PANIC")
 
 
 def was_cut(error: BaseException) -> bool:
-    """Whether the connection was gone before anything was asked of it: another one may do."""
-    return not isinstance(error, TimeoutError) and (
-        is_end(error) or isinstance(error, asyncpg.InternalClientError)
-    )
+    """Whether the connection was lost at once: another one may do. Nobody waits twice for a slow one."""
+    return is_end(error) and not isinstance(error, TimeoutError)
 
 
 def translate(error: Exception) -> GatewaySessionsError:
@@ -87,26 +123,23 @@ def translate(error: Exception) -> GatewaySessionsError:
         return MissingRightError(WHAT, f"{error.args[0]}; grant the right")
     if isinstance(error, asyncpg.PostgresError):
         return _from_server(error)
-    if isinstance(error, LOST):
-        return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
-    if isinstance(error, (UnicodeEncodeError, OverflowError)):
+    if isinstance(error, (asyncpg.DataError, UnicodeEncodeError, OverflowError)):
         return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
-    return StorageError(WHAT, _kind(error))
+    if isinstance(error, _OF_THE_PROGRAM):
+        return UnsupportedStorageError(WHAT, f"cannot be used as it is ({_kind(error)})")
+    return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
 
 
 def _from_server(error: asyncpg.PostgresError) -> GatewaySessionsError:
-    code = str(error.sqlstate or "")
-    if code == _FULL:
-        return StorageFullError(WHAT, "no room on the server's disk; nothing acknowledged was lost")
-    if code in _LOST_STATEMENTS:
-        return UnsupportedStorageError(WHAT, FORGETFUL)
-    if code in _CORRUPT:
-        return StorageCorruptError(WHAT, f"{_kind(error)}; the database was left as it is")
+    code, kind = str(error.sqlstate or ""), _kind(error)
+    for codes, ours, problem in _MEANINGS:
+        if code in codes:
+            return ours(WHAT, problem.format(kind))
     if code.startswith(_UNUSABLE_VALUE):
-        return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
-    if code.startswith(_UNAVAILABLE):
-        return StorageUnavailableError(WHAT, _kind(error))
-    return StorageError(WHAT, _kind(error))
+        return InvalidInputError(f"a value cannot be stored: {kind}")
+    if code.startswith(_PERMANENT) and not isinstance(error, asyncpg.InvalidCachedStatementError):
+        return StorageError(WHAT, kind)
+    return StorageUnavailableError(WHAT, kind)
 
 
 def _kind(error: Exception) -> str:

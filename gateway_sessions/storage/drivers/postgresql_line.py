@@ -33,6 +33,13 @@ _BEGIN: Final = (
 )
 """Whoever stops in the middle keeps its row, which others want to remove."""
 CLOSE_SECONDS: Final = 2.0
+_PROGRAM: Final = "gateway_sessions"
+"""What the server's operator sees as the name of our connections, unless the address says another."""
+
+
+def introduced(address: str) -> dict[str, str]:
+    """What a connection says of itself beyond its address."""
+    return {} if "application_name" in address else {"application_name": _PROGRAM}
 
 
 class Wire(Protocol):
@@ -62,6 +69,7 @@ class OwnWire:
                 timeout=self._limits.acquire_seconds,
                 command_timeout=self._limits.answer_seconds,
                 statement_cache_size=0,
+                server_settings=introduced(self._address),
             )
         except (ValueError, asyncpg.ClientConfigurationError):
             raise InvalidInputError(NO_ADDRESS) from None

@@ -13,6 +13,7 @@ from gateway_sessions.errors import NodeSilentError
 from gateway_sessions.ports import Row
 from gateway_sessions.storage.drivers import postgresql_locks as locks
 from gateway_sessions.storage.drivers.limits import Limits
+from gateway_sessions.storage.drivers.postgresql_blockers import who_holds_locks
 from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, WHAT, is_end
 from gateway_sessions.storage.drivers.troubles import DECLARED_DEAD
 
@@ -73,6 +74,10 @@ class PostgresLink:
     async def take_all(self, wanted: Sequence[str]) -> None:
         """The same for several locks, which are taken in one order everywhere."""
         await self._connection.execute(locks.take_all(wanted))
+
+    async def who_holds_locks(self) -> str:
+        """Which other connections hold locks, in words."""
+        return await who_holds_locks(self._connection)
 
     async def commit(self) -> None:
         """End the transaction: what it has done stands."""

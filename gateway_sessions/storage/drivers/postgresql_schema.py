@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from gateway_sessions.errors import ForeignDatabaseError, UnsupportedStorageError
+from gateway_sessions.errors import ForeignDatabaseError, StorageLockedError, UnsupportedStorageError
 from gateway_sessions.failpoints import failpoint
+from gateway_sessions.storage.drivers.postgresql_blockers import who_holds_locks
 from gateway_sessions.storage.drivers.postgresql_errors import WHAT
 from gateway_sessions.storage.drivers.postgresql_locks import MIGRATING, TAKE
 from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
@@ -22,6 +23,9 @@ OLDEST_SERVER: Final = 15
 """The oldest that is tested."""
 MIGRATION_SECONDS: Final = 3600.0
 """As long as a step of the schema may take on a large database."""
+LOCK_SECONDS: Final = 10
+"""So long a step waits for others, who use a table or bring the database up to date as well: while it waits
+for a table, everybody else waits behind it."""
 READABLE_FROM: Final = 5
 """The oldest schema a program must know to work with what this one writes: earlier ones know no nodes."""
 _WITHOUT_LOCKS: Final = ("CockroachDB", "-YB-")
@@ -49,7 +53,18 @@ async def prepare(connection: PoolConnectionProxy, known: Sequence[Migration]) -
 
 
 async def _migrate(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
+    if not plan_migrations(WHAT, await inspect(connection), known):
+        return  # nobody who hangs while it does the same keeps this one waiting
+    try:
+        await _take_steps(connection, known)
+    except asyncpg.LockNotAvailableError as error:
+        who = await who_holds_locks(connection)
+        raise StorageLockedError(WHAT, f"its tables cannot be brought up to date now; {who}") from error
+
+
+async def _take_steps(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
     async with connection.transaction():
+        await connection.execute(f"SET LOCAL lock_timeout = {LOCK_SECONDS * 1000}")
         await connection.execute(TAKE, MIGRATING, timeout=MIGRATION_SECONDS)
         due = plan_migrations(WHAT, await inspect(connection), known)
         for step in due:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
@@ -18,6 +19,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.news import News
+from gateway_sessions.core.search_stems import Stems
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Reader, Statement, VerbFactory
@@ -35,6 +37,9 @@ ANY: Final[Callable[[], float]] = SystemRandom().random
 UNHEARD: Final = "this node could not say in time that it lives; it writes nothing until it can"
 IN_DOUBT: Final = "the connection was lost while a change was committed; it may stand or not"
 _FIRST_PAUSE: Final = 0.01
+_LONGEST: Final = 2
+"""Nobody waits longer than so many times for a lock, however many tries are left: on some servers, waiting in
+vain looks like being overtaken."""
 
 T = TypeVar("T")
 
@@ -105,10 +110,18 @@ class ServerDriver(ABC):
         self.on_news: Callable[[Sequence[News]], None] = lambda _: None
         """Called with what commits of this process have brought about."""
 
+    def stem_with(self, stems: Stems) -> None:
+        """Messages are written with these stems of their words."""
+        self.index_language = replace(self.index_language, stems=stems)
+
     @property
     def compose(self) -> Compose | None:
         """How this server is asked several things at once; None: it has to be asked one after the other."""
         return None
+
+    async def blockers(self) -> str:
+        """Who holds locks that others wait for, in words; empty if nobody does, or nobody can tell."""
+        return ""
 
     @abstractmethod
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
@@ -150,12 +163,15 @@ class ServerDriver(ABC):
     async def read(self, verb: VerbFactory[T]) -> T:
         """Run a verb that changes nothing; it sees everything acknowledged before."""
         try:
-            async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
-                result = await self._run(link, reads=True).drive(Begun(verb()))
-                await link.commit()
-                return result
+            return await self._afresh(Begun(verb()), verb, self._read)
         except self.troubles.foreign as error:
             raise self.troubles.translate(error) from error
+
+    async def _read(self, begun: Begun[T]) -> T:
+        async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
+            result = await self._run(link, reads=True).drive(begun)
+            await link.commit()
+            return result
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
@@ -178,16 +194,28 @@ class ServerDriver(ABC):
             return await self._write_begun(verb, begun, epoch)
 
     async def _write_begun(self, verb: VerbFactory[T], begun: Begun[T], epoch: int | None) -> T:
-        """Run a verb in a transaction of its own, afresh as long as others overtake it."""
+        """Run a verb in a transaction of its own."""
+        return await self._afresh(begun, verb, lambda fresh: self._write(fresh, epoch))
+
+    async def _afresh(
+        self, begun: Begun[T], verb: VerbFactory[T], run: Callable[[Begun[T]], Awaitable[T]]
+    ) -> T:
+        """Run a verb, afresh as long as others overtake it, or its connection is lost before its commit.
+
+        The server has undone what was not committed, so nothing of it can happen twice.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _LONGEST * self._limits.lock_seconds
         for attempt in range(1, self._limits.attempts):
             try:
-                return await self._write(begun, epoch)
+                return await run(begun)
             except self.troubles.foreign as error:
-                if not self.troubles.is_overtaken(error):
+                again = self.troubles.is_overtaken(error) or self.troubles.was_cut(error)
+                if not again or loop.time() >= until:
                     raise
             await asyncio.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + self._jitter()))
             begun = Begun(verb())
-        return await self._write(begun, epoch)
+        return await run(begun)
 
     async def _write(self, begun: Begun[T], epoch: int | None) -> T:
         async with self._transaction(lambda link: link.begin_writing(begun.lock, epoch)) as link:
@@ -245,7 +273,7 @@ class ServerDriver(ABC):
             if (lend := self._lend) is None:
                 raise StoreStoppedError("database")
             async with AsyncExitStack() as attempt:
-                link = await attempt.enter_async_context(lend())
+                link = await self._lent(lend, attempt)
                 try:
                     await begin(link)
                 except BaseException as error:
@@ -256,6 +284,13 @@ class ServerDriver(ABC):
                 else:
                     lent.push_async_exit(attempt.pop_all())
                     return link
+
+    async def _lent(self, lend: Lend, attempt: AsyncExitStack) -> Link:
+        """A connection. Where none can be had the server is away, and is not asked again at once."""
+        try:
+            return await attempt.enter_async_context(lend())
+        except self.troubles.foreign as error:
+            raise self.troubles.translate(error) from error
 
     def _stop(self) -> None:
         self._lend = None

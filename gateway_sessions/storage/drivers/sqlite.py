@@ -20,7 +20,7 @@ from gateway_sessions.errors import StoreStoppedError
 from gateway_sessions.ports import Reader, Statement, VerbFactory
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_run import drive
-from gateway_sessions.storage.drivers.sqlite_schema import check_library, prepare
+from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, check_library, prepare
 from gateway_sessions.storage.drivers.sqlite_worker import (
     MAX_VERBS,
     READ,
@@ -33,6 +33,7 @@ from gateway_sessions.storage.drivers.sqlite_worker import (
     refuse_all,
 )
 from gateway_sessions.storage.in_thread import in_thread
+from gateway_sessions.storage.private_files import prepare_database_file
 from gateway_sessions.storage.queries import Migration, Query, load_migrations, load_queries
 
 ENGINE: Final = "sqlite"
@@ -83,13 +84,16 @@ class SqliteDriver:
         migrations: Sequence[Migration] = self._migrations or await in_thread(
             partial(load_migrations, ENGINE)
         )
+        try:
+            await in_thread(partial(prepare_database_file, self._path, APPLICATION_ID))
+        except OSError as error:
+            raise translate(error, str(self._path)) from error
         self._writer = await self._open(self._writes, cleanup, read_only=False)
         self._writer.on_change, self._writer.on_news = self.on_change, self.on_news
         try:
             await self._writer.call(
                 lambda raw: prepare(raw, self._path, migrations, synchronous=self._synchronous)
             )
-            await in_thread(partial(self._path.chmod, 0o600))
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise translate(error, str(self._path)) from error
         readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]

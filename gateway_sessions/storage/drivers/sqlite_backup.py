@@ -15,6 +15,12 @@ from urllib.parse import quote
 from gateway_sessions.errors import StorageCorruptError, StorageError
 from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID
+from gateway_sessions.storage.private_files import (
+    fill_private_file,
+    make_private_directory,
+    prepare_to_read,
+    replace_file,
+)
 
 BACKUPS: Final = "backups"
 """The folder of the copies, beside the database."""
@@ -25,6 +31,7 @@ _NAME = re.compile(r"sessions-\d{8}T\d{6}Z\.db")
 
 def read_only(path: Path) -> sqlite3.Connection:
     """A connection that changes nothing."""
+    prepare_to_read(path)
     uri = f"file:{quote(str(path))}?mode=ro"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
@@ -34,15 +41,14 @@ def back_up(database: Path, folder: Path, taken_at: datetime) -> Path:
     target = folder / f"{taken_at:{_STAMP}}.db"
     unfinished = target.with_suffix(".tmp")
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(folder)
         unfinished.unlink(missing_ok=True)
         with closing(read_only(database)) as connection:
-            connection.execute("VACUUM INTO ?", (str(unfinished),))
-        unfinished.chmod(0o600)
+            fill_private_file(unfinished, lambda new: connection.execute("VACUUM INTO ?", (str(new),)))
         if (problem := problem_of(unfinished)) is not None:
             raise StorageCorruptError(str(database), f"its copy could not be read back ({problem})")
         make_durable(unfinished)
-        unfinished.replace(target)
+        replace_file(unfinished, target)
     except sqlite3.Error as error:
         raise translate(error, str(database)) from error
     except OSError as error:

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from gateway_sessions.core.search_stems import Stems
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.drivers import sqlite_upkeep
 from gateway_sessions.storage.drivers.sqlite import BUSY_SECONDS, SqliteDriver, Synchronous
@@ -77,6 +78,9 @@ class SqliteEngine(SqliteDriver):
         self._allow_network = allow_network
         self.upkeep: Upkeep | None = FileUpkeep(path, self)
 
+    def stem_with(self, stems: Stems) -> None:
+        """The index is a file beside this one."""
+
     @property
     def path(self) -> Path:
         """The database file."""
@@ -111,6 +115,9 @@ class SqliteReadingEngine(SqliteReader):
 
     upkeep: Upkeep | None = None
     index_language: Language | None = None
+
+    def stem_with(self, stems: Stems) -> None:
+        """The index is a file beside this one."""
 
     @property
     def path(self) -> Path:

@@ -17,6 +17,7 @@ from gateway_sessions.storage.drivers.sqlite_errors import translate
 from gateway_sessions.storage.drivers.sqlite_schema import check_library, inspect
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.migrations import require_ready
+from gateway_sessions.storage.private_files import prepare_to_read
 from gateway_sessions.storage.queries import load_migrations, load_queries
 
 
@@ -28,6 +29,7 @@ class SqliteReader(SqliteDriver):
         check_library()
         if not await in_thread(self._path.exists):
             raise NoStoreError(str(self._path))
+        await in_thread(partial(prepare_to_read, self._path))
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
         await in_thread(partial(load_migrations, ENGINE))

@@ -19,8 +19,9 @@ from gateway_sessions.storage.drivers.sqlite_salvage import (
     quoted,
     salvage,
 )
-from gateway_sessions.storage.drivers.sqlite_schema import prepare
+from gateway_sessions.storage.drivers.sqlite_schema import APPLICATION_ID, prepare
 from gateway_sessions.storage.drivers.sqlite_text import tables_of
+from gateway_sessions.storage.private_files import prepare_database_file
 from gateway_sessions.storage.queries import Migration
 from gateway_sessions.storage.verbs.importing import IMPORTED
 
@@ -53,6 +54,7 @@ def rebuild(
     on purpose.
     """
     target.unlink(missing_ok=True)
+    prepare_database_file(target, APPLICATION_ID)
     with closing(sqlite3.connect(target, isolation_level=None)) as new:
         prepare(new, target, known, synchronous="OFF")
         names = tables_of(new)
@@ -66,8 +68,6 @@ def rebuild(
             # The next start takes the lanes that are missing from sessions.json.
             new.execute("DELETE FROM meta WHERE name = ?", (IMPORTED,))
         new.execute("COMMIT")
-        new.execute("PRAGMA journal_mode = DELETE")
-    target.chmod(0o600)
     make_durable(target)
     return tables
 

@@ -10,7 +10,9 @@ from typing import Final
 from gateway_sessions.errors import ForeignDatabaseError, StorageCorruptError, UnsupportedStorageError
 from gateway_sessions.failpoints import failpoint
 from gateway_sessions.storage.migrations import SchemaVersion, plan_migrations
+from gateway_sessions.storage.private_files import fill_private_file
 from gateway_sessions.storage.queries import Migration
+from gateway_sessions.storage_errors import HermesDatabaseError
 
 APPLICATION_ID: Final = 0x67736573
 """Marks the file as ours: "gses"."""
@@ -18,6 +20,11 @@ OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables."""
 CACHE_KIB: Final = 4 * 1024
 """The inner pages of the indexes of many lanes stay in memory, and most of their clocks."""
+_OF_HERMES: Final = {
+    "sessions": frozenset({"id", "source", "started_at"}),
+    "messages": frozenset({"id", "session_id", "role"}),
+}
+"""Tables that all versions of Hermes have, with some of their columns."""
 READABLE_FROM: Final = 1
 """The oldest schema a program must know to work with what this one writes."""
 
@@ -66,8 +73,19 @@ def inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
             raise StorageCorruptError(str(path), "does not say any more which version it has; repair it")
         return stated
     if application_id != 0 or tables:
+        if is_of_hermes(connection):
+            raise HermesDatabaseError(str(path))
         raise ForeignDatabaseError(str(path), f"application id {application_id}, {tables} tables and indexes")
     return None
+
+
+def is_of_hermes(connection: sqlite3.Connection) -> bool:
+    """Whether a database that is not ours has the tables of Hermes, of whichever version."""
+    for table, wanted in _OF_HERMES.items():
+        found = {row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+        if not found >= wanted:
+            return False
+    return True
 
 
 def stated_version(connection: sqlite3.Connection) -> SchemaVersion | None:
@@ -95,8 +113,7 @@ def _back_up(connection: sqlite3.Connection, path: Path, found: SchemaVersion) -
     """Keep the database as it was: `sessions.db.v1.bak`. An older attempt's copy is replaced."""
     copy = path.with_name(f"{path.name}.v{found.version}.bak")
     copy.unlink(missing_ok=True)
-    connection.execute("VACUUM INTO ?", (str(copy),))
-    copy.chmod(0o600)
+    fill_private_file(copy, lambda new: connection.execute("VACUUM INTO ?", (str(new),)))
     failpoint("backed_up")
 
 

@@ -14,7 +14,8 @@ async def to_the_end(
 ) -> asyncio.CancelledError | None:
     """Do *work* and wait for its end; `TimeoutError` if that does not come in time: then it is broken off.
 
-    Returns the cancellation that came meanwhile: nothing is undone by it, so it has to wait.
+    Returns the cancellation that came meanwhile: nothing is undone by it, so it has to wait. It is raised if
+    the work fails: whoever was told to end would try again else.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
@@ -29,11 +30,9 @@ async def to_the_end(
                 except asyncio.CancelledError as error:
                     cancelled = error
             task.cancel()
-        if task.cancelled():
-            raise TimeoutError
-        failure = task.result()
+        failure = TimeoutError() if task.cancelled() else task.result()
         if failure is not None:
-            raise failure
+            raise (failure if cancelled is None else cancelled) from (None if cancelled is None else failure)
     return cancelled
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from hashlib import blake2b
 from pathlib import Path
@@ -43,6 +43,10 @@ _OWN_FILES: Final = frozenset(
 )
 
 
+OUR_DATABASE: Final = "sessions.db"
+"""What lies in a directory of ours, beside a file of the same name as Hermes'."""
+
+
 @dataclass(frozen=True, slots=True)
 class HermesHome:
     """Where everything is."""
@@ -65,6 +69,9 @@ class HermesHome:
         inner = folder / SESSIONS
         sessions = folder if (folder / FILE_NAME).is_file() and not (inner / FILE_NAME).is_file() else inner
         home = cls(folder, sessions)
+        if home.database is None and (sessions / OUR_DATABASE).is_file():
+            problem = f"{path} is a store of gateway_sessions, and no Hermes home; see sessions import"
+            raise InvalidInputError(problem)
         if home.database is None and not (sessions / FILE_NAME).is_file():
             problem = f"{path} is no Hermes home: there is neither {DATABASE} nor {FILE_NAME}"
             raise InvalidInputError(problem)
@@ -217,11 +224,7 @@ class SessionReader:
 
     def _flags(self, row: Row) -> Isolation:
         flags = self.lanes.flags
-        return Isolation(
-            group_sessions_per_user=flags.group_sessions_per_user,
-            thread_sessions_per_user=flags.thread_sessions_per_user,
-            profile=word(row.get("profile_name")) or flags.profile,
-        )
+        return replace(flags, profile=word(row.get("profile_name")) or flags.profile)
 
 
 def _scope(scopes: set[str], home: HermesHome) -> str | None:

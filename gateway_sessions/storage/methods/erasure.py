@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -16,8 +17,11 @@ import anyio
 
 from gateway_sessions.core.entry_codec import entry_to_dict
 from gateway_sessions.core.erasure import ErasureReceipt, Kept, Subject, kept_in_rooms
+from gateway_sessions.core.keys import normalize_whatsapp
 from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.source import Platform
 from gateway_sessions.core.work_progress import OnProgress, WorkProgress
+from gateway_sessions.ports import AliasResolver
 from gateway_sessions.storage.atomic_file import QUARANTINE, remove
 from gateway_sessions.storage.drivers.sqlite_backup import BACKUPS
 from gateway_sessions.storage.engine import VacuumReport
@@ -25,11 +29,19 @@ from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.methods.retention import RetentionMethods
 from gateway_sessions.storage.methods.searching import SearchMethods
 from gateway_sessions.storage.methods.transfer import TransferMethods
-from gateway_sessions.storage.verbs import entries, queue_erasure, tombstones
+from gateway_sessions.storage.private_files import is_foreign_link
+from gateway_sessions.storage.verbs import entries, message_erasure, queue_erasure, tombstones
 from gateway_sessions.storage.verbs import erasure as verbs
 from gateway_sessions.storage.verbs.erasure import Plan
+from gateway_sessions.storage.verbs.message_erasure import Said
 
+EXPORTS: Final = "exports"
+"""A directory beside the database for exports that are the store's own: an erasure removes what is in it."""
+FOLDERS: Final = (BACKUPS, EXPORTS, QUARANTINE)
+"""Directories beside the database in which everything is a copy of what it holds or held."""
 MESSAGES: Final = "messages"
+SESSIONS: Final = 100
+"""So many are looked up at a time."""
 TRIES: Final = 100
 PAUSE_SECONDS: Final = 0.05
 """So often, and so far apart, it is tried to empty a log that somebody reads."""
@@ -62,6 +74,8 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
     """Held while a copy is made, and while copies are removed: none may appear that was begun before."""
     rewrite_beside: Callable[[], Awaitable[Beside]] | None = None
     """What the store around the database does about its own files, once the rows are gone."""
+    alias_of: AliasResolver | None = None
+    """Tells the one id that all ids of a person share, where a store knows that."""
 
     async def erase(
         self, owner: str, *, keep_copies: bool = False, progress: OnProgress | None = None
@@ -75,7 +89,9 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         subject = Subject.named(owner)
         async with self._erasing, self._overwriting():
             moment = self._clock.now()
-            begun = await self.write(partial(verbs.begin, subject, moment, keep_copies=keep_copies))
+            also = await self._other_ids(subject)
+            begin = partial(verbs.begin, subject, moment, self.change_ids)
+            begun = await self.write(partial(begin, keep_copies=keep_copies, known_as=also))
             return await self._carry_out(begun.plan, begun.rows, progress)
 
     async def unfinished_erasures(self) -> int:
@@ -93,7 +109,9 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
     async def export_owner(self, owner: str) -> AsyncIterator[dict[str, Any]]:
         """All that is known of an owner: their lanes, what happened and waits there, and every session.
 
-        Of rooms that they share, what they sent there that waits, and what they are owed for it.
+        Of rooms that they share, what they sent there that waits, and what they are owed for it. Last, what
+        they said in sessions of others, be it in a room or because their session was moved or forked, and the
+        titles that they gave to these.
         """
         subject = Subject.named(owner)
         lanes = await self.read(partial(verbs.lanes_of, subject))
@@ -106,8 +124,19 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             yield known | waiting.pop(session_key, {})
         for session_key, theirs in waiting.items():
             yield {"room": session_key, **theirs}
-        async for session in self.export_all(scope=Scope(owners=frozenset({owner}))):
+        async for session in self.export_all(scope=Scope(owners=frozenset({subject.owner}))):
             yield session
+        async for elsewhere in self._said_elsewhere(subject.owner):
+            yield elsewhere
+        last = ""
+        while titles := await self.read(partial(message_erasure.titles_of, subject.owner, last, SESSIONS)):
+            for title in titles:
+                yield title
+            last = titles[-1]["titled"]
+
+    async def count_said_elsewhere(self, owner: str) -> int:
+        """Return how many messages of an owner are in sessions of others."""
+        return await self.read(partial(message_erasure.count, Said(Subject.named(owner).owner)))
 
     async def erased_at(self, owner: str) -> datetime | None:
         """When an owner was erased: what they sent until then must not be taken in."""
@@ -133,6 +162,26 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
     async def back_up(self, *, keep: int | None = None) -> Path:
         """Copy the database as it is now."""
         raise NotImplementedError
+
+    async def _other_ids(self, subject: Subject) -> tuple[str, ...]:
+        """Return the ids by which rooms name a person besides their own: on WhatsApp people have several."""
+        if subject.platform != Platform.WHATSAPP or subject.user_id is None:
+            return ()
+        found: list[str] = []
+        for user_id in await self.read(partial(verbs.ids_in_rooms, subject)):
+            bare = normalize_whatsapp(user_id)
+            goes_by = bare if self.alias_of is None else await self.alias_of(subject.platform, bare)
+            found += [user_id] if goes_by == subject.user_id else []
+        return tuple(found)
+
+    async def _said_elsewhere(self, owner: str) -> AsyncIterator[dict[str, Any]]:
+        said, last = Said(owner), ""
+        while found := await self.read(partial(message_erasure.sessions_with, said, last, SESSIONS)):
+            for session_id, platform in found:
+                told = await self.read(partial(message_erasure.told, said, session_id, platform))
+                if told is not None:
+                    yield told
+            last = found[-1][0]
 
     async def _rewritten(self) -> bool:
         """Write the file anew and empty its log; False if somebody reads an old moment all the while."""
@@ -171,6 +220,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
                 await in_thread(partial(remove_all, copies))
             await self.write(partial(verbs.forget_name, plan))
         kept = [*kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
+        kept += await in_thread(partial(_not_looked_into, self.path.parent))
         rewritten: list[str] = []
         if not self.has_upkeep:
             kept += ON_A_SERVER
@@ -204,12 +254,16 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             rows += removed
             tell(WorkProgress(doing="Removing sessions", done=rows["sessions"]))
         rows[MESSAGES] += await self.finish_removals()
-        settled = partial(queue_erasure.erase_settled, subject, plan.lanes, plan.erased_at)
+        said = partial(message_erasure.erase_some, verbs.said_before(subject, plan), self.change_ids)
+        while removed := await self.write(said):
+            rows += removed
+        rows += await self.write(partial(message_erasure.forget_titles, subject.owner))
+        settled = partial(queue_erasure.erase_settled, subject, plan.lanes, plan.erased_at, self.change_ids)
         while removed := await self.write(settled):
             rows += removed
         for session_key in plan.lanes:
             rows += await self.write(partial(verbs.erase_lane, session_key, moment))
-        rows += await self.write(partial(verbs.scrub, subject))
+        rows += await self.write(partial(verbs.scrub, subject, plan.ids))
         await self._index.forget_removed()  # even if no message was left
         return rows
 
@@ -219,11 +273,19 @@ def _nobody(_: WorkProgress) -> None:
 
 
 def copies_of(database: Path) -> list[Path]:
-    """Every file beside the database that may hold what it held: backups, and what was set aside."""
-    home = database.parent
-    beside = [*home.glob(f"{database.name}.*.bak"), *home.glob(f"{database.name}.rebu*")]
-    inside = [one for name in (BACKUPS, QUARANTINE) for one in (home / name).rglob("*")]
+    """Every file beside the database that may hold what it held: backups, exports, and what was set aside."""
+    home, name = database.parent, glob.escape(database.name)
+    beside = [*home.glob(f"{name}.*.bak"), *home.glob(f"{name}.rebu*")]
+    inside = [
+        one for folder in FOLDERS if not is_foreign_link(home / folder) for one in (home / folder).rglob("*")
+    ]
     return sorted(one for one in (*beside, *inside) if one.is_file() or one.is_symlink())
+
+
+def _not_looked_into(home: Path) -> list[Kept]:
+    """Return the folders of copies that may lead anywhere: what is there is not ours to remove."""
+    why = "it is a link that another user made or could have made; nothing behind it was removed"
+    return [Kept(str(home / one), why) for one in FOLDERS if is_foreign_link(home / one)]
 
 
 def remove_all(paths: Iterable[Path]) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from gateway_sessions.core.field_types import check_value
 from gateway_sessions.core.messages import Message, message_of
+from gateway_sessions.core.row_ids import row_id
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import lineage as verbs
 from gateway_sessions.storage.verbs import splitting
@@ -35,11 +37,12 @@ class LineageMethods(VerbRunner):
         return await self.write(partial(splitting.split, descent, summary))
 
     async def branch_session(
-        self, session_id: str, new_session_id: str, *, at_message_id: int | None = None
+        self, session_id: str, new_session_id: str, *, at_message_id: int | str | None = None
     ) -> str:
         """Copy what was said, up to and with that message, to a new session; the old one goes on. Its id."""
         descent = self._descent(session_id, new_session_id)
-        return await self.write(partial(splitting.branch, descent, at_message_id))
+        at = None if at_message_id is None else row_id("at_message_id", at_message_id)
+        return await self.write(partial(splitting.branch, descent, at))
 
     async def get_compression_tip(self, session_id: str) -> str:
         """Where a compressed session goes on today; any other one is its own tip."""
@@ -68,6 +71,7 @@ class LineageMethods(VerbRunner):
 
         `SessionNotFoundError` if there is no such session.
         """
+        check_value("archived", archived, bool)
         await self.write(partial(verbs.archive, session_id, archived=archived))
 
     def _descent(self, session_id: str, new_session_id: str, **answered: str | None) -> Descent:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
 
 from gateway_sessions.core.instants import instant_of
-from gateway_sessions.core.retention import Bounds, Group, PruneReport
+from gateway_sessions.core.retention import Bounds, Group, Member, PruneReport
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.work_progress import OnProgress, WorkProgress
 from gateway_sessions.errors import InvalidInputError
@@ -50,15 +51,17 @@ class RetentionMethods(VerbRunner):
         relation: str | None = None,
         only_empty: bool = False,
         include_archived: bool = False,
+        unended: bool = False,
         limit: int | None = None,
         dry_run: bool = False,
         now: datetime | float | None = None,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove sessions nobody has touched for that long, and the oldest beyond a number or a size.
+        """Remove ended sessions nobody has touched for that long, and the oldest beyond a number or a size.
 
-        Never one that a lane has, that is pinned, touched within a day, or still owed to a hook, nor what was
-        compressed into such a one. A dry run tells what would go; with *limit* so many go, or few more.
+        With *unended* also those that nobody has ended. Never one that a lane has, that is pinned, touched
+        within a day, or still owed to a hook, nor what was compressed into such a one. A dry run tells what
+        would go; with *limit* so many go, or few more.
         """
         if limit is not None and limit < 1:
             problem = f"limit = {limit} must be 1 or more"
@@ -70,21 +73,17 @@ class RetentionMethods(VerbRunner):
             relation=None if relation is None else Relation(relation),
             include_archived=include_archived,
             only_empty=only_empty,
+            unended=unended,
         )
         async with self.view() as reader:
             plan = await reader.read(partial(verbs.plan, bounds, kind, limit))
         removed = [one.session_id for one in plan.members]
         in_use: list[str] = []
         if not dry_run:
-            removed, in_use = await self._remove(plan.groups, progress)
-        known = {one.session_id: one for one in plan.members}
-        return PruneReport(
-            dry_run=dry_run,
-            session_ids=tuple(removed),
-            messages=sum(known[one].messages for one in removed),
-            text_bytes=sum(known[one].text_bytes for one in removed),
-            kept_in_use=tuple(in_use),
-        )
+            removed, in_use = await self._remove(plan.groups, progress, unended=unended)
+        gone = frozenset(removed)
+        report = _reported([one for one in plan.members if one.session_id in gone], removed)
+        return replace(report, dry_run=dry_run, kept_in_use=tuple(in_use))
 
     async def finish_removals(self) -> int:
         """Remove the messages that are left of large sessions, piece by piece; how many there were."""
@@ -97,7 +96,7 @@ class RetentionMethods(VerbRunner):
         return messages
 
     async def _remove(
-        self, groups: Sequence[Group], progress: OnProgress | None
+        self, groups: Sequence[Group], progress: OnProgress | None, *, unended: bool
     ) -> tuple[list[str], list[str]]:
         removed: list[str] = []
         in_use: list[str] = []
@@ -105,11 +104,20 @@ class RetentionMethods(VerbRunner):
         for batch in _batches(groups):
             if progress is not None:
                 progress(WorkProgress(doing="Removing sessions", done=len(removed), total=total))
-            step = await self.write(partial(verbs.remove_groups, batch, self.change_ids))
+            step = await self.write(partial(verbs.remove_groups, batch, self.change_ids, unended=unended))
             removed += step.session_ids
             in_use += step.in_use
         await self.finish_removals()
         return removed, in_use
+
+
+def _reported(gone: Sequence[Member], session_ids: Sequence[str]) -> PruneReport:
+    return PruneReport(
+        dry_run=False,
+        session_ids=tuple(session_ids),
+        messages=sum(one.messages for one in gone),
+        text_bytes=sum(one.text_bytes for one in gone),
+    )
 
 
 def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:

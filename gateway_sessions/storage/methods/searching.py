@@ -11,6 +11,7 @@ from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.search_filter import SearchFilter, words_of
 from gateway_sessions.core.search_results import SearchResult, SessionSearchResult
+from gateway_sessions.core.search_stems import Stems
 from gateway_sessions.core.search_wanted import Wanted, wanted_of
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.index_port import Index, IndexReport
@@ -44,6 +45,7 @@ class SearchOptions(TypedDict, total=False):
     until: datetime | float | str | None
     sort: str | None
     mode: str
+    fuzzy: bool
     include_hidden: bool
     exclude_sessions: Collection[str]
 
@@ -54,12 +56,16 @@ class SearchMethods(VerbRunner):
     _index: Index
     _search: Search
 
+    async def search_stems(self) -> Stems:
+        """The stems by which words are found in all their forms."""
+        raise NotImplementedError
+
     async def search_messages(
         self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
     ) -> SearchResult:
         """Messages that fit a query: the best of the newest first, or with `sort` "newest" or "oldest"."""
         _check_page(limit, offset)
-        wanted, shown, order = _meant(query, scope, options)
+        wanted, shown, order = _meant(query, scope, options, await self.search_stems())
         if wanted is None:
             return SearchResult()
         return await self._search.messages(wanted, shown, order, offset=offset, limit=limit)
@@ -69,7 +75,7 @@ class SearchMethods(VerbRunner):
     ) -> SessionSearchResult:
         """The conversations in which something fits a query, each once, with its best message."""
         _check_page(limit, 0)
-        wanted, shown, order = _meant(query, scope, options)
+        wanted, shown, order = _meant(query, scope, options, await self.search_stems())
         if wanted is None:
             return SessionSearchResult()
         return await self._search.sessions(wanted, shown, order, limit=limit)
@@ -92,7 +98,9 @@ class SearchMethods(VerbRunner):
         await self._index.rebuild()
 
 
-def _meant(query: str, scope: Scope, options: SearchOptions) -> tuple[Wanted | None, SearchFilter, Order]:
+def _meant(
+    query: str, scope: Scope, options: SearchOptions, stems: Stems
+) -> tuple[Wanted | None, SearchFilter, Order]:
     shown = SearchFilter(
         scope=scope,
         sources=words_of("source_filter", options.get("source_filter")),
@@ -107,7 +115,19 @@ def _meant(query: str, scope: Scope, options: SearchOptions) -> tuple[Wanted | N
     )
     mode = _choice("mode", SearchMode, options.get("mode", SearchMode.WORDS))
     order = _choice("sort", Order, options.get("sort") or Order.BEST)
-    return wanted_of(query, literal=mode is SearchMode.SUBSTRING), shown, order
+    fuzzy = options.get("fuzzy", False)
+    if fuzzy and mode is SearchMode.SUBSTRING:
+        problem = "fuzzy looks for words like those of the query, so it goes with mode 'words' only"
+        raise InvalidInputError(problem)
+    wanted = wanted_of(query, literal=mode is SearchMode.SUBSTRING, stems=stems, fuzzy=_flag("fuzzy", fuzzy))
+    return wanted, shown, order
+
+
+def _flag(name: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        problem = f"{name} must be True or False, not {given!r}"
+        raise InvalidInputError(problem)
+    return given
 
 
 def _choice(name: str, choices: type[Choice], given: str) -> Choice:

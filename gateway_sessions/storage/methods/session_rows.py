@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from gateway_sessions.core.field_types import check_value
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.messages import NO_EXTRA
 from gateway_sessions.core.scope import Scope
@@ -80,6 +81,11 @@ class SessionRowMethods(VerbRunner):
         """Remember what the model is told before anything else."""
         await self._change("set_system_prompt", session_id, Intake().text("system_prompt", system_prompt))
 
+    async def note_system_prompt(self, session_id: str, system_prompt: str) -> bool:
+        """Remember what the model was told first; False if that is known, or there is no such session."""
+        prompt = Intake().text("system_prompt", system_prompt) or ""
+        return await self.write(partial(session_rows.note_prompt, session_id, prompt))
+
     async def update_session_model(
         self, session_id: str, model: str | None, model_config: Mapping[str, Any] | None = None
     ) -> None:
@@ -89,6 +95,7 @@ class SessionRowMethods(VerbRunner):
 
     async def set_session_pinned(self, session_id: str, *, pinned: bool = True) -> None:
         """Keep a session whatever retention says, or do so no longer."""
+        check_value("pinned", pinned, bool)
         await self._change("set_session_pinned", session_id, int(pinned))
 
     async def message_count(self, session_id: str, *, include_hidden: bool = False) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from types import NoneType
 
 from gateway_sessions.core.automatic_titles import suggested_title
+from gateway_sessions.core.field_types import check_value
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.titles import clean_title, one_line
 from gateway_sessions.storage.verb_runner import VerbRunner
@@ -15,15 +17,22 @@ class TitleMethods(VerbRunner):
     """Titles: one line, unique among the sessions of an owner."""
 
     async def set_session_title(
-        self, session_id: str, title: str | None, *, scope: Scope | None = None
+        self,
+        session_id: str,
+        title: str | None,
+        *,
+        scope: Scope | None = None,
+        author: str | None = None,
     ) -> bool:
         """Call a session so, on behalf of a person; nothing to see in it means no title.
 
         False if there is no such session in sight. A title that another session has is a `TitleTakenError`,
-        unless this session continues that one: then it passes on. *scope* says who asks.
+        unless this session continues that one: then it passes on. *scope* says who asks, *author* who that is
+        if the session is not theirs: an erasure of that person takes the title away.
         """
+        check_value("title", title, str, NoneType)
         cleaned = clean_title(title) if title and one_line(title) else None
-        return await self.write(partial(verbs.set_title, session_id, cleaned, scope))
+        return await self.write(partial(verbs.set_title, session_id, cleaned, scope, author))
 
     async def set_auto_title_if_empty(self, session_id: str, title: str) -> bool:
         """Call a session so unless it has a title; one that is taken gets a number, one too long is cut."""

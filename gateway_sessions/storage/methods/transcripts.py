@@ -21,7 +21,9 @@ from gateway_sessions.core.messages import (
     UserTurn,
     message_of,
 )
+from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.row_ids import row_id
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verb_runner import VerbRunner
 from gateway_sessions.storage.verbs import looking, replaying, rewinding, rewriting
@@ -91,21 +93,24 @@ class TranscriptMethods(VerbRunner):
         return await self.read(verb)
 
     async def get_messages_around(
-        self, session_id: str, message_id: int, window: int = 5, *, include_hidden: bool = False
+        self, session_id: str, message_id: int | str, window: int = 5, *, include_hidden: bool = False
     ) -> MessageWindow:
         """A message and up to *window* others on each side; nothing if it is not there.
 
         Compacted messages are shown, those taken back or retracted only with *include_hidden*.
         """
         anchor = Anchor(
-            session_id=session_id, message_id=message_id, window=window, include_hidden=include_hidden
+            session_id=session_id,
+            message_id=row_id("message_id", message_id),
+            window=window,
+            include_hidden=include_hidden,
         )
         return await self.read(partial(looking.around, anchor))
 
     async def get_anchored_view(
         self,
         session_id: str,
-        message_id: int,
+        message_id: int | str,
         window: int = 5,
         bookend: int = 3,
         *,
@@ -118,7 +123,7 @@ class TranscriptMethods(VerbRunner):
         """
         anchor = Anchor(
             session_id=session_id,
-            message_id=message_id,
+            message_id=row_id("message_id", message_id),
             window=window,
             bookend=bookend,
             keep_roles=None if keep_roles is None else tuple(map(str, keep_roles)),
@@ -141,9 +146,11 @@ class TranscriptMethods(VerbRunner):
         """
         return await self.write(partial(rewinding.rewind, session_id, n, self.change_ids))
 
-    async def rewind_to_message(self, session_id: str, message_id: int) -> Rewind:
+    async def rewind_to_message(self, session_id: str, message_id: int | str) -> Rewind:
         """Take back a message that a person said, and all that came after it."""
-        return await self.write(partial(rewinding.rewind_to, session_id, message_id, self.change_ids))
+        return await self.write(
+            partial(rewinding.rewind_to, session_id, row_id("message_id", message_id), self.change_ids)
+        )
 
     async def restore_rewound(self, session_id: str) -> int:
         """Bring back exactly what the last rewind took; how many messages.
@@ -185,19 +192,22 @@ class TranscriptMethods(VerbRunner):
     async def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
         """Let a message say what it says on its platform now, and keep what it said; whether that is new."""
         now = self._clock.now()
-        verb = partial(rewriting.edit, session_id, platform_message_id, content, now, self.change_ids)
+        verb = partial(
+            rewriting.edit, session_id, plain_text(platform_message_id), content, now, self.change_ids
+        )
         changed, replaced = await self.write(verb)
         self._tell_of_replacements(session_id, int(replaced))
         return changed
 
     async def retract_message(self, session_id: str, platform_message_id: str) -> bool:
         """Hide what was deleted on its platform; False if nothing of that name is to be seen."""
-        verb = partial(rewriting.retract, session_id, platform_message_id, self.change_ids)
+        now = self._clock.now()
+        verb = partial(rewriting.retract, session_id, plain_text(platform_message_id), now, self.change_ids)
         return await self.write(verb)
 
-    async def get_message_versions(self, session_id: str, message_id: int) -> list[MessageVersion]:
+    async def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
         """What a message said before it was edited, the first version first."""
-        return await self.read(partial(rewriting.versions, session_id, message_id))
+        return await self.read(partial(rewriting.versions, session_id, row_id("message_id", message_id)))
 
     def _tell_of_replacements(self, session_id: str, messages: int) -> None:
         if messages:

@@ -11,10 +11,11 @@ import msgspec
 
 from gateway_sessions.core.search_documents import LONGEST_INDEXED
 from gateway_sessions.core.search_lexemes import Searchable
+from gateway_sessions.core.search_stems import NO_STEMS, Stems
 from gateway_sessions.core.search_text import TOKENISER
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.search_column.languages import Language
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.verbs import meta, stemming
 from gateway_sessions.storage.verbs.locks import OF_INDEX
 
 MADE_BY: Final = "tokens_made_by"
@@ -35,6 +36,36 @@ class Untold:
     def size(self) -> int:
         """How much it is."""
         return len(self.messages) + len(self.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the index can be relied on."""
+
+    retellings: int
+    """How often it was told otherwise of messages that it knew, or forgot them."""
+    being_forgotten: bool
+    stemmed_by: str
+
+    def helps(self, language: Language) -> bool:
+        """Whether it finds all that it knows, words in all their forms.
+
+        One that does not keep moments forgets a message before the transaction that does so can be seen.
+        """
+        if self.being_forgotten and not language.keeps_moments:
+            return False
+        return language.stems.are_off or self.stemmed_by == language.stems.made_by
+
+
+def standing() -> Verb[Standing]:
+    """How far the index can be relied on."""
+    rows = yield Statement("index_standing")
+    told = {str(row[0]): row[1] for row in rows}
+    return Standing(
+        retellings=int(told.get(RETELLINGS) or 0),
+        being_forgotten=stemming.BEING_FORGOTTEN in told,
+        stemmed_by=str(told.get(stemming.IN_THE_DATABASE) or NO_STEMS.made_by),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +118,11 @@ def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Verb[None]:
         yield from _note_retelling()
 
 
+def begin_to_forget() -> Verb[None]:
+    """Say that the index is about to forget, in a transaction of its own: see `Standing`."""
+    yield from meta.remember(stemming.BEING_FORGOTTEN, 1)
+
+
 def forget(after: int, size: int) -> Verb[int | None]:
     """Let the index not know a page of messages any more; where that ended, None at the end."""
     rows = yield Statement("end_of_page", (after, size), lock=OF_INDEX)
@@ -107,14 +143,18 @@ def _note_retelling() -> Verb[None]:
     yield from meta.remember(RETELLINGS, (yield from retellings()) + 1)
 
 
-def was_made_by_us() -> Verb[bool]:
-    """Whether all tokens are such as this program makes."""
-    return bool((yield from meta.get(MADE_BY)) == OURS)
+def was_made_by_us(stems: Stems) -> Verb[bool]:
+    """Whether all tokens are such as this program makes, with these stems."""
+    if (yield from meta.get(MADE_BY)) != OURS or (yield from meta.get(stemming.BEING_FORGOTTEN)) is not None:
+        return False
+    return (yield from stemming.in_the_database()) == stems.made_by
 
 
-def is_made_by_us() -> Verb[None]:
+def is_made_by_us(stems: Stems) -> Verb[None]:
     """No other tokens are left."""
     yield from meta.remember(MADE_BY, OURS)
+    yield from stemming.only_these_are_in_the_database(stems)
+    yield Statement("forget_meta", (stemming.BEING_FORGOTTEN,))
 
 
 def _json(numbers: Sequence[int]) -> str:

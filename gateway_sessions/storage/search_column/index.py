@@ -17,6 +17,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
+from gateway_sessions.core.search_stems import Stems
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Driver
 from gateway_sessions.storage.catching import Catch, Request, scan
@@ -53,6 +54,10 @@ class ColumnIndex:
         self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
         """Never called: what is wrong with the database itself, its operator has to know."""
 
+    def stem_with(self, stems: Stems) -> None:
+        """Words are told of, and looked for, with these stems from now on."""
+        self._language = replace(self._language, stems=stems)
+
     @property
     def report(self) -> IndexReport:
         """How it is."""
@@ -73,9 +78,11 @@ class ColumnIndex:
         try:
             for _ in range(TRIES):
                 async with self._truth.view() as truth:
-                    before = await truth.read(filling.retellings)
+                    before = await truth.read(filling.standing)
+                    if not before.helps(self._language):
+                        return await scan(truth, request)
                     catch = await ask(truth, request, self._language)
-                if self._language.keeps_moments or await self._truth.read(filling.retellings) == before:
+                if self._language.keeps_moments or await self._truth.read(filling.standing) == before:
                     return catch
             return await scan(self._truth, request)
         except StorageUnavailableError:
@@ -86,13 +93,15 @@ class ColumnIndex:
     async def catch_up(self) -> None:
         """Return when all that was said before is in the index."""
         self._check_serving()
+        await self._forget_strange()
         while not await self._step():
             pass
 
     async def rebuild(self) -> None:
         """Forget all of it; it is made anew in the background, and a search looks at messages meanwhile."""
         self._check_serving()
-        await self._forget_all()
+        async with self._one_at_a_time:
+            await self._forget_all()
         self.wake()
 
     async def forget_removed(self) -> None:
@@ -151,17 +160,18 @@ class ColumnIndex:
         self._report = replace(self._report, state=state, watermark=watermark, problem=None)
 
     async def _forget_strange(self) -> None:
-        """Another tokeniser may have been at work."""
-        if not await self._truth.read(filling.was_made_by_us):
-            await self._forget_all()
+        """Another tokeniser may have been at work, or other stems are wanted by now."""
+        async with self._one_at_a_time:
+            if not await self._truth.read(partial(filling.was_made_by_us, self._language.stems)):
+                await self._forget_all()
 
     async def _forget_all(self) -> None:
         """Messages that come in meanwhile are told of once more, which does no harm."""
-        async with self._one_at_a_time:
-            after: int | None = -1
-            while after is not None:
-                after = await self._truth.write(partial(filling.forget, after, FORGOTTEN))
-            await self._truth.write(filling.is_made_by_us)
+        await self._truth.write(filling.begin_to_forget)
+        after: int | None = -1
+        while after is not None:
+            after = await self._truth.write(partial(filling.forget, after, FORGOTTEN))
+        await self._truth.write(partial(filling.is_made_by_us, self._language.stems))
 
     def _fail(self, error: StorageError) -> None:
         self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))

@@ -81,12 +81,12 @@ async def _tail(truth: Reader, position: Position, request: Request) -> tuple[Ca
     """What the index does not know yet, and of which messages it tells what is not true any more."""
     catch = Catch()
     fresh = await truth.read(partial(searching.fresh, position, request.wanted, request.shown, STEP))
-    catch.add(fresh.candidates)
-    if not fresh.complete:
+    catch.add([*fresh.changed.candidates, *fresh.later.candidates])
+    if not fresh.changed.complete:
         catch.problem = NOT_ALL_CHANGED
-    if fresh.last is not None:
-        await look_behind(truth, catch, request, position.watermark, fresh.last)
-    return catch, fresh.stale
+    if fresh.later.last is not None:
+        await look_behind(truth, catch, request, position.watermark, fresh.later)
+    return catch, fresh.changed.stale
 
 
 async def _look_instead(truth: Reader, index: Answering, question: _Question) -> Catch | None:

@@ -20,7 +20,10 @@ from gateway_sessions.core.search_documents import (
     document_of,
     words_of,
 )
+from gateway_sessions.core.search_stems import NO_STEMS, Stems
+from gateway_sessions.errors import StorageUnavailableError, UnsupportedStorageError
 from gateway_sessions.storage.drivers.sqlite_schema import statements
+from gateway_sessions.storage.private_files import prepare_database_file, prepare_to_read
 from gateway_sessions.storage.queries import Query, load_migrations, load_queries
 from gateway_sessions.storage.search_index.match import Match
 from gateway_sessions.storage.search_index.words import WordList
@@ -73,8 +76,9 @@ class Found:
 class IndexFile:
     """One connection that fills the index and one that reads it. Each is used by one thread at a time."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, stems: Stems = NO_STEMS) -> None:
         self.path = path
+        self._stems = stems
         self.position = Position()
         self.is_new = False
         self._queries: Mapping[str, Query] = {}
@@ -93,6 +97,7 @@ class IndexFile:
         try:
             with _damage_seen():
                 if self._read_only:
+                    self._prepare_to_read()
                     self._reader = self._connect("ro")
                     self._adopt(self._inspect(self._reader), identity)
                 else:
@@ -103,14 +108,16 @@ class IndexFile:
 
     def apply(self, work: Work) -> None:
         """Take in what has happened in the truth, all of it or nothing."""
-        documents = _documents(work)
+        documents = _documents(work, self._stems)
         with self._filling, _damage_seen():
             connection = self._writing()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 revisions = [(change_id, message_id) for change_id, message_id, _ in work.changed]
                 connection.executemany(self._sql("add_revision"), revisions)
-                rows = ((one.message_id, one.labels, " ".join(one.tokens)) for one in documents)
+                rows = (
+                    (one.message_id, one.labels, " ".join((*one.tokens, *one.stems))) for one in documents
+                )
                 connection.executemany(self._sql("add_document"), rows)
                 self._words.add(connection, words_of(documents))
                 _set_state(connection, self._sql("set_state"), work.position)
@@ -175,6 +182,7 @@ class IndexFile:
             self._reader = self._writer = None
 
     def _open_to_write(self, identity: str, start: Position) -> None:
+        self._prepare()
         self._writer = self._connect("rwc")
         state = self._inspect(self._writer)
         self._configure(self._writer)
@@ -183,8 +191,21 @@ class IndexFile:
             self._create(self._writer, identity, start)
         self._adopt(state if state is not None else self._inspect(self._writer), identity)
         self._reader = self._connect("ro")
-        self.path.chmod(0o600)
         self._inode = self.path.stat().st_ino
+
+    def _prepare(self) -> None:
+        try:
+            prepare_database_file(self.path, APPLICATION_ID)
+        except UnsupportedStorageError as error:  # a link, or no file at all
+            raise UnusableIndexError(Fault.FOREIGN, str(error)) from error
+        except StorageUnavailableError as error:  # somebody else's: the directory is ours, so make a new one
+            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+
+    def _prepare_to_read(self) -> None:
+        try:
+            prepare_to_read(self.path)
+        except (StorageUnavailableError, UnsupportedStorageError) as error:
+            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"file:{quote(str(self.path))}?mode={mode}"
@@ -238,7 +259,7 @@ class IndexFile:
 
     def _finds(self, message: IndexedMessage) -> bool:
         """Whether a message is found by its first tokens and its labels, and its longest word by parts."""
-        wanted = document_of(message)
+        wanted = document_of(message, self._stems)
         tokens = " ".join(wanted.tokens[:8])
         match = " AND ".join(f'{{labels}} : "{one}"' for one in wanted.labels.split())
         match = f'({match}) AND {{text}} : "{tokens}"' if tokens else match
@@ -281,14 +302,14 @@ def is_damage(error: sqlite3.Error) -> bool:
     return isinstance(code, int) and code & _PRIMARY in _DAMAGED
 
 
-def _documents(work: Work) -> list[Document]:
+def _documents(work: Work, stems: Stems) -> list[Document]:
     """What the index has to keep; a changed message has a document under the id of the change."""
     changed = [
-        document_of(message)._replace(message_id=change_id)
+        document_of(message, stems)._replace(message_id=change_id)
         for change_id, _, message in work.changed
         if message is not None
     ]
-    return [*changed, *map(document_of, work.messages)]
+    return [*changed, *(document_of(one, stems) for one in work.messages)]
 
 
 def _set_state(connection: sqlite3.Connection, sql: str, position: Position) -> None:

@@ -80,6 +80,8 @@ def _branch(branch: Branch) -> str:
 
 
 def _phrase(phrase: Phrase) -> str:
+    if phrase.others:
+        return f"({' OR '.join(_phrase(Phrase((one,))) for one in (*phrase.tokens, *phrase.others))})"
     return f'"{" ".join(phrase.tokens)}"{" *" if phrase.prefix else ""}'
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 from gateway_sessions.storage.atomic_file import QUARANTINE
+from gateway_sessions.storage.private_files import make_private_directory, replace_file
 from gateway_sessions.storage.search_index.file import Fault
 
 ASIDE: Final = ".aside"
@@ -17,15 +19,15 @@ def put_aside(path: Path, fault: Fault, stamp: str) -> Path | None:
     """Move the file out of the way. An index is kept until the next one, what is not ours for ever."""
     if fault is Fault.FOREIGN:
         place = path.parent / QUARANTINE / f"{path.name}.{stamp}"
-        place.parent.mkdir(mode=0o700, exist_ok=True)
+        make_private_directory(place.parent)
     else:
         place = path.with_name(path.name + ASIDE)
         _remove(place)
     moved = False
     for sidecar in reversed(SIDECARS):
         source = path.with_name(path.name + sidecar)
-        if source.exists():
-            source.replace(place.with_name(place.name + sidecar))
+        if os.path.lexists(source):
+            replace_file(source, place.with_name(place.name + sidecar))
             moved = True
     return place if moved else None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from gateway_sessions.errors import InvalidInputError, StorageFullError, StorageUnavailableError
-from gateway_sessions.storage.atomic_file import AtomicFile
+from gateway_sessions.storage.atomic_file import AtomicFile, followed
 from gateway_sessions.storage.in_thread import in_thread
 
 MAX_LINE_BYTES: Final = 256 << 20
@@ -43,7 +43,7 @@ async def writing(target: Target, forbidden: Iterable[Path]) -> AsyncGenerator[C
     with _our_errors(path):
         await in_thread(partial(_refuse, path, tuple(forbidden)))
         try:
-            yield (await in_thread(partial(steps.enter_context, AtomicFile(path)))).write
+            yield (await in_thread(lambda: steps.enter_context(AtomicFile(followed(path))))).write
         except BaseException:
             await in_thread(partial(steps.__exit__, *sys.exc_info()))
             raise

@@ -75,6 +75,7 @@ class Importer:
     imported: int = 0
     skipped: int = 0
     messages: int = 0
+    hidden: int = 0
     findings: list[Finding] = field(default_factory=list[Finding])
     more_findings: int = 0
     _run: Run = field(init=False)
@@ -145,13 +146,15 @@ class Importer:
         else:
             self.more_findings += 1
 
-    def report(self, lanes: int = 0) -> ImportReport:
+    def report(self, lanes: int = 0, begun: int = 0) -> ImportReport:
         """What has happened so far."""
         return ImportReport(
             imported=self.imported,
             skipped=self.skipped,
             messages=self.messages,
+            hidden=self.hidden,
             lanes=lanes,
+            begun=begun,
             findings=tuple(self.findings),
             more_findings=self.more_findings,
             dry_run=self.dry_run,
@@ -165,7 +168,8 @@ class Importer:
         new = outcome.fate is Fate.IMPORTED
         self.imported += new
         self.skipped += not new
-        self.messages += len(one.rows.messages) if new else 0
+        self.messages += one.rows.message_count if new else 0
+        self.hidden += len(one.rows.messages) - one.rows.message_count if new else 0
         waiting = Waiting(session_id, outcome.relation, one.line, new)
         if outcome.title is not None:
             detail = f"its title {one.rows.columns['title']!r} was taken; it is called {outcome.title!r}"

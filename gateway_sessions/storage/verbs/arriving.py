@@ -13,11 +13,12 @@ from gateway_sessions.core.receipts import Duplicate
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Row, Rows, Statement, Verb, together
 from gateway_sessions.storage.verbs.access import Request
-from gateway_sessions.storage.verbs.entries import decode
+from gateway_sessions.storage.verbs.entries import decode, load
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, lane_in
 from gateway_sessions.storage.verbs.locks import of_lane
 
 _ITEM_ID: Final = -1
+_TRIES: Final = -2
 _SEQ, _READY_AT = 0, 1
 
 
@@ -40,8 +41,12 @@ class Queue(NamedTuple):
 
     @property
     def last_turn(self) -> Waiting | None:
-        """The turn that would begin last."""
-        return None if self.last is None else _waiting(self.last)
+        """The turn that would begin last, unless it was cut off: that one is taken up as it was."""
+        if self.last is None:
+            return None
+        alone = self.lane.waiting == 1 and not self.lane.running
+        tries = self.lane.attempts if alone else self.last[_TRIES]
+        return None if tries else _waiting(self.last)
 
     @property
     def last_id(self) -> int | None:
@@ -64,7 +69,7 @@ class Sight(NamedTuple):
     known: Duplicate | None
     """What became of it, if it came before."""
     entry: SessionEntry | None
-    """The lane's entry; None if there is none, or not the one that was known."""
+    """The lane's entry; None if there is none."""
     erasures: bool
     """Whether anybody at all was erased since it was sent."""
     queue: Queue
@@ -86,7 +91,10 @@ def look_around(message: InboundMessage, request: Request) -> Verb[Sight]:
         duplicate = Duplicate(seq=events[0][1], session_key=events[0][0])
         return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key), None, None))
     queue = yield from _queue(key, (lane, last, head))
-    return Sight(None, _current(entries, known), erasures=any(erasures), queue=queue)
+    entry = _current(entries, known)
+    if entry is None and known is not None:  # it was touched since, as by a message that came just before
+        entry = yield from load(key)
+    return Sight(None, entry, erasures=any(erasures), queue=queue)
 
 
 def look_at_queue(session_key: str) -> Verb[Queue]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.keys import Isolation
-from gateway_sessions.core.lifecycle import is_fresh
-from gateway_sessions.core.policies import ResetMode
+from gateway_sessions.core.outbound import Growing
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
@@ -19,6 +18,7 @@ from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows
 from gateway_sessions.storage.verbs.access import Granted, IdTaken, Request, begin_anew
 from gateway_sessions.storage.verbs.entries import load
+from gateway_sessions.storage.verbs.growing import growing_in
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
     decode_message,
@@ -29,9 +29,18 @@ from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lan
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 
-Version: TypeAlias = tuple[int, int, int]
-"""Changes whenever anybody writes to a session's transcript."""
-NO_VERSION: Final[Version] = (0, 0, 0)
+
+class Version(NamedTuple):
+    """Changes whenever anybody writes to a session's transcript."""
+
+    last_seq: int = 0
+    message_count: int = 0
+    rewind_count: int = 0
+    edit_count: int = 0
+    """How often anything was edited or deleted where it was said."""
+
+
+NO_VERSION: Final = Version()
 """Of a transcript that is not there, or that nobody asks for."""
 
 
@@ -43,6 +52,8 @@ class Starter(msgspec.Struct, frozen=True, kw_only=True):
     flags: Isolation
     versioned: bool = True
     """Whether anybody asks what the transcript was like when the turn began."""
+    known: SessionEntry | None = None
+    """The lane's entry as it is remembered; only the database says whether it is current."""
 
 
 class IdTakenError(GatewaySessionsError):
@@ -61,6 +72,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     message: InboundMessage
     admitted_at: datetime
     owner: str
+    author: str | None = None
+    """The person who said it, by their owner name; None if a room does not tell."""
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +92,8 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     next_seq: int
     """The place of the message that comes next on the lane."""
+    growing: Growing | None = None
+    """Where the reply has grown in an earlier try."""
 
 
 class Written(NamedTuple):
@@ -123,7 +138,7 @@ def begin_with(
     A lane that is *leased* already is leased to that turn.
     """
     item, message, leased = written
-    whole = Item(seq=item.seq, message=message, admitted_at=change.now, owner=item.owner)
+    whole = Item(seq=item.seq, message=message, admitted_at=change.now, owner=item.owner, author=item.author)
     head = _Whole([item], (whole,), leased)
     return (yield from _begin(starter, lane, head, current, change))
 
@@ -136,7 +151,7 @@ def _begin(
     change: Change,
 ) -> Verb[Claimed]:
     found, items, leased = head
-    entry = current or (yield from load(lane.session_key))
+    entry = current or (yield from load(lane.session_key, starter.known))
     granted = yield from _session_for(starter, lane, entry, _Head(items[0].message, found[0].owner), change)
     session_id = granted.entry.session_id
     written = found[0].transcript_id is not None
@@ -162,19 +177,22 @@ def _begin(
         version=(yield from version_of(session_id)) if starter.versioned else NO_VERSION,
         waiting=lane.waiting,
         next_seq=lane.next_seq,
+        growing=growing_in(found[0].growing),
     )
 
 
 def version_of(session_id: str) -> Verb[Version]:
     """What changes whenever anybody writes to the session's transcript."""
     rows = yield Statement("transcript_version", (session_id,))
-    return (rows[0][0], rows[0][1], rows[0][2]) if rows else NO_VERSION
+    return Version(*rows[0]) if rows else NO_VERSION
 
 
 def _readable_head(lane: LaneRow, change: Change) -> Verb[_Whole | None]:
     """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
+    buried = False
     while heads := (yield Statement("next_waiting", (lane.session_key,))):
-        seq, _, _, item_id = heads[0]
+        seq, _, _, item_id, tries = heads[0]
+        lane.attempts = tries if buried else lane.attempts
         found = yield from items_of_next(lane.session_key, item_id, seq)
         try:
             return _Whole(found, tuple(_item(lane.session_key, one) for one in found))
@@ -182,14 +200,15 @@ def _readable_head(lane: LaneRow, change: Change) -> Verb[_Whole | None]:
             because = (to_micros(change.now), "claim", str(error))
             yield Statement("bury_item", many=[(*because, one.item_id) for one in found])
             lane.waiting -= 1
-            lane.attempts = 0
+            buried = True
+    lane.attempts = 0 if buried else lane.attempts
     return None
 
 
 def _item(session_key: str, item: InboxItem) -> Item:
     message = decode_message(session_key, item.payload)
     admitted_at = from_micros(item.admitted_at)
-    return Item(seq=item.seq, message=message, admitted_at=admitted_at, owner=item.owner)
+    return Item(seq=item.seq, message=message, admitted_at=admitted_at, owner=item.owner, author=item.author)
 
 
 class _Whole(NamedTuple):
@@ -209,7 +228,7 @@ def _session_for(
     starter: Starter, lane: LaneRow, entry: SessionEntry | None, head: _Head, change: Change
 ) -> Verb[Granted]:
     """The session the turn belongs to: the lane's, unless that may not go on."""
-    reason = _over(entry, change) if entry is not None else None
+    reason = _over(entry) if entry is not None else None
     if entry is not None and reason is None:
         return Granted(entry)
     request = Request(
@@ -228,17 +247,12 @@ def _session_for(
     return granted
 
 
-def _over(entry: SessionEntry, change: Change) -> EndReason | None:
+def _over(entry: SessionEntry) -> EndReason | None:
     """Why the turn may not go on with the lane's session, if that is so."""
     match entry.state:
         case SessionState.SUSPENDED:
             return EndReason.SUSPENDED
         case SessionState.EXPIRED:
             return EndReason(entry.state_reason or EndReason.IDLE)
-        case SessionState.RESUME_PENDING:
-            marked = entry.state_since or entry.updated_at
-            kept = is_fresh(marked, change.now, change.freshness)
-            kept = kept or change.policy_of(entry).policy.mode is ResetMode.NONE
-            return None if kept else EndReason.RESUME_PENDING_EXPIRED
         case _:
             return None

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.asking_again import asked_again
+from gateway_sessions.core.inbound import InboundMessage, stored_form
+from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.messages import STEERED, Message, Rewind
-from gateway_sessions.core.queue import Outcome
+from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
@@ -19,9 +20,9 @@ from gateway_sessions.storage.verbs import lane_lineage, lanes, queue, replaying
 from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.beginning import Version, version_of
 from gateway_sessions.storage.verbs.entries import load
-from gateway_sessions.storage.verbs.inbox_rows import decode_message
+from gateway_sessions.storage.verbs.inbox_rows import decode_message, place_of, reckon_ready
 from gateway_sessions.storage.verbs.lane_lineage import Branching, Compression
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, is_running, load_lane
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, is_running, load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import Noted, carried_out
 from gateway_sessions.storage.verbs.messages import EVERYTHING, Page, page
 from gateway_sessions.storage.verbs.outbox import Owed, owe
@@ -32,6 +33,8 @@ MOST_OWED: Final = 64
 """A lane that is owed as much is not told any more: somebody floods it."""
 HEADS: Final = 32
 """Turns looked at in one go."""
+_OUTCOME: Final = 5
+"""Where a kept message says how it ended."""
 
 
 # Answers
@@ -59,26 +62,26 @@ def tell(session_key: str, owed: Sequence[Owed], change: Change) -> Verb[tuple[i
 
 
 def start_over(
-    change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope
+    change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
 ) -> Verb[SessionEntry | IdTaken | None]:
     """Begin a new session, called so; if the title is taken, nothing happens at all."""
     entry = yield from lanes.reset(change, session_key, new_session_id, None)
-    return (yield from _called(entry, title, scope))
+    return (yield from _called(entry, title, scope, author))
 
 
 def branch(
-    change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope
+    change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
 ) -> Verb[SessionEntry | IdTaken | None]:
     """Go on in a copy, called so; if the title is taken, nothing happens at all."""
     entry = yield from lane_lineage.branch(change, new_session_id, Branching(session_key=session_key))
-    return (yield from _called(entry, title, scope))
+    return (yield from _called(entry, title, scope, author))
 
 
 def _called(
-    entry: SessionEntry | IdTaken | None, title: str | None, scope: Scope
+    entry: SessionEntry | IdTaken | None, title: str | None, scope: Scope, author: str | None
 ) -> Verb[SessionEntry | IdTaken | None]:
     if title is not None and isinstance(entry, SessionEntry):
-        yield from titles.set_title(entry.session_id, title, scope)
+        yield from titles.set_title(entry.session_id, title, scope, author)
     return entry
 
 
@@ -134,6 +137,64 @@ def take_up_failed(session_key: str, change: Change) -> Verb[LaneRow | None]:
         if merged_into is None:
             yield from queue.requeue(item_id, change)
     return (yield from load_lane(session_key))
+
+
+def take_up_answered(session_key: str, asked: InboundMessage, change: Change) -> Verb[LaneRow | None]:
+    """Take the lane's last turn back and let what was said in it wait once more; None if nothing was said.
+
+    Its messages are known by what waits from then on. `SessionBusyError` while a turn runs.
+    """
+    entry = yield from _idle(session_key)
+    heads = (yield from _heads(entry.session_id, 1)) if entry is not None else []
+    if entry is None or not heads:
+        return None
+    seq, message_id, _ = heads[0]
+    said = asked_again((yield from page(entry.session_id, Page(after_seq=seq - 1))), asked, entry)
+    if not said:
+        return None
+    lane = yield from load_lane(session_key)
+    if (yield from _wait_already(said)):  # the turn was cut off, and is tried again by itself
+        return lane
+    yield from rewinding.rewind_to(entry.session_id, message_id, change.ids)
+    yield Statement("hand_over_event", many=[(one.idempotency_key,) for one in said if one.message_id])
+    first_seq = lane.next_seq
+    rows = [
+        _asking_again(one, entry, first_seq, first_seq + at, change, among=said)
+        for at, one in enumerate(said)
+    ]
+    yield Statement("add_item", many=rows)
+    lane.next_seq += len(said)
+    lane.waiting += 1
+    yield from reckon_ready(lane)
+    yield from put_lane(lane)
+    return lane
+
+
+def _wait_already(said: Sequence[InboundMessage]) -> Verb[bool]:
+    for one in said:
+        kept = (yield Statement("kept_event", (one.idempotency_key,))) if one.message_id else ()
+        if kept and kept[0][_OUTCOME] is None:
+            return True
+    return False
+
+
+def _asking_again(
+    message: InboundMessage,
+    entry: SessionEntry,
+    head: int,
+    seq: int,
+    change: Change,
+    *,
+    among: Sequence[InboundMessage],
+) -> tuple[object, ...]:
+    """The row of a message that is part of a turn of its own, asked for explicitly."""
+    leads, now = seq == head, to_micros(change.now)
+    what = (next(change.ids), entry.session_key, seq, place_of(seq), message.idempotency_key, entry.owner)
+    kind = str(ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE)
+    size = sum(len(one.text) for one in among) if leads else len(message.text)
+    media = int(any(one.has_media for one in among) if leads else message.has_media)
+    turn = (message.sender, kind, 1, media, None if leads else head, len(among) if leads else 1, size)
+    return (*what, *turn, now, now, now, None, stored_form(message), None, None, None)
 
 
 def _idle(session_key: str) -> Verb[SessionEntry | None]:

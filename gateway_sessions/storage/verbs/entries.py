@@ -6,16 +6,17 @@ which msgspec reads and checks in C.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.keys import ACCOUNT, account_of
+from gateway_sessions.core.plain_values import plain_value
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
@@ -23,9 +24,12 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.locks import of_lane
-from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
+from gateway_sessions.storage.verbs.stored import DAMAGE, leave_aside, tell_damage
 
-logger = logging.getLogger(__name__)
+ENTRY_ID: Final = 0
+KEY: Final = 1
+UPDATED_AT: Final = 11
+"""Where the columns of an entry stand that a page is continued by."""
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -146,21 +150,32 @@ def decode(row: Row) -> SessionEntry:
 
 
 def readable(rows: Iterable[Row]) -> list[SessionEntry]:
-    """The entries in rows, but of damaged ones: for duties, which must not fail all others because of one."""
-    found: list[SessionEntry] = []
+    """The entries in rows. Damaged ones are named and left aside: all others must not fail because of one."""
+    found, damaged = sorted_out(rows)
+    for session_key in damaged:
+        leave_aside(f"the entry of lane {session_key}", session_key=session_key)
+    return found
+
+
+def sorted_out(rows: Iterable[Row]) -> tuple[list[SessionEntry], list[str]]:
+    """The entries in rows, and the lanes of those that are damaged."""
+    found, damaged = list[SessionEntry](), list[str]()
     for row in rows:
         try:
             found.append(decode(row))
         except StorageCorruptError:
-            facts = {"action": "entry_left_aside", "session_key": row[1]}
-            logger.exception("a damaged entry is left aside", extra=facts)
-    return found
+            damaged.append(str(row[KEY]))
+    return found, damaged
 
 
 def _entry(*row: Any) -> SessionEntry:
     entry_id, key, session_id, owner, platform, state, since, due_at, fingerprint, *rest = row
     record, version, updated_at, last_interaction_at = rest
     written = from_micros(updated_at)
+    fields = msgspec.structs.asdict(read_record(record))
+    if ACCOUNT in key and (origin := fields["origin"]) is not None and not origin.account:
+        # A node of an earlier version, which has this database open as well, writes origins without it.
+        fields["origin"] = replace(origin, account=account_of(key))
     return SessionEntry(
         entry_id=entry_id,
         session_key=key,
@@ -174,7 +189,7 @@ def _entry(*row: Any) -> SessionEntry:
         version=version,
         updated_at=written,
         last_interaction_at=written if last_interaction_at is None else from_micros(last_interaction_at),
-        **msgspec.structs.asdict(read_record(record)),
+        **fields,
     )
 
 
@@ -217,14 +232,7 @@ def _text(record: Record) -> str:
     return _JSON.encode(record).decode()
 
 
-def _as_json(value: object) -> object:
-    """Mappings that nobody may write to are objects like any other."""
-    if isinstance(value, MappingProxyType):
-        return dict(cast("MappingProxyType[str, Any]", value))
-    raise TypeError(value)
-
-
-_JSON: Final = msgspec.json.Encoder(enc_hook=_as_json)
+_JSON: Final = msgspec.json.Encoder(enc_hook=plain_value)
 
 
 def _micros(instant: datetime | None) -> int | None:

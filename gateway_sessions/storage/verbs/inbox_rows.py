@@ -10,6 +10,7 @@ import msgspec
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.keys import author_on
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, count_waiting
@@ -17,7 +18,10 @@ from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 PLACES: Final = 1 << 20
 """Room behind each message for those that come to wait behind it later: dead letters that are tried again."""
+TRIED_AGAIN_APART: Final = 1 << 8
+"""Room behind each of these, for the rest of its turn when others lead that, one after another."""
 
+_READY_AT, _TRIES = 1, 4
 _READ: Final = msgspec.json.Decoder(InboundMessage)
 
 
@@ -33,8 +37,25 @@ class InboxItem(NamedTuple):
     """Its row in the transcript, if it has one."""
     payload: str | None
     place: int
+    sender: str = ""
+    growing: str | None = None
+    """Which message of the platform its answer grows in, as it is stored."""
     steered: bool | int = False
     """Whether it was said into the turn that it is part of, while that ran."""
+
+    @property
+    def author(self) -> str | None:
+        """The person who said it, by their owner name; None if a room does not tell."""
+        return author_on(self.owner, self.sender)
+
+
+class NextTurn(NamedTuple):
+    """The turn that begins next on a lane."""
+
+    item_id: int
+    """Of the message that leads it."""
+    tries: int
+    """How often it was cut off before another one was next."""
 
 
 def inbox_item(row: Row) -> InboxItem:
@@ -72,7 +93,7 @@ def place_of(seq: int) -> int:
 def last_place(lane: LaneRow) -> Verb[int]:
     """A place behind all that waits or runs, and before all that will ever come."""
     rows = yield Statement("last_open_place", (lane.session_key,))
-    return max(int(rows[0][0]), place_of(lane.next_seq - 1)) + 1
+    return max(int(rows[0][0]), place_of(lane.next_seq - 1)) + TRIED_AGAIN_APART
 
 
 def waiting_turn(session_key: str, seq: int) -> Verb[int | None]:
@@ -87,17 +108,20 @@ def is_ready(lane: LaneRow, now: datetime) -> bool:
     return lane.ready_at is not None and lane.ready_at <= to_micros(now)
 
 
-def reckon_ready(lane: LaneRow) -> Verb[None]:
-    """Find out when the lane's next turn may begin."""
+def reckon_ready(lane: LaneRow, *, another: bool = False) -> Verb[None]:
+    """Find out when the next turn may begin, and how often it was cut off if *another* one is next now."""
     lane.ready_at = None
-    if lane.running or not lane.waiting:
+    if lane.running:
         return
-    rows = yield Statement("next_waiting", (lane.session_key,))
-    lane.ready_at = rows[0][1] if rows else None
+    rows = (yield Statement("next_waiting", (lane.session_key,))) if lane.waiting else ()
+    if rows:
+        lane.ready_at = rows[0][_READY_AT]
+    if another:
+        lane.attempts = rows[0][_TRIES] if rows else 0
 
 
-def line_up(lane: LaneRow, now: datetime) -> Verb[int | None]:
-    """Find out when the lane's next turn may begin, and which message leads it, now that one has ended.
+def line_up(lane: LaneRow, now: datetime) -> Verb[NextTurn | None]:
+    """Find out when the lane's next turn may begin, and which one that is, now that one has ended.
 
     It stands in line from now on, behind those that others have waited for; or it begins later, as more may
     come that belongs to it. What came later than now, on a clock that was set back since, waits no longer.
@@ -106,23 +130,23 @@ def line_up(lane: LaneRow, now: datetime) -> Verb[int | None]:
     rows = (yield Statement("next_waiting", (lane.session_key,))) if lane.waiting else ()
     if not rows:
         return None
-    _, ready_at, last_at, item_id = rows[0]
+    _, ready_at, last_at, item_id, tries = rows[0]
     moment = to_micros(now)
     lane.ready_at = ready_at if last_at <= moment < ready_at else moment
-    return int(item_id)
+    return NextTurn(item_id, tries)
 
 
 def stand_in_line(lane: LaneRow, now: datetime) -> Verb[None]:
     """Do so, and let the next turn know since when it stands there."""
-    next_id = yield from line_up(lane, now)
-    if next_id is not None:
-        yield Statement("set_ready_at", (lane.ready_at, next_id))
+    following = yield from line_up(lane, now)
+    if following is not None:
+        yield Statement("set_ready_at", (lane.ready_at, following.item_id))
 
 
-def recount(lane: LaneRow) -> Verb[None]:
-    """Find out anew how many turns wait on the lane, and when the next one may begin."""
+def recount(lane: LaneRow, *, another: bool = False) -> Verb[None]:
+    """Find out anew how many turns wait on the lane, and what there is to know of the next one."""
     lane.waiting = yield from count_waiting(lane.session_key)
-    yield from reckon_ready(lane)
+    yield from reckon_ready(lane, another=another)
 
 
 def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Verb[int | None]:
@@ -135,10 +159,9 @@ def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Verb[int | Non
     return first.item_id
 
 
-def forget_tries(lane: LaneRow, seq: int) -> Verb[None]:
-    """A turn is about to leave the queue; if it is the next one, those that follow it are new."""
-    if lane.running or not lane.attempts:
-        return
+def is_next(lane: LaneRow, seq: int) -> Verb[bool]:
+    """Whether a turn that waits is the next one, whose tries its lane counts."""
+    if lane.running:
+        return False
     rows = yield Statement("next_waiting", (lane.session_key,))
-    if rows and rows[0][0] == seq:
-        lane.attempts = 0
+    return bool(rows) and rows[0][0] == seq

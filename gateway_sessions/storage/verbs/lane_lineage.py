@@ -72,10 +72,17 @@ def branch(change: Change, new_session_id: str, asked: Branching) -> Verb[Sessio
     return (yield from lanes.switch(change, asked.session_key, new_session_id, Scope.lane(asked.session_key)))
 
 
-def resume(change: Change, session_key: str, text: str, scope: Scope) -> Verb[SessionEntry | None]:
-    """Let the lane go on with the session that somebody means."""
+def resume(
+    change: Change, session_key: str, text: str, scope: Scope, fork_id: str | None
+) -> Verb[SessionEntry | IdTaken | None]:
+    """Let the lane go on with the session that somebody means; with a fork if it is another owner's.
+
+    Without the id of one, the session moves.
+    """
     target = yield from titles.resolve(text, scope)
-    return (yield from lanes.switch(change, session_key, target, scope))
+    if fork_id is None:
+        return (yield from lanes.switch(change, session_key, target, scope))
+    return (yield from lanes.switch_or_fork(change, session_key, target, scope, fork_id))
 
 
 def _was_continued(session_id: str, entry: SessionEntry) -> Verb[None]:

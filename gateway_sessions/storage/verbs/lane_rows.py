@@ -101,8 +101,7 @@ def put_lane(lane: LaneRow) -> Verb[None]:
 
 def putting(lane: LaneRow) -> Statement:
     """Write the lane whole, as it is by now."""
-    values = tuple(getattr(lane, name) for name in LaneRow.__struct_fields__)
-    return Statement("put_lane_row", values)
+    return Statement("put_lane_row", msgspec.structs.astuple(lane))
 
 
 def held_lane(session_key: str, epoch: int, token: int) -> Verb[LaneRow]:

@@ -12,11 +12,13 @@ from gateway_sessions.core.recovery import Recovery, plan_recovery
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
-from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs import titles
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs import splitting, titles
 from gateway_sessions.storage.verbs.access import IdTaken
+from gateway_sessions.storage.verbs.authorship import hand_over
 from gateway_sessions.storage.verbs.entries import load, load_by_session, put, put_unqueried, unarchive
 from gateway_sessions.storage.verbs.index_notes import note_move
+from gateway_sessions.storage.verbs.splitting import Descent
 from gateway_sessions.storage.verbs.succession import (
     Change,
     displaced,
@@ -38,6 +40,8 @@ class TurnEnd:
     session_id: str | None = None
     """The session that the turn belonged to; None: whichever the lane has."""
     last_prompt_tokens: int | None = None
+    touch: bool = True
+    """Whether a person was answered. What a program says itself moves no interaction clock."""
     known: SessionEntry | None = None
 
 
@@ -46,11 +50,19 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
     entry = yield from load(turn.session_key, turn.known, locked=True)
     if entry is None or turn.session_id not in (None, entry.session_id):
         return entry
-    return (yield from answered(change, entry, turn.last_prompt_tokens))
+    ended = answered if turn.touch else worked
+    return (yield from ended(change, entry, turn.last_prompt_tokens))
+
+
+def worked(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Verb[SessionEntry]:
+    """The entry after a turn that answered nobody: people hear of a reset when they come back."""
+    if last_prompt_tokens in (None, entry.last_prompt_tokens):
+        return entry
+    return (yield from _put(change, entry.evolve(change.now, last_prompt_tokens=last_prompt_tokens)))
 
 
 def answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Verb[SessionEntry]:
-    """The entry, which was read just now, after a turn of its session has ended."""
+    """The entry, which was read just now, after a turn of its session has answered a person."""
     tokens = entry.last_prompt_tokens if last_prompt_tokens is None else last_prompt_tokens
     policy = change.policy_of(entry)
     moment = interaction_at(entry, change)
@@ -62,7 +74,11 @@ def answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None
         opened_by=None,
         deferred_boundary=boundary,
     )
-    if entry.policy_fingerprint != policy.fingerprint:
+    return (yield from _put(change, settled))
+
+
+def _put(change: Change, settled: SessionEntry) -> Verb[SessionEntry]:
+    if settled.policy_fingerprint != change.policy_of(settled).fingerprint:
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
         return (yield from put(change.scheduled(settled)))
     return (yield from put_unqueried(settled))
@@ -93,13 +109,28 @@ def reset(
     return (yield from succeed(change, old, new, EndReason.SESSION_RESET))
 
 
+def switch_or_fork(
+    change: Change, session_key: str, target_id: str, scope: Scope, fork_id: str
+) -> Verb[SessionEntry | IdTaken | None]:
+    """Go on with another session here; one of another owner stays theirs, and a fork of it goes on here."""
+    old = yield from load(session_key)
+    rows = yield Statement("get_session", (target_id,))
+    if old is None or not rows or rows[0][1] == old.owner or not _sees(scope, rows[0]):
+        return (yield from switch(change, session_key, target_id, scope))
+    if (yield Statement("session_exists", (fork_id,))):
+        return IdTaken()
+    descent = Descent(session_id=target_id, new_session_id=fork_id, now=change.now, ids=change.ids)
+    yield from splitting.branch(descent, None)
+    return (yield from _take_over(change, old, _blank(change, old), fork_id))
+
+
 def switch(change: Change, session_key: str, target_id: str, scope: Scope) -> Verb[SessionEntry | None]:
-    """Go on with another existing session here; a lane that holds it now loses it."""
+    """Move another existing session here, whoever owns it; a lane that holds it now loses it."""
     old = yield from load(session_key)
     if old is None or old.session_id == target_id:
         return old
     rows = yield Statement("get_session", (target_id,))
-    if not rows or not scope.sees(owner=rows[0][1], session_key=rows[0][0]):
+    if not rows or not _sees(scope, rows[0]):
         raise SessionNotFoundError(target_id)
     holder = yield from load_by_session(target_id)
     if holder is not None:
@@ -220,6 +251,10 @@ def _blank(change: Change, old: SessionEntry) -> SessionEntry:
     )
 
 
+def _sees(scope: Scope, session: Row) -> bool:
+    return scope.sees(owner=session[1], session_key=session[0])
+
+
 def _take_over(change: Change, old: SessionEntry, was: SessionEntry, target_id: str) -> Verb[SessionEntry]:
     yield from end(change, old, EndReason.SESSION_SWITCH)
     here = _blank(change, old).altered(
@@ -241,6 +276,7 @@ def _reopen(
     change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
 ) -> Verb[SessionEntry]:
     yield from titles.make_room(entry.session_id, entry.owner)
+    yield from hand_over(entry.session_id, entry.session_key, entry.owner)
     yield from note_move(entry.session_id, entry.session_key, entry.owner, change.ids)
     yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
     yield Statement("clear_attempts", (entry.session_key,))

@@ -19,7 +19,7 @@ from gateway_sessions.core.busy import (
 )
 from gateway_sessions.core.inbound import InboundMessage, as_stored
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.keys import participant_of, person_of
+from gateway_sessions.core.keys import participant_of, person_of, without_account
 from gateway_sessions.core.queue import ItemKind, Outcome
 from gateway_sessions.core.receipts import Accepted, Duplicate, RejectReason
 from gateway_sessions.core.session import SessionEntry
@@ -45,9 +45,10 @@ from gateway_sessions.storage.verbs.arriving import (
     look_at_queue,
 )
 from gateway_sessions.storage.verbs.beginning import Claimed, Starter, Written, begin_turn, begin_with
+from gateway_sessions.storage.verbs.growing import owe_unfinished
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
-    forget_tries,
+    is_next,
     is_ready,
     items_of_next,
     place_of,
@@ -100,6 +101,8 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it gets a turn of its own in any case."""
     running: RunningTurn = NO_TURN
     """What is known of the turn that runs on the lane, if one does in this process."""
+    since: datetime | None = None
+    """Since when it stands in line if it has to wait, which may be before it came; None: since now."""
     epoch: int | None = None
     """The opening of the store that takes it in, where others may run turns; None: there are no others."""
     starter: Starter | None = None
@@ -122,10 +125,18 @@ class Admitted:
 class NotTakenError(GatewaySessionsError):
     """A message that was refused, so that all its transaction had done is taken back."""
 
-    def __init__(self, session_key: str, reason: RejectReason, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        session_key: str,
+        reason: RejectReason,
+        retry_after: float | None = None,
+        load: LaneLoad | None = None,
+    ) -> None:
         self.session_key = session_key
         self.reason = reason
         self.retry_after = retry_after
+        self.load = load
+        """What it found on its lane, if that is why."""
         super().__init__(f"a message for lane {session_key!r} was refused: {reason}")
 
 
@@ -154,18 +165,18 @@ def _arrive(
         known = yield from known_event(message.idempotency_key, request.key)
     if known is not None:
         return known
-    sender = _sender(message, request)
+    sender = sender_of(message, request)
     arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
     if sight is not None and sight.entry is not None and merely_goes_on(request, change, sight.entry):
         if sight.erasures:
-            yield from _refuse_erased(message, request, sight.entry.owner, sight.entry.session_id)
+            yield from refuse_erased(message, request, sight.entry.owner, sight.entry.session_id)
         touched = sight.entry.evolve(change.now, last_interaction_at=change.now)
         moves = (touching(sight.entry, change.now, alone=False),)
         return _Arrived(admission, arrival, touched, moves, sight.queue)
     granted = yield from access(request, change, alone=False)
     if not isinstance(granted, Granted):
         return granted
-    yield from _refuse_erased(message, request, granted.entry.owner, granted.entry.session_id)
+    yield from refuse_erased(message, request, granted.entry.owner, granted.entry.session_id)
     return _Arrived(admission, arrival, granted.entry)
 
 
@@ -175,12 +186,13 @@ def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
     lane = queue.lane
     if lane.waiting >= admission.rules.max_queued:
         queue = yield from look_at_oldest(queue)
-    plan = plan_arrival(arrived.arrival, (yield from _load(admission, queue)), _rules(arrived))
+    load = yield from _load(admission, queue)
+    plan = plan_arrival(arrived.arrival, load, _rules(arrived))
     if isinstance(plan, Refuse):
-        raise NotTakenError(entry.session_key, plan.reason, plan.retry_after)
+        raise NotTakenError(entry.session_key, plan.reason, plan.retry_after, load)
     dropped: tuple[int, ...] = ()
     if isinstance(plan, Enqueue) and plan.drop is not None and queue.oldest is not None:
-        dropped = yield from take_out(lane, *queue.oldest, Outcome.DROPPED, "a later message", change.now)
+        dropped = yield from take_out(lane, *queue.oldest, Outcome.DROPPED, "a later message", change)
         queue = yield from look_at_head(queue)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     claimed: Claimed | None = None
@@ -268,13 +280,13 @@ def note(
     found = yield from lane_of(request)
     if isinstance(found, AliasesFirst):
         return found
-    yield from _refuse_erased(message, request, request.owner, found)
+    yield from refuse_erased(message, request, request.owner, found)
     lane = yield from load_lane(found, locked=True)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     item_id = next(change.ids)
     now = to_micros(change.now)
     event, place = message.idempotency_key, place_of(seq)
-    sender = _sender(message, request)
+    sender = sender_of(message, request)
     what = (item_id, found, seq, place, event, request.owner, sender, str(kind), 1, 0)
     yield Statement("add_item", (*what, None, 1, 0, now, now, now, None, payload, None, None, None))
     yield from put_lane(lane)
@@ -289,15 +301,16 @@ def carried_out(
 
 
 def take_out(
-    lane: LaneRow, seq: int, item_id: int, outcome: Outcome, by: str, now: datetime
+    lane: LaneRow, seq: int, item_id: int, outcome: Outcome, by: str, change: Change
 ) -> Verb[tuple[int, ...]]:
     """Take one waiting turn out of the queue, with all that is part of it; the places of those messages."""
-    yield from forget_tries(lane, seq)
+    was_next = yield from is_next(lane, seq)
     items = yield from items_of_next(lane.session_key, item_id, seq)
-    settled = (str(outcome), to_micros(now), by, None)
+    yield from owe_unfinished(lane.session_key, items[:1], change)
+    settled = (str(outcome), to_micros(change.now), by, None)
     yield Statement("settle_one", many=[(*settled, one.item_id) for one in items])
     lane.waiting -= 1
-    yield from reckon_ready(lane)
+    yield from reckon_ready(lane, another=was_next)
     return tuple(one.seq for one in items)
 
 
@@ -306,9 +319,7 @@ def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
     if lane.running and admission.epoch not in (None, lane.lease_epoch):
         turn = ELSEWHERE
     if lane.waiting:
-        if lane.waiting > 1 or not lane.attempts:
-            last = queue.last_turn
-        # else a turn that was cut off waits alone: it is taken up as it was, and no earlier than it may
+        last = queue.last_turn
         if turn.can_steer:
             deferred = (yield Statement("count_deferred", (lane.session_key,)))[0][0]
     return LaneLoad(
@@ -324,17 +335,19 @@ def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
     )
 
 
-def _sender(message: InboundMessage, request: Request) -> str:
+def sender_of(message: InboundMessage, request: Request) -> str:
     """Who wrote it, under the one name that all their aliases share."""
     return participant_of(message.source, request.aliases) or message.sender
 
 
-def _refuse_erased(message: InboundMessage, request: Request, owner: str, session_id: str) -> Verb[None]:
+def refuse_erased(message: InboundMessage, request: Request, owner: str, session_id: str) -> Verb[None]:
     """`SentBeforeErasureError` if it was sent before the lane's owner, or who wrote it, was erased."""
     if message.sent_at is None:
         return
     sent_at, person = to_micros(message.sent_at), person_of(message.source, request.flags, request.aliases)
-    for one in {owner, person or owner}:
+    erased = {owner, person or owner}
+    # Whoever was erased before their account had lanes of its own was erased under the name without it.
+    for one in erased | {without_account(one) for one in erased}:
         yield from tombstones.refuse_earlier(session_id, one, sent_at)
 
 
@@ -370,8 +383,14 @@ def _lining_up(
     else:
         lane.waiting += 1
     if not lane.running:
-        lane.ready_at = queue.ready_with(ready, into)
+        lane.ready_at = queue.ready_with(_in_line_since(arrived.admission, plan, change.now), into)
     return statements
+
+
+def _in_line_since(admission: Admission, plan: Enqueue | Merge, now: datetime) -> int:
+    """Since when a message stands in line; or from when on, as more may come that belongs to its turn."""
+    since = admission.since
+    return to_micros(plan.ready_at if since is None or plan.ready_at > now else min(since, plan.ready_at))
 
 
 def _written(
@@ -392,5 +411,6 @@ def _written(
     what = (item_id, lane.session_key, seq, place, message.idempotency_key)
     row = (*what, owner, arrived.arrival.sender, str(kind), int(admission.solo), media, into, 1, size)
     rest = (now, now, ready, token, admission.payload, None, None, None)
-    item = InboxItem(item_id, seq, owner, into, now, None, admission.payload, place)
+    sender = arrived.arrival.sender
+    item = InboxItem(item_id, seq, owner, into, now, None, admission.payload, place, sender)
     return item, Statement("add_item", (*row, *rest))

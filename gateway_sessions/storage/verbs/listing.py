@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -14,9 +14,10 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.core.session_summary import SessionSummary
+from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import lineage
-from gateway_sessions.storage.verbs.stored import member
+from gateway_sessions.storage.verbs.stored import DAMAGE, escaped, leave_aside, member, tell_damage
 from gateway_sessions.storage.verbs.titles import in_scope
 
 BEFORE_ALL: Final = (1 << 62, "")
@@ -68,7 +69,7 @@ def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[lis
         room = limit - len(found)
         rows = yield Statement(name, (*chosen, room))
         for row in rows:
-            shown = yield from _at_root(row, wanted)
+            shown = yield from _if_readable(row, _at_root, wanted)
             if shown is not None:
                 found.append(shown)
             position = (row[4], row[0])
@@ -89,7 +90,7 @@ def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list
         room = limit - len(found)
         rows = yield Statement("list_begun", (*chosen, room))
         for row in rows:
-            shown = yield from _at_tip(row, wanted)
+            shown = yield from _if_readable(row, _at_tip, wanted)
             if shown is not None:
                 found.append(shown)
             position = (row[5], row[0])
@@ -105,7 +106,7 @@ def _sorted_by_beginning(
     rows = yield Statement("list_recent_of_few", (*chosen, MORE_THAN_FEW))
     found: list[SessionSummary] = []
     for row in rows:
-        shown = yield from _at_root(row, wanted)
+        shown = yield from _if_readable(row, _at_root, wanted)
         if shown is not None and (after is None or _beginning(shown) < _beginning(after)):
             found.append(shown)
     return sorted(found, key=_beginning, reverse=True)
@@ -120,7 +121,7 @@ def by_id(text: str, scope: Scope, limit: int) -> Verb[list[SessionSummary]]:
     wanted = text.strip()
     if not wanted:
         return []
-    middle, beginning = f"%{_escaped(wanted)}%", f"{_escaped(wanted)}%"
+    middle, beginning = f"%{escaped(wanted)}%", f"{escaped(wanted)}%"
     rows = yield Statement("list_by_id", (middle, *in_scope(scope), wanted, beginning, limit))
     found: list[SessionSummary] = []
     for row in rows:
@@ -153,6 +154,17 @@ def _guesses(wanted: Wanted) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
     if wanted.source is not None:
         question = Statement("few_of_source", (wanted.source, FEW))
         yield question, (NOBODY, None, wanted.source, 0, NOBODY)
+
+
+def _if_readable(
+    row: Row, look: Callable[[Row, Wanted], Verb[SessionSummary | None]], wanted: Wanted
+) -> Verb[SessionSummary | None]:
+    """What *look* makes of a row; None if it is damaged, so that all others are shown."""
+    try:
+        return (yield from look(row, wanted))
+    except StorageCorruptError:
+        leave_aside(f"session {row[0]}", session_id=str(row[0]))
+        return None
 
 
 def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
@@ -189,6 +201,13 @@ def _line_before(row: Row) -> Verb[list[lineage.Link]]:
 
 
 def _summary(row: Row, root: lineage.Link | None = None) -> SessionSummary:
+    try:
+        return _read_summary(row, root)
+    except DAMAGE as error:
+        tell_damage(f"session {row[0]!r}", error, "its row")
+
+
+def _read_summary(row: Row, root: lineage.Link | None) -> SessionSummary:
     session_id, source, title, preview, last_active, started_at, owner, key, user, parent, relation, *rest = (
         row
     )
@@ -220,10 +239,6 @@ def _patterns(text: str) -> tuple[str, ...]:
 
     A database knows upper and lower case of Latin letters at best, so other letters are tried in both.
     """
-    plain = f"%{_escaped(text)}%"
-    cases = tuple(f"%{_escaped(one)}%" for one in (text.lower(), text.upper(), text.title()))
+    plain = f"%{escaped(text)}%"
+    cases = tuple(f"%{escaped(one)}%" for one in (text.lower(), text.upper(), text.title()))
     return (*cases, *cases, plain, plain)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")

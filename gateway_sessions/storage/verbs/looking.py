@@ -19,6 +19,7 @@ from gateway_sessions.core.messages import (
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.message_codec import decode_all
 from gateway_sessions.storage.verbs.messages import must_exist, rows_of
+from gateway_sessions.storage.verbs.rewriting import rows_made_of
 
 SHOWN: frozenset[str | None] = frozenset({None, Hidden.COMPACTED})
 
@@ -78,9 +79,10 @@ def recent_user_turns(session_id: str, limit: int) -> Verb[list[UserTurn]]:
 def has_platform_message(session_id: str, platform_message_id: str) -> Verb[bool]:
     """Whether a message of that name was ever stored in the session."""
     rows = yield Statement("platform_message_exists", (session_id, platform_message_id))
-    if not rows:
+    found = bool(rows or (yield from rows_made_of([session_id], platform_message_id)))
+    if not found:
         yield from must_exist(session_id)
-    return bool(rows)
+    return found
 
 
 def _of_roles(window: MessageWindow, anchor: Anchor) -> MessageWindow:

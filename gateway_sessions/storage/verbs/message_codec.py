@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -12,6 +13,7 @@ import msgspec
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.messages import (
     MICROS,
+    SEVERAL_IDS,
     Content,
     Hidden,
     Message,
@@ -30,17 +32,21 @@ from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 T = TypeVar("T")
 
 MAX_ROLE: Final = 64
+MAX_OWNER: Final = 2560
+"""Of the names of people and lanes: what MySQL can look up."""
 _HIDDEN: Final = {str(reason): reason for reason in Hidden}
 _read_json = msgspec.json.Decoder().decode
 _Text: TypeAlias = str | None
+_read_list = msgspec.json.Decoder(list[Any]).decode
 _read_brief = msgspec.json.Decoder(
-    tuple[str, int, str, _Text, _Text, _Text, _Text, _Text, int | None, list[Any] | None]
+    tuple[str, int, str, _Text, _Text, _Text, _Text, _Text, int | None, _Text, _Text, list[Any] | None]
 ).decode
 """All that is short of a message, and what few messages have."""
 _read_spoken_brief = msgspec.json.Decoder(
     tuple[str, _Text, _Text, _Text, _Text, _Text, list[Any] | None]
 ).decode
 """The same of what matters to a model."""
+_read_people = msgspec.json.Decoder(tuple[str, ...]).decode
 RARE: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items", "api_content", "extra")
 """Members that few messages have; all of them are JSON."""
 _READ_RARE: Final = dict.fromkeys(RARE, _read_json) | {"extra": msgspec.json.Decoder(dict[str, Any]).decode}
@@ -53,8 +59,8 @@ _CALL_ID: Final = Message.__struct_fields__.index("tool_call_id")
 _PLATFORM_ID: Final = Message.__struct_fields__.index("platform_message_id")
 """From the first on, but for the second and `extra`, a message has members that those of text do not have."""
 
-_to_search = itemgetter(0, 1, 4, 5, 7)
-"""`role`, `content`, `tool_calls`, `tool_name` and `sent_at`."""
+_to_search = itemgetter(0, 1, 4, 5, 7, 22, 23)
+"""`role`, `content`, `tool_calls`, `tool_name`, `sent_at`, `author` and `from_lane`."""
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -77,10 +83,10 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
         """From `role` on, in the order of the statement that adds any message."""
         if self.other_columns:
             return self.other_columns
-        role, content, sent_at, platform_message_id, observed = self.text_columns
+        role, content, sent_at, platform_message_id, observed, author, from_lane = self.text_columns
         return (
             *(role, content, *(None,) * 5, sent_at, *(None,) * 8),
-            *(platform_message_id, observed, *(None,) * 3),
+            *(platform_message_id, observed, *(None,) * 4, author, from_lane, None),
         )
 
     def said_in(self, session_id: str) -> Searchable:
@@ -90,8 +96,8 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 def searchable(session_id: str, columns: Sequence[Any]) -> Searchable:
     """What a message of these columns, from `role` on, says."""
-    role, content, tool_calls, tool_name, sent_at = _to_search(columns)
-    return Searchable(session_id, role, sent_at, content, tool_name, tool_calls)
+    role, content, tool_calls, tool_name, sent_at, author, from_lane = _to_search(columns)
+    return Searchable(session_id, role, sent_at, content, tool_name, tool_calls, author, from_lane)
 
 
 def encode(message: Message, now: datetime) -> Stored:
@@ -113,7 +119,7 @@ def _encode_text(message: Message, now: datetime) -> Stored:
         role = check_word("role", role, MAX_ROLE)
     platform_message_id = intake.text("platform_message_id", message.platform_message_id)
     return Stored(
-        (role, text, sent_at, platform_message_id, int(message.observed)),
+        (role, text, sent_at, platform_message_id, int(message.observed), *_whose(message)),
         (),
         sent_at=sent_at,
         active=True,
@@ -128,8 +134,7 @@ def _encode_any(message: Message, now: datetime) -> Stored:
     intake = Intake()
     text, parts = content_columns(intake, message.content)
     calls = _calls(message.tool_calls)
-    sent_at = to_micros(message.sent_at or now)
-    hidden = message.hidden_because
+    sent_at, hidden = to_micros(message.sent_at or now), message.hidden_because
     columns = (
         check_word("role", message.role, MAX_ROLE),
         text,
@@ -151,7 +156,9 @@ def _encode_any(message: Message, now: datetime) -> Stored:
         int(message.observed),
         None if hidden is None else str(check_choice("hidden_because", hidden, Hidden)),
         None if message.edited_at is None else to_micros(message.edited_at),
+        intake.json("platform_messages", kept_of(message)),
         intake.json("extra", dict(message.extra) or None),
+        *(*_whose(message), _people(message.people)),
     )
     return Stored(
         (),
@@ -165,6 +172,24 @@ def _encode_any(message: Message, now: datetime) -> Stored:
     )
 
 
+def _whose(message: Message) -> tuple[str | None, str | None]:
+    author, from_lane = message.author, message.from_lane
+    return (
+        author if author is None else _checked("author", author),
+        from_lane if from_lane is None else _checked("from_lane", from_lane),
+    )
+
+
+def _people(people: Sequence[str] | None) -> str | None:
+    return None if people is None else Intake().json("people", list(people))
+
+
+@lru_cache(maxsize=4096)
+def _checked(name: str, value: str) -> str:
+    """The name of a person or a lane; nearly every message has one that was checked before."""
+    return check_word(name, value, MAX_OWNER)
+
+
 def _calls(calls: object) -> list[object] | None:
     """The calls as a list; one that is not in a list is a list of one."""
     match calls:
@@ -176,6 +201,15 @@ def _calls(calls: object) -> list[object] | None:
             return [cast("object", calls)]
         case _:
             raise InvalidInputError("tool_calls must be a list")  # noqa: TRY003 -- there is nothing to add
+
+
+def kept_of(message: Message) -> list[Any] | None:
+    """What the row keeps of its messages: an empty list if they are several and nothing is known of each."""
+    kept = message.platform_messages
+    if kept is not None and not isinstance(kept, list):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        problem = f"platform_messages must be a list, not {type(kept).__name__}"
+        raise InvalidInputError(problem)
+    return kept or ([] if SEVERAL_IDS in message.extra else None)
 
 
 def content_columns(intake: Intake, content: Content) -> tuple[str | None, str | None]:
@@ -211,9 +245,9 @@ def _decoded(rows: Iterable[Row], made_of: Callable[[Row], T]) -> list[T]:
 
 def _message(row: Row) -> Message:
     message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
-    session_id, seq, role, call_id, tool, effect, finish_reason, platform_id, tokens, rare = _read_brief(
-        brief
-    )
+    told = _read_brief(brief)
+    session_id, seq, role, call_id, tool, effect, finish_reason, platform_id = told[:8]
+    tokens, author, from_lane, rare = told[8:]
     message = Message(
         role,
         content,
@@ -222,6 +256,8 @@ def _message(row: Row) -> Message:
         seq,
         from_micros(sent_at),
         False,  # noqa: FBT003 -- by its name it takes longer
+        author,
+        from_lane,
         call_id,
         tool,
         effect,
@@ -234,8 +270,10 @@ def _message(row: Row) -> Message:
     )
     if rare is None:
         return message
-    *others, hidden, edited_at = rare
+    *others, platform_messages, hidden, edited_at, people = rare
     return message.altered(
+        platform_messages=platform_messages if platform_messages is None else _read_list(platform_messages),
+        people=people if people is None else _read_people(people),
         hidden_because=hidden if hidden is None else _HIDDEN[hidden],
         edited_at=edited_at if edited_at is None else from_micros(edited_at),
         **_rare_members(others, content),

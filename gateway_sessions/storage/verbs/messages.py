@@ -63,17 +63,17 @@ def append(
 ) -> Verb[Appended]:
     """Add messages behind the last one, all or none; `SessionNotFoundError` if there is no such session.
 
-    `SentBeforeErasureError` for what was sent before its owner was erased, unless it was here already and is
-    merely *copied*.
+    `SentBeforeErasureError` for what was sent before the session's owner or its author was erased, unless it
+    was here already and is merely *copied*.
     """
     stored = [encode(message, now) for message in messages]
     if not stored:
         yield from must_exist(session_id)
         return Appended([], 0)
     # What says no time is new: it must come in even if the clock was set back since an erasure.
-    pairs = () if copied else zip(stored, messages, strict=True)
-    sent = (row.sent_at for row, one in pairs if one.sent_at is not None)
-    yield from _advance(session_id, stored, to_micros(now), min(sent, default=tombstones.ANY_TIME))
+    pairs = () if copied else tuple(zip(stored, messages, strict=True))
+    sent = [(row.sent_at, one.author) for row, one in pairs if one.sent_at is not None]
+    yield from _advance(session_id, stored, to_micros(now), sent)
     message_ids = [next(ids) for _ in stored]
     yield _added(session_id, message_ids, stored)
     return Appended(message_ids, sum(one.replaced for one in stored))
@@ -112,7 +112,10 @@ def _said(session_id: str, stored: Sequence[Stored]) -> list[Searchable]:
     return [one.said_in(session_id) for one in stored]
 
 
-def _advance(session_id: str, stored: Sequence[Stored], now: int, first_sent: int) -> Verb[None]:
+def _advance(
+    session_id: str, stored: Sequence[Stored], now: int, sent: Sequence[tuple[int, str | None]]
+) -> Verb[None]:
+    first_sent = min((instant for instant, _ in sent), default=tombstones.ANY_TIME)
     active = [one for one in stored if one.active]
     brought = (
         len(stored),
@@ -131,6 +134,9 @@ def _advance(session_id: str, stored: Sequence[Stored], now: int, first_sent: in
     if not sessions:
         raise SessionNotFoundError(session_id)
     yield from tombstones.refuse_earlier(session_id, sessions[0][0], first_sent)
+    for instant, author in sent:
+        if author is not None:
+            yield from tombstones.refuse_earlier(session_id, author, instant)
     changed = yield Statement("advance_totals", (*brought, session_id, tombstones.ANY_TIME))
     if not changed[0][0]:
         raise SessionNotFoundError(session_id)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from gateway_sessions.core.search_stems import NO_STEMS
 from gateway_sessions.errors import MigrationError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
@@ -36,6 +37,8 @@ CLEARED: Final = "index_changes_cleared"
 """Notes for the search index up to this one are gone: an index that has not taken them in is of no use."""
 LIVED_AT: Final = "lived_at"
 """When turns were last known to run: one that works for long writes nothing itself."""
+STEMMING: Final = "search_stemming"
+"""By which rules words are found in all their forms; absent: as they were written only."""
 HALF_A_STORE: Final = "the store that is being moved here"
 NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it goes on where it was cut off"
 
@@ -91,6 +94,8 @@ class Opening:
     """At least that of any file this database was written to."""
     settled: bool
     """Whether nothing has changed since that generation."""
+    stemming: str = NO_STEMS.made_by
+    """The rules by which words are found in all their forms."""
 
 
 def open_store(secret: bytes) -> Verb[Opening]:
@@ -109,6 +114,7 @@ def open_store(secret: bytes) -> Verb[Opening]:
         install_secret=kept,
         generation=(yield from generation()),
         settled=(yield from _settled()) == before,
+        stemming=(yield from stemming()),
     )
 
 
@@ -116,6 +122,11 @@ def refuse_unfinished_move() -> Verb[None]:
     """What has come only in part must not be taken for a store."""
     if (yield from get(MOVING)) is not None:
         raise MigrationError(HALF_A_STORE, NOT_ALL_THERE)
+
+
+def stemming() -> Verb[str]:
+    """The rules by which words are found in all their forms."""
+    return str((yield from get(STEMMING)) or NO_STEMS.made_by)
 
 
 def generation() -> Verb[int]:

@@ -22,7 +22,7 @@ import msgspec
 
 from gateway_sessions.core.search_lexemes import Searchable
 from gateway_sessions.ports import Row, Rows, Statement, Verb
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.verbs import meta, stemming
 from gateway_sessions.storage.verbs.message_codec import searchable
 from gateway_sessions.storage.verbs.stored import from_json
 
@@ -49,13 +49,17 @@ BEGINNINGS: Final[Mapping[str, Key]] = MappingProxyType(
     }
 )
 """Every table but those of the facts and of the processes that live, and what stands before its first key."""
-OF_THE_DATABASE: Final = frozenset({"schema_version", "readable_from", meta.MOVING, meta.MOVED_FROM})
+OF_THE_DATABASE: Final = frozenset(
+    {"schema_version", "readable_from", meta.MOVING, meta.MOVED_FROM, *stemming.OF_THE_INDEX}
+)
 """Facts about a database, not about the store in it."""
 NOTE: Final = f"{meta.MOVING}:"
 DIGEST_BYTES: Final = 16
 NUMBER_BYTES: Final = 8
 _ROLE: Final = 3
 """The place of the role in the row of a message."""
+_HIDDEN_BY: Final = 22
+"""The place of what no search asks for, between columns that it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def take_in(table: str, one: Page) -> Verb[None]:
 
 
 def _said(rows: Rows) -> list[Searchable]:
-    return [searchable(row[1], row[_ROLE:]) for row in rows]
+    return [searchable(row[1], (*row[_ROLE:_HIDDEN_BY], *row[_HIDDEN_BY + 1 :])) for row in rows]
 
 
 def reached(table: str) -> Verb[Key]:

@@ -190,6 +190,15 @@ def dead(limit: int, before: int = FIRST) -> Verb[list[OwedReply]]:
     return [_reply(row[:14], problem=row[14]) for row in rows]
 
 
+def owed(limit: int, session_key: str | None = None) -> Verb[list[OwedReply]]:
+    """Replies that are owed, of all lanes or of one, the longest owed first, whenever they are due."""
+    if session_key is None:
+        rows = yield Statement("all_owed_replies", (limit,))
+    else:
+        rows = yield Statement("all_owed_to_lane", (session_key, limit))
+    return [_reply(row[:14], problem=row[14]) for row in rows]
+
+
 def revive(reply_id: int, now: datetime) -> Verb[None]:
     """Try a reply again that was given up."""
     rows = yield Statement("revive_reply", (to_micros(now), reply_id))

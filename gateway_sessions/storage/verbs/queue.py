@@ -14,11 +14,12 @@ from gateway_sessions.core.queue import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows, turns
+from gateway_sessions.storage.verbs.growing import owe_unfinished, owe_unfinished_waiting
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
     decode_message,
-    forget_tries,
     inbox_item,
+    is_next,
     items_of_next,
     last_place,
     let_others_lead,
@@ -34,7 +35,7 @@ from gateway_sessions.storage.verbs.succession import Change
 FIRST: Final = 1 << 62
 FORGET_AT_ONCE: Final = 500
 """Settled rows forgotten in one go."""
-_SEQ, _INTO, _TOKEN, _PLACE = 1, 3, 4, 7
+_SEQ, _INTO, _TOKEN, _PLACE, _TRIES = 1, 3, 4, 7, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ def overtake(change: Change, session_key: str, by: str, *, stopped: Outcome) -> 
     was_running = lane.running
     lane.fence_off()
     lane.attempts = 0
+    if lane.waiting:
+        yield from owe_unfinished_waiting(session_key, change)
     cancelled = yield Statement("settle_waiting", (str(Outcome.CANCELLED), moment, by, session_key))
     lane.waiting, lane.ready_at = 0, None
     yield from put_lane(lane)
@@ -93,17 +96,19 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
     if merged_into is not None:
         yield from take_from_turn(lane, Part(item_id, seq, merged_into, payload), by, change)
         return 1
-    gone = yield from take_out(lane, seq, item_id, Outcome.CANCELLED, by, change.now)
+    gone = yield from take_out(lane, seq, item_id, Outcome.CANCELLED, by, change)
     yield from put_lane(lane)
     return len(gone)
 
 
-def clear(session_key: str, by: str, now: datetime) -> Verb[int]:
+def clear(session_key: str, by: str, change: Change) -> Verb[int]:
     """Take everything out that waits; how many messages. The running turn goes on."""
     lane = yield from load_lane(session_key)
     if not lane.waiting:
         return 0
-    rows = yield Statement("settle_waiting", (str(Outcome.CANCELLED), to_micros(now), by, session_key))
+    yield from owe_unfinished_waiting(session_key, change)
+    settled = (str(Outcome.CANCELLED), to_micros(change.now), by, session_key)
+    rows = yield Statement("settle_waiting", settled)
     lane.waiting, lane.ready_at = 0, None
     lane.attempts = lane.attempts if lane.running else 0
     yield from put_lane(lane)
@@ -122,6 +127,9 @@ def move(session_key: str, seq: int, to: int) -> Verb[list[int]]:
     rest = [row for row in heads if row is not moved]
     at = min(max(to, 1), len(heads)) - 1
     order = [*rest[:at], moved, *rest[at:]]
+    if not lane.running and order[0] is not heads[0]:
+        yield Statement("set_tries", (lane.attempts, heads[0][0]))
+        lane.attempts = order[0][_TRIES]
     places = sorted(row[_PLACE] for row in heads)
     pairs = zip(places, order, strict=True)
     yield Statement("set_place", many=[(place, row[0]) for place, row in pairs])
@@ -174,6 +182,12 @@ def forget(before: datetime) -> Verb[int]:
     return int(items[0][0] + replies[0][0])
 
 
+def first_settled() -> Verb[datetime | None]:
+    """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
+    rows = yield Statement("first_settled")
+    return None if rows[0][0] is None else nearest(rows[0][0])
+
+
 def waiting_lanes() -> Verb[dict[str, tuple[int, str | None]]]:
     """How many turns wait, by lane, and whose it is."""
     found: dict[str, tuple[int, str | None]] = {}
@@ -182,6 +196,19 @@ def waiting_lanes() -> Verb[dict[str, tuple[int, str | None]]]:
         if waiting:
             found[session_key] = (waiting, owner)
     return found
+
+
+class WaitingEvent(NamedTuple):
+    """An event of a platform that was taken in and has not had its turn, and where that was."""
+
+    event: str
+    seq: int
+    session_key: str
+
+
+def waiting_events(limit: int) -> Verb[list[WaitingEvent]]:
+    """The newest events of platforms that wait or run."""
+    return [WaitingEvent(*row) for row in (yield Statement("waiting_events", (limit,)))]
 
 
 class ReadyLane(NamedTuple):
@@ -229,12 +256,14 @@ class Part(NamedTuple):
 def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change) -> Verb[None]:
     """Let a waiting turn be about one message less; if that one led it, the next of them does."""
     items = yield from unwrite(lane.session_key, part)
-    if not (yield from leave_turn(lane.session_key, part, items)):
-        yield from forget_tries(lane, part.seq)
-        lane.waiting -= 1
+    was_next = yield from is_next(lane, part.seq)
+    left = yield from leave_turn(lane.session_key, part, items)
+    if not left:
+        yield from owe_unfinished(lane.session_key, items, change)
+    lane.waiting -= not left
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, None, part.item_id)
     yield Statement("settle_one", settled)
-    yield from reckon_ready(lane)
+    yield from reckon_ready(lane, another=was_next and not left)
     yield from put_lane(lane)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -11,7 +12,13 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs.entries import decode, load_by_session, unarchive
+from gateway_sessions.storage.verbs.entries import (
+    ENTRY_ID,
+    UPDATED_AT,
+    load_by_session,
+    readable,
+    unarchive,
+)
 from gateway_sessions.storage.verbs.lane_rows import load_lane
 
 FAR_FUTURE = 1 << 62
@@ -42,22 +49,31 @@ class Lane:
     token: int | None = None
     """The lease of the turn: how many have been given the lane."""
     running_since: datetime | None = None
+    cut_off: bool = False
+    """Whether the process is gone that began the turn, as far as somebody has looked."""
 
 
 def list_entries(
     scope: Scope, since: datetime | None, after: SessionEntry | None, limit: int
 ) -> Verb[list[SessionEntry]]:
-    """Visible entries, the latest written first, behind the one that ended the page before."""
+    """Visible entries, the latest written first, behind the one that ended the page before.
+
+    Damaged ones are left aside; a page that is not full is the last one all the same.
+    """
     oldest = to_micros(since) if since is not None else -FAR_FUTURE
     position = (to_micros(after.updated_at), after.entry_id) if after is not None else (FAR_FUTURE, 0)
-    if scope.sees_everything:
-        rows = yield Statement("list_entries", (oldest, *position, limit))
-    else:
+    name, asked = "list_entries", tuple[Any, ...]()
+    if not scope.sees_everything:
         owners = msgspec.json.encode(sorted(scope.owners)).decode()
-        rows = yield Statement(
-            "list_entries_of_owners", (owners, scope.session_key, oldest, *position, limit)
-        )
-    return [decode(row) for row in rows]
+        name, asked = "list_entries_of_owners", (owners, scope.session_key)
+    found: list[SessionEntry] = []
+    while room := limit - len(found):
+        rows = yield Statement(name, (*asked, oldest, *position, room))
+        found += readable(rows)
+        if len(rows) < room:
+            break
+        position = rows[-1][UPDATED_AT], rows[-1][ENTRY_ID]
+    return found
 
 
 def entry_of_session(session_id: str, scope: Scope) -> Verb[SessionEntry | None]:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final
 
-from gateway_sessions.core.gateway_notices import GIVEN_UP, NOT_CARRIED_OUT
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.gateway_notices import GIVEN_UP, NOT_CARRIED_OUT, cut_off_notice
+from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.lifecycle import Event, allows
+from gateway_sessions.core.lifecycle import Event, allows, is_resumed, marked_at
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.verbs import meta, turn_rows
 from gateway_sessions.storage.verbs.entries import load_readable
-from gateway_sessions.storage.verbs.inbox_rows import InboxItem, readable, recount, stand_in_line
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.verbs.growing import grow_no_more, left_unfinished
+from gateway_sessions.storage.verbs.inbox_rows import (
+    InboxItem,
+    items_of_next,
+    readable,
+    recount,
+    stand_in_line,
+)
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, held_lane, load_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.nodes import Census
 from gateway_sessions.storage.verbs.outbox import Owed, owe
+from gateway_sessions.storage.verbs.rewording import reword
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held, bury, items_of, let_wait_again
+from gateway_sessions.storage.verbs.turns import calmed
 
+TOO_OLD: Final = "its turn was cut off too long ago to begin again by itself"
+TRIED: Final = "its turn was cut off {attempts} times"
 PAGE = 25
 """Lanes taken over in one go: nothing else can be written meanwhile."""
 
@@ -44,6 +55,10 @@ class CutOff:
     buried: tuple[InboundMessage, ...] = ()
     """What the turn was about that is not tried again, as far as it can be read."""
     owner: str = ""
+    lane: LaneRow
+    """The lane as it is now."""
+    notice_ids: tuple[int, ...] = ()
+    """What is owed to whoever has to know that it is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +87,18 @@ def adopt(
     found: list[CutOff] = []
     for (session_key,) in rows:
         lane = yield from load_lane(session_key)
-        end = _End(limit, to_micros(hold_until or change.now), heard)
-        found.append((yield from _take_over(change, lane, end)))
+        end = TurnCut(limit=limit, ready_at=hold_until, heard=heard)
+        found.append((yield from _cut_off(change, lane, end)))
     return found
+
+
+def cut_short(held: Held, end: TurnCut, change: Change) -> Verb[CutOff]:
+    """Give a turn back that has not ended within a drain's time: that was a try, as after a crash.
+
+    Otherwise a turn that never ends would be tried for ever, if only its process always ends in order.
+    """
+    lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    return (yield from _cut_off(change, lane, end))
 
 
 def doubt_replies(census: Census) -> Verb[int]:
@@ -95,14 +119,14 @@ def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
     for item_id, session_key, seq, owner, payload in rows:
         if living.has_made(item_id):
             continue
+        message = readable(session_key, payload)
+        if message is not None and message.kind is not MessageKind.NEW:
+            yield from _carry_out_change(item_id, session_key, message, change)
+            continue
         problem = "the process ended while it was carried out"
         settled = (str(Outcome.CANCELLED), to_micros(change.now), "recovery", problem, item_id)
         yield Statement("settle_one", settled)
-        message = readable(session_key, payload)
         if message is None:
-            continue
-        if message.command is None:  # a change of a message, which its platform may deliver again
-            yield Statement("forget_event", (item_id,))
             continue
         found.append(Abandoned(session_key=session_key, seq=seq, owner=owner, message=message))
         if not message.internal:
@@ -111,66 +135,146 @@ def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
     return found
 
 
-class _End(NamedTuple):
-    """What is known of the end of a process, and what follows from it."""
+def _carry_out_change(item_id: int, session_key: str, message: InboundMessage, change: Change) -> Verb[None]:
+    """Carry out an edit or a deletion that an earlier version had noted, and perhaps not come to.
+
+    Done twice, it does no harm. One of a message that nobody knows is news when it comes again.
+    """
+    reworded = yield from reword(message, session_key, "recovery", change)
+    outcome = Outcome.CANCELLED if reworded is None else Outcome.APPLIED
+    yield Statement("settle_one", (str(outcome), to_micros(change.now), "recovery", None, item_id))
+    if reworded is None:
+        yield Statement("forget_event", (item_id,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCut:
+    """How a turn was cut off, and what follows from that."""
 
     limit: int
     """How often a turn is tried."""
-    ready_at: int
-    """When those that were cut off may begin again."""
-    heard: int
-    """When anything was last said in any session, or a turn was known to run."""
+    reason: ResumeReason = ResumeReason.RESTART_INTERRUPTED
+    by: str = "recovery"
+    ready_at: datetime | None = None
+    """When it may begin again; None: at once."""
+    heard: int | None = None
+    """When its process was last known to live, because anything was written; None: it lives now."""
+    notices: Sequence[Owed] | None = None
+    """What is owed if the turn is given up; None: the usual notice, to whoever wrote last."""
 
     def last_alive(self, change: Change, lane: LaneRow, entry: SessionEntry) -> datetime:
         """When the turn on a lane was last known to live: never later than now, whatever clocks were set to.
 
         Its process lived as long as that wrote anything.
         """
-        if lane.leased_at is None:
+        if lane.leased_at is None or self.heard is None:
             return change.now
         written = max(lane.leased_at, to_micros(entry.updated_at), self.heard)
         return from_micros(min(written, to_micros(change.now)))
 
 
-def _take_over(change: Change, lane: LaneRow, end: _End) -> Verb[CutOff]:
-    key, attempts, limit = lane.session_key, lane.attempts + 1, end.limit
+def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Verb[CutOff]:
+    """Take the lane from a turn that has not ended, and decide whether that is tried again."""
+    key, attempts = lane.session_key, lane.attempts + 1
     held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     items = yield from items_of(held)
     begun_with = [one for one in items if not one.steered]
-    given_up = bool(begun_with) and plan_recovery(attempts, limit) is Recovery.SUSPEND
-    buried = _readable(key, begun_with) if given_up else ()
-    if given_up:
-        problem = f"its turn was cut off {attempts} times"
-        yield from bury(held, "recovery", problem, change)
-        yield from owe(_last_words(buried, begun_with[0]), None, key, change)
-    elif items:
-        yield from let_wait_again(held, end.ready_at)
     entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
-    taken_back = not begun_with and bool((yield Statement("turn_was_taken_back", (key, held.token))))
-    interrupted = not taken_back and entry is not None and allows(entry.state, Event.INTERRUPTED)
-    if entry is not None and interrupted:
-        since = end.last_alive(change, lane, entry)
-        entry = yield from cut_off(
-            change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED, since=since
-        )
+    buried, notices = tuple[InboundMessage, ...](), tuple[int, ...]()
+    given_up = bool(begun_with) and plan_recovery(attempts, end.limit) is Recovery.SUSPEND
+    if given_up:
+        buried = _readable(key, begun_with)
+        yield from bury(held, end.by, TRIED.format(attempts=attempts), change)
+        words = [*left_unfinished(key, begun_with[:1]), *_last_words(buried, begun_with[0])]
+        told = words if end.notices is None else end.notices
+        notices = yield from owe(told, entry, key, change)
+    elif items:
+        yield from let_wait_again(held, to_micros(end.ready_at or change.now))
+    taken_back = not begun_with and (bool(items) or (yield from _was_taken_back(held)))
+    marked = None if taken_back else (yield from _marked(change, lane, entry, end))
     lane.fence_off()
-    if taken_back:  # whatever is next was never tried
-        lane.attempts = 0
-    elif items or interrupted:
+    if items or marked is not None:
         lane.attempts = attempts
-    yield from recount(lane)  # whoever counted is gone; a wrong number would turn everybody away
+    # Whoever counted is gone; a wrong number would turn everybody away.
+    yield from recount(lane, another=taken_back)
     if given_up:
         yield from stand_in_line(lane, change.now)
     yield from put_lane(lane)
     return CutOff(
         session_key=key,
-        entry=entry,
+        entry=marked or entry,
         attempts=attempts,
         given_up=given_up,
-        interrupted=interrupted,
+        interrupted=marked is not None,
         buried=buried,
         owner=items[0].owner if items else "",
+        lane=lane,
+        notice_ids=notices,
     )
+
+
+def _was_taken_back(held: Held) -> Verb[bool]:
+    """Whether people took back what a turn was about that nobody is about any more."""
+    return bool((yield Statement("turn_was_taken_back", (held.session_key, held.token))))
+
+
+def _marked(
+    change: Change, lane: LaneRow, entry: SessionEntry | None, end: TurnCut
+) -> Verb[SessionEntry | None]:
+    """The entry, marked as interrupted or suspended after too many tries; None if it may be neither."""
+    if entry is None or not allows(entry.state, Event.INTERRUPTED):
+        return None
+    since = end.last_alive(change, lane, entry)
+    return (yield from cut_off(change, entry, lane.attempts + 1, end.limit, end.reason, since=since))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutAside:
+    """A turn that was cut off too long ago to begin again by itself."""
+
+    entry: SessionEntry
+    lane: LaneRow
+
+
+def put_aside_stale(
+    change: Change, only: Collection[str] | None, after: str
+) -> Verb[tuple[list[PutAside], str | None]]:
+    """Let turns whose mark has aged out wait for people to ask for them: they are dead letters from now on.
+
+    Their sessions go on, with what such a turn was about in their history, and people are told. Some lanes,
+    or *only* those; also the key to go on behind, or None at the end.
+    """
+    tried = [row[0] for row in (yield Statement("tried_lanes")) if row[0] > after]
+    page = tried[:PAGE]
+    found: list[PutAside] = []
+    for session_key in page:
+        if only is None or session_key in only:
+            found += yield from _put_aside_if_stale(change, session_key)
+    return found, page[-1] if len(tried) > PAGE else None
+
+
+def _put_aside_if_stale(change: Change, session_key: str) -> Verb[list[PutAside]]:
+    lane = yield from load_lane(session_key, locked=True)
+    entry = yield from load_readable(session_key)
+    if entry is None or lane.running or not lane.attempts:
+        return []
+    if is_resumed(entry, change.now, change.freshness):
+        return []
+    heads = yield Statement("next_waiting", (session_key,))
+    items = (yield from items_of_next(session_key, heads[0][3], heads[0][0])) if heads else []
+    said = _readable(session_key, items)
+    if not said or len(said) < len(items):
+        return []
+    yield from turn_rows.record_waiting(session_key, items, entry.session_id, change)
+    because = (to_micros(change.now), "recovery", TOO_OLD)
+    yield Statement("bury_item", many=[(*because, one.item_id) for one in items])
+    told = _notice(said[-1], cut_off_notice(marked_at(entry), change.now), items[0].owner, items[0].seq)
+    yield from owe([*left_unfinished(session_key, items[:1]), told], entry, session_key, change)
+    yield from grow_no_more(items)
+    yield from recount(lane, another=True)
+    yield from stand_in_line(lane, change.now)
+    yield from put_lane(lane)
+    return [PutAside(entry=(yield from calmed(change, entry)), lane=lane)]
 
 
 def _readable(session_key: str, items: Sequence[InboxItem]) -> tuple[InboundMessage, ...]:

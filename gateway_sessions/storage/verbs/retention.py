@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from gateway_sessions.core.instants import from_micros
-from gateway_sessions.core.retention import Bounds, Group, Member, Plan
+from gateway_sessions.core.retention import Bounds, FirstToGo, Group, Member, Plan
 from gateway_sessions.core.session_record import Relation
 from gateway_sessions.errors import SessionBusyError, SessionOnLaneError
 from gateway_sessions.ports import Row, Statement, Verb
@@ -20,6 +21,8 @@ from gateway_sessions.storage.verbs import meta
 from gateway_sessions.storage.verbs.index_notes import note_changes
 
 PAGE: Final = 500
+ENDED: Final = 6
+"""The column that tells whether a session has ended."""
 PIECE: Final = 200
 """Messages removed in one go: nobody waits long behind them."""
 LEFT_OVER: Final = "left_over:"
@@ -35,12 +38,14 @@ class Kind:
     relation: Relation | None = None
     include_archived: bool = False
     only_empty: bool = False
+    unended: bool = False
+    """Also those that nobody has ended."""
 
     @property
     def params(self) -> tuple[object, ...]:
         """For the statements that look for sessions."""
         relation = None if self.relation is None else str(self.relation)
-        flags = (int(self.include_archived), int(self.only_empty))
+        flags = (int(self.include_archived), int(self.only_empty), int(self.unended))
         return (self.source, self.source, relation, relation, *flags)
 
 
@@ -57,24 +62,42 @@ def plan(bounds: Bounds, kind: Kind, limit: int | None = None) -> Verb[Plan]:
     """What has to go so that the bounds are kept, the oldest first: all of it, or the first so many."""
     sizes = yield Statement("size_of_sessions_to_prune", kind.params)
     made = Plan(bounds, count=sizes[0][0], text_bytes=sizes[0][1], limit=limit)
+    yield from _offer_to(made, kind)
+    return made
+
+
+def first_to_go(kind: Kind) -> Verb[datetime | None]:
+    """Return when the session was touched that grows too old before all others; None if none ever does."""
+    found = FirstToGo()
+    yield from _offer_to(found, kind)
+    return found.last_active
+
+
+def _offer_to(taker: Plan | FirstToGo, kind: Kind) -> Verb[None]:
+    """Offer sessions with their sub-agents, the oldest first, until no more are wanted."""
     position = _BEGINNING
     while True:
         rows = yield Statement("sessions_to_prune", (*position, *kind.params, PAGE))
         for row in rows:
-            if not made.wants_more(from_micros(row[1])):
-                return made
-            made.offer((yield from group_of(row[0])) or _alone(row) if row[5] else _alone(row))
+            if not taker.wants_more(from_micros(row[1])):
+                return
+            group = (yield from group_of(row[0], unended=kind.unended)) if row[5] else None
+            taker.offer(group or _alone(row))
         if len(rows) < PAGE:
-            return made
+            return
         position = (rows[-1][1], rows[-1][0])
 
 
-def group_of(session_id: str) -> Verb[Group | None]:
-    """A session with its sub-agents, and whether they, or what the session goes on in, are used."""
+def group_of(session_id: str, *, unended: bool) -> Verb[Group | None]:
+    """A session with its sub-agents, and whether they, or what the session goes on in, are used.
+
+    Unless *unended*, a session that nobody has ended stays, and what it was compressed from.
+    """
     rows = yield Statement("session_to_remove", (session_id,))
     if not rows:
         return None
     members, latest, protected = [_member(rows[0])], rows[0][1], bool(rows[0][4])
+    protected = protected or not (unended or rows[0][ENDED])
     seen, waiting = {session_id}, [(session_id, True)]
     while waiting:
         parent, removed = waiting.pop()
@@ -85,16 +108,17 @@ def group_of(session_id: str) -> Verb[Group | None]:
             seen.add(row[0])
             waiting.append((row[0], goes))
             members += [_member(row)] if goes else []
-            latest, protected = max(latest, row[1]), protected or bool(row[4])
+            goes_on = not (goes or unended or row[ENDED])
+            latest, protected = max(latest, row[1]), protected or bool(row[4]) or goes_on
     return Group(members=tuple(members), last_active=from_micros(latest), protected=protected)
 
 
-def remove_groups(groups: Sequence[Group], ids: Iterator[int]) -> Verb[Removed]:
+def remove_groups(groups: Sequence[Group], ids: Iterator[int], *, unended: bool) -> Verb[Removed]:
     """Remove what was planned, but nothing that has been used since."""
     removed = Removed()
     for planned in groups:
         head = planned.members[0].session_id
-        group = yield from group_of(head)
+        group = yield from group_of(head, unended=unended)
         if group is not None and not group.is_still(planned):
             removed.in_use.append(head)
             continue
@@ -104,9 +128,16 @@ def remove_groups(groups: Sequence[Group], ids: Iterator[int]) -> Verb[Removed]:
     return removed
 
 
+def check_deletable(session_id: str) -> Verb[None]:
+    """Raise the error that a deletion would end with, if any."""
+    group = yield from group_of(session_id, unended=True)
+    for member in group.members if group is not None else ():
+        yield from _is_on_no_lane(member.session_id)
+
+
 def delete(session_id: str, ids: Iterator[int]) -> Verb[list[str]]:
     """Remove a session with its sub-agents; a typed error if a lane has one of them. The ids removed."""
-    group = yield from group_of(session_id)
+    group = yield from group_of(session_id, unended=True)
     if group is None:
         return []
     for member in group.members:

@@ -64,11 +64,11 @@ def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) ->
 
 
 def adjust(
-    session_id: str, *, messages: int = 0, calls: int = 0, size: int = 0, rewinds: int = 0
+    session_id: str, *, messages: int = 0, calls: int = 0, size: int = 0, rewinds: int = 0, edits: int = 0
 ) -> Verb[None]:
     """Add to the totals, and look anew how the conversation begins."""
     preview = yield from _preview(session_id)
-    yield Statement("adjust_totals", (messages, calls, size, rewinds, preview, session_id))
+    yield Statement("adjust_totals", (messages, calls, size, rewinds, edits, preview, session_id))
 
 
 def _rewind_to(session_id: str, target: Row, ids: Iterator[int]) -> Verb[Rewind]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from operator import attrgetter
@@ -25,6 +25,7 @@ from gateway_sessions.storage.verbs.searching import Candidate
 from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
 CONTEXT_CHARACTERS: Final = 200
+_NOTHING_AROUND: Final = (None, None, None, None)
 
 
 class Order(StrEnum):
@@ -90,21 +91,32 @@ def sessions_of(
 
 def _root(candidate: Candidate) -> Verb[str]:
     """The session a conversation began with; what replaced another session by a reset is a beginning."""
-    if candidate.relation in {None, Relation.SUCCESSION}:
+    if candidate.alone or candidate.relation in {None, Relation.SUCCESSION}:
         return candidate.session_id
     return (yield from lineage.root(candidate.session_id))
 
 
 def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[Placed]:
     if order is Order.BEST:
-        scored = scores([one.features for one in found])
+        scored = _below_exact(found, scores([one.features for one in found]))
+        exact = [not one.near for one in found]
         ids = [one.message_id for one in found]
-        for score, _, one in sorted(zip(scored, ids, found, strict=True), reverse=True):
+        for _, score, _, one in sorted(zip(exact, scored, ids, found, strict=True), reverse=True):
             yield Placed(one, score)
     else:
         by_time = attrgetter("sent_at", "message_id")
         for one in sorted(found, key=by_time, reverse=order is Order.NEWEST):
             yield Placed(one, None)
+
+
+def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequence[float]:
+    """The scores, with those of near misses below all others."""
+    if not any(one.near for one in found):
+        return scored
+    least = min((score for one, score in zip(found, scored, strict=True) if not one.near), default=1.0)
+    return [
+        least * score / (1 + score) if one.near else score for one, score in zip(found, scored, strict=True)
+    ]
 
 
 def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
@@ -113,23 +125,25 @@ def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
     around = yield Statement("said_around", (CONTEXT_CHARACTERS, CONTEXT_CHARACTERS, ids))
     by_id, near = {row[0]: row for row in rows}, {row[0]: row[1:] for row in around}
     return [
-        _hit(by_id[one.candidate.message_id], one.score, wanted, near[one.candidate.message_id])
+        _hit(by_id[one.candidate.message_id], one, wanted, near[one.candidate.message_id])
         for one in placed
         if one.candidate.message_id in by_id.keys() & near.keys()
     ]
 
 
-def _hit(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHit:
+def _hit(row: Row, placed: Placed, wanted: Wanted, around: Row) -> SearchHit:
     message_id, session_id = row[:2]
     try:
-        return _made_of(row, score, wanted, around)
+        if placed.candidate.alone:
+            return _alone(_made_of(row, placed.score, wanted, _NOTHING_AROUND), row[-1])
+        return _made_of(row, placed.score, wanted, around)
     except DAMAGE as error:
         tell_damage(f"message {message_id} of session {session_id!r}", error)
 
 
 def _made_of(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHit:
     message_id, session_id, seq, role, content, tool_name, tool_calls, sent_at, hidden, *session = row
-    session_key, source, model, started_at, title = session
+    session_key, source, model, started_at, title, _ = session
     fields = texts_of(content, tool_name, tool_calls)
     here = (role, fields[0][:CONTEXT_CHARACTERS] if fields else "")
     lines = [one for one in (around[:2], here, around[2:]) if one[0] is not None]
@@ -150,6 +164,11 @@ def _made_of(row: Row, score: float | None, wanted: Wanted, around: Row) -> Sear
         score=score,
         hidden_because=None if hidden is None else Hidden(hidden),
     )
+
+
+def _alone(hit: SearchHit, from_lane: str | None) -> SearchHit:
+    """A hit of who asks in a session of somebody else, of which nothing else is told."""
+    return replace(hit, session_key=from_lane, title=None, model=None)
 
 
 def _snippet(fields: Sequence[str], wanted: Wanted) -> str:

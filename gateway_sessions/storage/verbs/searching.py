@@ -15,17 +15,27 @@ from gateway_sessions.core.search_documents import (
     IndexedMessage,
     Position,
     Work,
+    text_of,
     texts_of,
 )
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_ranking import READ_CHARACTERS, Features
+from gateway_sessions.core.search_stems import NO_STEMS
 from gateway_sessions.core.search_text import TOKENISER
-from gateway_sessions.core.search_wanted import Wanted, Words
+from gateway_sessions.core.search_wanted import Vocabulary, Wanted, Words
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import meta
 
 BEYOND: Final = (1 << 63) - 1
 """No message has such an id."""
+_ALONE: Final = 14
+"""The place behind the columns of a candidate."""
+TOGETHER_CHARACTERS: Final = 1 << 20
+"""Texts are looked at together up to that size, which bounds the memory that a copy of them takes."""
+LIGHT: Final = 1_000
+"""Characters. A page of messages that have no more of them on average is looked at in milliseconds,"""
+RARE: Final = 0.05
+"""if no larger share of them has to be looked at more closely."""
 MOST_PENDING: Final = 5_000
 """So many changed messages are looked at by a search, no more."""
 
@@ -48,6 +58,10 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     relation: str | None
     sent_at: int
     features: Features
+    alone: bool = False
+    """Whether nothing else of its session may be shown: only the message is of who asks."""
+    near: bool = False
+    """Whether it has only words like those that were looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,8 @@ class Scanned:
     candidates: list[Candidate]
     last: int | None
     """The oldest message looked at; None: there are no older ones."""
+    light: bool = False
+    """Whether many more such messages can be looked at in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +87,11 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh(Scanned):
+class Fresh:
     """What the index does not know, or not any more."""
 
-    stale: frozenset[int]
-    """Messages of which the index tells what is not true any more."""
-    complete: bool
-    """Whether all of these were looked at."""
+    changed: Changed
+    later: Scanned
 
 
 def limits() -> Verb[Limits]:
@@ -91,7 +105,9 @@ def identity() -> Verb[str]:
     """What an index of this truth, made by this program, calls itself."""
     secret = yield from meta.install_secret()
     store = sha256(b"search index of " + secret).hexdigest()
-    return f"{store} {TOKENISER} {unicodedata.unidata_version}"
+    own = f"{store} {TOKENISER} {unicodedata.unidata_version}"
+    rules = yield from meta.stemming()
+    return own if rules == NO_STEMS.made_by else f"{own} {rules}"
 
 
 def work_after(position: Position, size: int) -> Verb[Work]:
@@ -115,7 +131,7 @@ def samples(watermark: int, size: int) -> Verb[list[IndexedMessage]]:
     """Messages that an index has to find: the first ones, and the last ones."""
     oldest = yield Statement("messages_to_index", (LONGEST_INDEXED, 0, size))
     newest = yield Statement("unindexed_messages", (0, watermark + 1, size))
-    rows = {row[0]: IndexedMessage(*row[:10]) for row in (*oldest, *newest) if row[0] <= watermark}
+    rows = {row[0]: IndexedMessage(*row[:10], *row[-2:]) for row in (*oldest, *newest) if row[0] <= watermark}
     changed = yield Statement("pending_changes", (0, watermark, MOST_PENDING))
     return [one for message_id, one in rows.items() if (message_id,) not in {tuple(row) for row in changed}]
 
@@ -127,7 +143,7 @@ def clear_changes(last: int) -> Verb[None]:
         yield from meta.remember(meta.CLEARED, last)
 
 
-def changed(position: Position, wanted: Wanted, shown: SearchFilter) -> Verb[Changed]:
+def changed(position: Position, wanted: Wanted | Vocabulary, shown: SearchFilter) -> Verb[Changed]:
     """Messages of which an index at that position tells what is not true any more."""
     rows = yield Statement("pending_changes", (position.changes, position.watermark, MOST_PENDING + 1))
     stale = frozenset(row[0] for row in rows)
@@ -137,32 +153,45 @@ def changed(position: Position, wanted: Wanted, shown: SearchFilter) -> Verb[Cha
     return Changed(_matching(found, wanted, shown), stale, len(stale) <= MOST_PENDING)
 
 
-def fresh(position: Position, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Fresh]:
+def fresh(position: Position, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int) -> Verb[Fresh]:
     """What an index at that position cannot tell: later messages, and those changed since."""
     known = yield from changed(position, wanted, shown)
     scanned = yield from scan(position.watermark, BEYOND, wanted, shown, size)
-    return Fresh([*known.candidates, *scanned.candidates], scanned.last, known.stale, known.complete)
+    return Fresh(known, scanned)
 
 
-def scan(after: int, before: int, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Scanned]:
-    """Look at messages themselves, a page of them, the newest first."""
-    rows = yield Statement("unindexed_messages", (after, before, size))
-    return _scanned(rows, wanted, shown, size)
+def scan(
+    after: int, before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
+) -> Verb[Scanned]:
+    """Look at messages themselves, a page of them, the newest first.
+
+    Only their texts are read at first. Nearly all messages have nothing of what is wanted.
+    """
+    rows = yield Statement("texts_between", (after, before, size))
+    texts = [text_of(*row[1:]) for row in rows]
+    near = [rows[at][0] for at in _promising(texts, wanted)]
+    found: list[Candidate] = []
+    if near:
+        ids = msgspec.json.encode(near).decode()
+        found = _matching((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
+    light = sum(map(len, texts)) <= LIGHT * len(rows) and len(near) <= RARE * len(rows)
+    return Scanned(found, _last(rows, size), light)
 
 
-def scan_without_tokens(before: int, wanted: Wanted, shown: SearchFilter, size: int) -> Verb[Scanned]:
+def scan_without_tokens(
+    before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
+) -> Verb[Scanned]:
     """The same of those that an index in the database does not know."""
     rows = yield Statement("without_tokens", (before, size))
-    return _scanned(rows, wanted, shown, size)
+    return Scanned(_matching(rows, wanted, shown), _last(rows, size))
 
 
-def _scanned(rows: Sequence[Row], wanted: Wanted, shown: SearchFilter, size: int) -> Scanned:
-    last = rows[-1][0] if len(rows) == size else None
-    return Scanned(_matching(rows, wanted, shown), last)
+def _last(rows: Sequence[Row], size: int) -> int | None:
+    return rows[-1][0] if len(rows) == size else None
 
 
 def select(
-    message_ids: Sequence[int], wanted: Wanted, shown: SearchFilter, *, sure: bool = True
+    message_ids: Sequence[int], wanted: Wanted | Vocabulary, shown: SearchFilter, *, sure: bool = True
 ) -> Verb[list[Candidate]]:
     """Those of the messages that are there, may be shown and are wanted: of words an index is *sure*."""
     ids = msgspec.json.encode(message_ids).decode()
@@ -179,26 +208,52 @@ def _by_id(message_ids: Iterable[int]) -> Verb[Sequence[Row]]:
     return (yield Statement("messages_to_index_again", (LONGEST_INDEXED, msgspec.json.encode(ids).decode())))
 
 
-def _matching(rows: Sequence[Row], wanted: Wanted, shown: SearchFilter) -> list[Candidate]:
-    found = [row for row in _showable(rows, shown) if wanted.found_in(texts_of(*row[3:6]))]
+def _matching(rows: Sequence[Row], wanted: Wanted | Vocabulary, shown: SearchFilter) -> list[Candidate]:
+    texts = [text_of(*row[3:6]) for row in rows]
+    near = [rows[at] for at in _promising(texts, wanted)]
+    found = [row for row in _showable(near, shown) if wanted.found_in(texts_of(*row[3:6]))]
     return _candidates(found, wanted)
 
 
-def _candidates(rows: Sequence[Row], wanted: Wanted) -> list[Candidate]:
+def _promising(texts: Sequence[str], wanted: Wanted | Vocabulary) -> list[int]:
+    """The places of texts that may have what is wanted; so many of them are put together, and no more."""
+    found: list[int] = []
+    start = size = 0
+    for at, text in enumerate(texts):
+        size += len(text)
+        if size > TOGETHER_CHARACTERS or at == len(texts) - 1:
+            found += [start + place for place in wanted.promising(texts[start : at + 1])]
+            start, size = at + 1, 0
+    return found
+
+
+def _candidates(rows: Sequence[Row], wanted: Wanted | Vocabulary) -> list[Candidate]:
     features = wanted.features([row[3] or row[4] or row[5] or "" for row in rows])
-    return [Candidate(row[0], row[1], row[11], row[6], one) for row, one in zip(rows, features, strict=True)]
+    return [
+        Candidate(row[0], row[1], row[11], row[6], one, bool(row[_ALONE]))
+        for row, one in zip(rows, features, strict=True)
+    ]
 
 
 def _showable(rows: Sequence[Row], shown: SearchFilter) -> list[Row]:
-    """The messages that may be shown; of each session this is found out once."""
+    """The messages that may be shown, each with whether it is shown without its session."""
     sessions = {row[1]: row[7:10] for row in rows}
-    visible = {
+    whole = {
         session_id
         for session_id, (owner, session_key, source) in sessions.items()
         if shown.shows(owner=owner, session_key=session_key, session_id=session_id, source=source)
     }
     return [
-        row
+        (*row, row[1] not in whole)
         for row in rows
-        if row[1] in visible and shown.admits(role=row[2], sent_at=row[6], hidden_because=row[10])
+        if (row[1] in whole or _is_theirs(row, shown))
+        and shown.admits(role=row[2], sent_at=row[6], hidden_because=row[10])
     ]
+
+
+def _is_theirs(row: Row, shown: SearchFilter) -> bool:
+    """Whether a message is of who asks, in a session that is not."""
+    author, from_lane = row[12:_ALONE]
+    return shown.scope.sees_message(author=author, from_lane=from_lane) and shown.covers(
+        session_key=row[8], session_id=row[1], source=row[9]
+    )

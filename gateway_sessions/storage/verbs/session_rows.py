@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
 from gateway_sessions.storage.verbs.index_notes import note_lane
+from gateway_sessions.storage.verbs.locks import of_session
 from gateway_sessions.storage.verbs.retention import make_way
 from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
 
@@ -57,10 +58,18 @@ class NewSession:
     extra: Mapping[str, Any] = field(default_factory=lambda: NO_EXTRA)
 
     @property
-    def owner(self) -> str:
-        """Whose it is if it has no lane: the person's, as far as one is known."""
-        base = f"main:{encode_part(self.source)}"
-        return f"{base}:user:{encode_part(self.user_id)}" if self.user_id else f"{base}:local"
+    def owner(self) -> str | None:
+        """Whose it is by its own account: the person's, if it names one."""
+        return f"{self._platform}:user:{encode_part(self.user_id)}" if self.user_id else None
+
+    @property
+    def nobodys(self) -> str:
+        """The owner of sessions for which nobody is named."""
+        return f"{self._platform}:local"
+
+    @property
+    def _platform(self) -> str:
+        return f"main:{encode_part(self.source)}"
 
     @property
     def stated_relation(self) -> Relation | None:
@@ -97,6 +106,7 @@ def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
     check_session_id(new.session_id)
     source = check_word("source", new.source)
     user = None if new.user_id is None else check_word("user_id", new.user_id)
+    new = replace(new, source=source, user_id=user)
     key = None if new.session_key is None else check_word("session_key", new.session_key, 4096)
     settings = new.settings()
     there = bool((yield Statement("session_exists", (new.session_id,))))
@@ -106,8 +116,7 @@ def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
             yield from note_lane(new.session_id, ids)
         yield Statement("fill_session_row", (key, relation, parent, *settings, new.session_id))
         return new.session_id
-    owners = (yield Statement("owner_of_lane", (key,))) if key else ()
-    owner = owners[0][0] if owners else new.owner
+    owner = yield from _owner(new, key, parent)
     started = to_micros(new.started_at)
     if not new.is_new:
         yield from tombstones.refuse_earlier(new.session_id, owner, started)
@@ -144,6 +153,14 @@ def change(statement: str, session_id: str, *values: object) -> Verb[None]:
     changed = yield Statement(statement, (*values, session_id), alone=True)
     if not changed[0][0]:
         raise SessionNotFoundError(session_id)
+
+
+def note_prompt(session_id: str, prompt: str) -> Verb[bool]:
+    """Write the prompt of a session down unless it has one."""
+    noted = yield Statement(
+        "note_system_prompt", (prompt, session_id), alone=True, lock=of_session(session_id)
+    )
+    return bool(noted[0][0])
 
 
 def count_messages(session_id: str, *, include_hidden: bool) -> Verb[int]:
@@ -191,6 +208,14 @@ def _record(*row: Any) -> SessionRecord:
         NO_EXTRA if extra is None else _read_json(extra),
         *row[22:],
     )
+
+
+def _owner(new: NewSession, key: str | None, parent: str | None) -> Verb[str]:
+    """The owner of the lane, or the person named; else the owner of the session that it came from."""
+    found = (yield Statement("owner_of_lane", (key,))) if key else ()
+    if not found and new.owner is None and parent is not None:
+        found = yield Statement("session_to_descend_from", (parent,))
+    return str(found[0][0]) if found else new.owner or new.nobodys
 
 
 def _descent(new: NewSession, *, there: bool) -> Verb[tuple[str | None, str | None]]:

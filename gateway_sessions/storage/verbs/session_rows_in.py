@@ -28,11 +28,15 @@ NOTE: Final = "import"
 COLUMNS: Final[tuple[str, ...]] = (
     "session_id", "session_key", "owner", "source", "user_id", "parent_session_id", "relation", "started_at",
     "ended_at", "end_reason", "ends", "entry", "title", "title_by", "model", "model_config", "system_prompt",
-    "billing_provider", "billing_base_url", "billing_mode", "pinned", "archived", "extra",
+    "billing_provider", "billing_base_url", "billing_mode", "pinned", "archived", "extra", "title_owner",
 )  # fmt: skip
 """In the order of the statements that write and read them."""
+_MESSAGE_COUNT: Final = 3
+"""The place of the count in the totals."""
 _SENT_AT: Final = 9
 """The place of the instant in the row of a message."""
+_AUTHOR: Final = 24
+"""The place of the author."""
 _LATEST: Final = 1 << 62
 _TEXTS: Final = ("model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
 _SUMS: Final = (
@@ -60,9 +64,23 @@ class Encoded:
         return str(self.columns["session_id"])
 
     @property
+    def message_count(self) -> int:
+        """How many messages the session shows: those that are hidden are not counted, here as anywhere."""
+        return int(self.totals[_MESSAGE_COUNT])
+
+    @property
     def first_instant(self) -> int:
         """When it began, or its first message was sent."""
         return min(int(self.columns["started_at"]), *(int(row[_SENT_AT]) for row in self.messages), _LATEST)
+
+    @property
+    def first_said(self) -> Mapping[str, int]:
+        """When each person, where a message tells who that is, said something first."""
+        found: dict[str, int] = {}
+        for row in self.messages:
+            if row[_AUTHOR] is not None:
+                found[row[_AUTHOR]] = min(int(row[_SENT_AT]), found.get(row[_AUTHOR], _LATEST))
+        return found
 
     @property
     def digest(self) -> int:
@@ -137,6 +155,7 @@ def _columns(bundle: Bundle, intake: Intake) -> dict[str, Any]:
         "entry": _entry(bundle),
         "title": title or None,
         "title_by": record.title_by if title else None,
+        "title_owner": record.title_owner if title else None,
         "model_config": intake.json("model_config", dict(record.model_config) or None),
         "pinned": int(record.pinned),
         "archived": int(record.archived),

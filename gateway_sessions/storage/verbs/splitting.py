@@ -22,6 +22,7 @@ from gateway_sessions.errors import (
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcript
 from gateway_sessions.storage.verbs import titles, tombstones
+from gateway_sessions.storage.verbs.authorship import in_place_of
 from gateway_sessions.storage.verbs.entries import load_by_session, put
 from gateway_sessions.storage.verbs.messages import Page
 from gateway_sessions.storage.verbs.retention import make_way
@@ -67,7 +68,8 @@ def split(descent: Descent, messages: Sequence[Message]) -> Verb[str]:
     else:
         yield Statement("end_session", (to_micros(descent.now), reason, None, descent.session_id))
     yield from _descend(descent, Relation.CONTINUATION, parent)
-    yield from transcript.append(descent.new_session_id, messages, descent.now, descent.ids)
+    summary = yield from in_place_of(descent.session_id, messages)
+    yield from transcript.append(descent.new_session_id, summary, descent.now, descent.ids)
     if entry is not None:
         yield from _follow(descent, entry)
     return descent.new_session_id

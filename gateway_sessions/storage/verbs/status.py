@@ -28,6 +28,8 @@ class LaneInUse:
     oldest_waiting: datetime | None
     ready_at: datetime | None
     """When the next turn may begin, if none runs."""
+    cut_off: bool = False
+    """Whether the process that ran its turn is gone: it is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +37,14 @@ class Work:
     """How much there is to do."""
 
     running: int
+    """Turns that were begun and not ended; of processes that are gone, until somebody looks, as well."""
     waiting: int
     oldest_waiting: datetime | None
     owed_replies: int
     dead_messages: int
     dead_replies: int
+    cut_off: int = 0
+    """Turns whose process is gone: they are tried again, and are not among those that run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,12 @@ def work() -> Verb[Work]:
         dead_messages=messages,
         dead_replies=replies,
     )
+
+
+def running_by_opening() -> Verb[dict[int, int]]:
+    """How many turns each opening of the store has begun and not ended."""
+    rows = yield Statement("count_running")
+    return {int(epoch): int(running) for epoch, running in rows}
 
 
 def first_due(limit: int) -> Verb[list[SessionEntry]]:

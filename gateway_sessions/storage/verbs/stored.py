@@ -6,6 +6,7 @@ at, and never an error that nobody expects.
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
 from typing import Final, NoReturn, TypeVar, cast
 
@@ -13,6 +14,8 @@ import msgspec
 
 from gateway_sessions.core.messages import Content
 from gateway_sessions.errors import StorageCorruptError
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -37,6 +40,12 @@ def tell_damage(what: str, error: Exception, part: str = "it") -> NoReturn:
     raise StorageCorruptError(what, problem) from error
 
 
+def leave_aside(what: str, **facts: str) -> None:
+    """Name in the log a thing that is damaged, and without which all others go on."""
+    told = {"action": "left_aside", "what": what, **facts}
+    logger.warning("%s is damaged and left aside; 'sessiondb repair' mends it", what, extra=told)
+
+
 def from_json(what: str, text: str | bytes | None, kind: type[T]) -> T:
     """What a column holds as JSON; nothing is null."""
     try:
@@ -56,3 +65,8 @@ def member(what: str, kind: type[E], value: str) -> E:
         return kind(value)
     except ValueError as error:
         tell_damage(what, error)
+
+
+def escaped(text: str) -> str:
+    """The text as a part of a pattern: nothing in it stands for anything but itself."""
+    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")

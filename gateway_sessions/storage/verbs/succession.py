@@ -39,6 +39,7 @@ class LaneEvent(StrEnum):
     IMPORTED = "imported"
     PRUNED = "pruned"
     COMPRESSED = "compressed"
+    ASSIGNED = "assigned"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -209,6 +209,10 @@ def _refusal(one: Encoded, run: Run) -> Verb[str | None]:
     erased = yield from tombstones.erased_since(one.columns["owner"], one.first_instant)
     if erased is not None:
         return f"it began before its owner was erased, on {erased:%Y-%m-%d}"
+    for author, instant in one.first_said.items():
+        erased = yield from tombstones.erased_since(author, instant)
+        if erased is not None:
+            return f"it holds what somebody said before they were erased, on {erased:%Y-%m-%d}"
     events = [row[0] for row in one.usage]
     text = msgspec.json.encode(events).decode()
     counted = [row[0] for row in (yield Statement("usage_elsewhere", (text, one.session_id)))]

@@ -43,8 +43,12 @@ def title_of(session_id: str) -> Verb[str | None]:
     return rows[0][2] if rows else None
 
 
-def set_title(session_id: str, title: str | None, scope: Scope | None) -> Verb[bool]:
+def set_title(
+    session_id: str, title: str | None, scope: Scope | None, author: str | None = None
+) -> Verb[bool]:
     """Call the session so, or nothing; False if there is no such session in sight.
+
+    *author* is the person who says so, if not the owner of the session.
 
     A session that this one continues passes the title on; any other keeps it: `TitleTakenError`.
     """
@@ -52,7 +56,7 @@ def set_title(session_id: str, title: str | None, scope: Scope | None) -> Verb[b
     if not rows or not (scope is None or scope.sees(owner=rows[0][0], session_key=rows[0][1])):
         return False
     if title is None:
-        yield Statement("set_title", (None, None, session_id))
+        yield Statement("set_title", (None, None, None, session_id))
         return True
     holders = yield Statement("holder_of_title", (rows[0][0], title))
     for holder, session_key in holders:
@@ -61,8 +65,8 @@ def set_title(session_id: str, title: str | None, scope: Scope | None) -> Verb[b
             if holder not in line[: line.index(session_id)]:
                 seen = scope is not None and scope.sees(owner=rows[0][0], session_key=session_key)
                 raise TitleTakenError(title, holder if seen else None)
-            yield Statement("set_title", (None, None, holder))
-    yield Statement("set_title", (title, str(TitledBy.PERSON), session_id))
+            yield Statement("set_title", (None, None, None, holder))
+    yield Statement("set_title", (title, str(TitledBy.PERSON), author, session_id))
     return True
 
 
@@ -72,7 +76,7 @@ def set_title_if_none(session_id: str, title: str) -> Verb[bool]:
     if not rows or rows[0][2] is not None:
         return False
     free = yield from next_free(rows[0][0], title)
-    yield Statement("set_title", (free, str(TitledBy.AUTOMATIC), session_id))
+    yield Statement("set_title", (free, str(TitledBy.AUTOMATIC), None, session_id))
     return True
 
 
@@ -93,10 +97,10 @@ def make_room(session_id: str, owner: str) -> Verb[None]:
     rows = yield Statement("titled_session", (session_id,))
     if not rows or rows[0][2] is None or rows[0][0] == owner:
         return
-    _, _, title, titled_by = rows[0]
+    _, _, title, titled_by, title_owner = rows[0]
     if (yield Statement("holder_of_title", (owner, title))):
         free = yield from next_free(owner, title)
-        yield Statement("set_title", (free, titled_by, session_id))
+        yield Statement("set_title", (free, titled_by, title_owner, session_id))
 
 
 def hand_on(session_id: str, to: str) -> Verb[None]:
@@ -107,10 +111,10 @@ def hand_on(session_id: str, to: str) -> Verb[None]:
     )
     if not given or not taking:
         return
-    (owner, _, title, titled_by), (new_owner, _, has, _) = given[0], taking[0]
+    (owner, _, title, titled_by, title_owner), (new_owner, _, has, *_) = given[0], taking[0]
     if title is not None and has is None and owner == new_owner:
-        yield Statement("set_title", (None, None, session_id))
-        yield Statement("set_title", (title, titled_by, to))
+        yield Statement("set_title", (None, None, None, session_id))
+        yield Statement("set_title", (title, titled_by, title_owner, to))
 
 
 def next_in_lineage(title: str, scope: Scope) -> Verb[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +19,7 @@ from gateway_sessions.core.messages import Hidden, Message
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcripts
 from gateway_sessions.storage.verbs import rewriting
+from gateway_sessions.storage.verbs.growing import grow_no_more
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.verbs.locks import of_session
 from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
@@ -32,6 +34,15 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     token: int
     session_id: str = ""
     """The session that the turn began in; empty: the one that its lane has."""
+
+
+class Speaker(NamedTuple):
+    """Who said something, and where."""
+
+    session_key: str
+    owner: str
+    """Of that lane."""
+    author: str | None
 
 
 def items_of(held: Held) -> Verb[list[InboxItem]]:
@@ -74,17 +85,31 @@ def record_behind(
     return appended.message_ids[len(said) :]
 
 
-def record_steered(held: Held, session_id: str, item: InboxItem, change: Change) -> Verb[None]:
-    """Append a message that was said into the turn, behind what the turn was about until then."""
+def record_waiting(
+    session_key: str, items: Sequence[InboxItem], session_id: str, change: Change
+) -> Verb[None]:
+    """Append what a waiting turn is about, unless that was done: it may never begin."""
+    rows = _row_of(session_key, items)
+    if rows:
+        appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
+        fresh = [one.item_id for one in items if one.transcript_id is None]
+        yield Statement("note_row", many=[(appended.message_ids[0], item_id) for item_id in fresh])
+
+
+def record_steered(held: Held, session_id: str, item: InboxItem, change: Change) -> Verb[InboundMessage]:
+    """Append a message that was said into the turn, behind all that the turn was about; what it says."""
     others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
     before = _row_of(held.session_key, others)
     message = decode_message(held.session_key, item.payload)
-    steered = user_row([message], steered=True, shared=is_room(item.owner))
+    steered = user_row([message], steered=True, shared=is_room(item.owner)).altered(
+        author=item.author, from_lane=held.session_key
+    )
     rows = [*before, _dated(steered, from_micros(item.admitted_at))]
     appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
     yield Statement("note_row", (appended.message_ids[-1], item.item_id))
     if before:
         yield Statement("note_rows", (appended.message_ids[0], held.session_key, held.token))
+    return message
 
 
 def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
@@ -113,7 +138,7 @@ def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
 def say_anew(
     session_key: str, message_id: int, items: Sequence[InboxItem], change: Change, *, keep: bool
 ) -> Verb[None]:
-    """Let a row, with its copies, tell what messages say now of which it is, or nothing if there are none.
+    """Let a row tell what messages say now of which it is, or nothing if there are none.
 
     If *keep*, what it said before is kept as well.
     """
@@ -122,7 +147,7 @@ def say_anew(
         ordered = sorted(items, key=lambda one: one.seq)
         said = [decode_message(session_key, one.payload) for one in ordered]
         told = user_row(said, shared=is_room(ordered[0].owner))
-    yield from rewriting.reword(session_key, message_id, told, change.now, change.ids, keep=keep)
+    yield from rewriting.reword(message_id, told, change.now, change.ids, keep=keep)
 
 
 def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
@@ -155,7 +180,9 @@ def let_wait_again(held: Held, ready_at: int) -> Verb[tuple[int, bool]]:
 def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
     """Give up what a turn was about, which is kept; what was said into it is next. How many turns that is."""
     now = to_micros(change.now)
-    others = steered((yield from items_of(held)))
+    items = yield from items_of(held)
+    others = steered(items)
+    yield from grow_no_more(items)
     yield from withdraw(others)
     yield Statement("give_back_item", many=[(now, one.item_id) for one in others])
     yield Statement("bury_turn", (now, by, problem, held.session_key, held.token))
@@ -172,12 +199,16 @@ def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
     if not fresh:
         return []
     said = [decode_message(session_key, one.payload) for one in fresh]
-    return [row_of(said, fresh[0].owner, from_micros(fresh[0].admitted_at))]
+    speaker = Speaker(session_key, fresh[0].owner, fresh[0].author)
+    return [row_of(said, speaker, from_micros(fresh[0].admitted_at))]
 
 
-def row_of(said: Sequence[InboundMessage], owner: str, admitted_at: datetime) -> Message:
+def row_of(said: Sequence[InboundMessage], speaker: Speaker, admitted_at: datetime) -> Message:
     """The row that messages become, with the time at which they were accepted if their platform told none."""
-    return _dated(user_row(said, shared=is_room(owner)), admitted_at)
+    row = user_row(said, shared=is_room(speaker.owner))
+    return row.altered(
+        author=speaker.author, from_lane=speaker.session_key, sent_at=row.sent_at or admitted_at
+    )
 
 
 def _dated(row: Message, admitted_at: datetime) -> Message:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.lifecycle import Event, allows
 from gateway_sessions.core.messages import Message
+from gateway_sessions.core.outbound import Growing
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.core.session import SessionEntry
@@ -27,9 +29,11 @@ from gateway_sessions.storage.verbs.beginning import (
     Starter,
     Version,
     begin_turn,
+    claim,
     version_of,
 )
 from gateway_sessions.storage.verbs.entries import load
+from gateway_sessions.storage.verbs.growing import noting
 from gateway_sessions.storage.verbs.inbox_rows import (
     is_ready,
     items_of_next,
@@ -39,10 +43,10 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     waiting_turn,
 )
 from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, free_if_calm, held_lane, put_lane
-from gateway_sessions.storage.verbs.lanes import answered, merely_answered
+from gateway_sessions.storage.verbs.lanes import answered, merely_answered, worked
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.succession import Change, move_to
-from gateway_sessions.storage.verbs.turn_rows import Held, items_of
+from gateway_sessions.storage.verbs.turn_rows import Held, Speaker, items_of
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
 """What a model is told of a turn that somebody stopped."""
@@ -59,6 +63,8 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     replies: Sequence[Owed] = ()
     last_prompt_tokens: int | None = None
     problem: str | None = None
+    internal: bool = False
+    """Whether nobody said any of what it was about but the program: then it moves no interaction clock."""
     begun: Claimed | None = None
     """What the turn began with, if nothing was added to that since: whoever has the lease knows it."""
 
@@ -82,7 +88,11 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
     entry: SessionEntry | None = None
     starter: Starter | None = None
-    """Who begins the lane's next turn in the same commit."""
+    """Who begins a next turn in the same commit."""
+    next_lane: str | None = None
+    """On which lane that is; None: on this one."""
+    others_wait: bool = False
+    """Whether turns wait on this lane behind the one that ends."""
     versioned: bool = True
     """Whether anybody asks what the transcript is like afterwards."""
 
@@ -105,9 +115,19 @@ def append(held: Held, messages: Sequence[Message], change: Change) -> Verb[list
     return (yield from turn_rows.record(held, session_id, messages, change))
 
 
-def owe_now(held: Held, owed: Sequence[Owed], change: Change) -> Verb[tuple[int, ...]]:
-    """Owe something while the turn runs, before its own reply."""
+def note_growing(held: Held, growing: Growing) -> Verb[None]:
+    """Write down which message of the platform the turn's reply grows in."""
     yield from held_lane(held.session_key, held.epoch, held.token)
+    yield noting(held.session_key, held.token, growing)
+
+
+def owe_now(
+    held: Held, owed: Sequence[Owed], change: Change, growing: Growing | None = None
+) -> Verb[tuple[int, ...]]:
+    """Owe something while the turn runs, before its own reply, in the place of what was *growing*."""
+    yield from held_lane(held.session_key, held.epoch, held.token)
+    if growing is not None:
+        yield noting(held.session_key, held.token, growing)
     entry = yield from load(held.session_key)
     return (yield from owe(owed, entry, held.session_key, change))
 
@@ -131,8 +151,16 @@ def record_stopped(lane: LaneRow, change: Change) -> Verb[None]:
         return
 
 
-def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
-    """Let a waiting message be part of the running turn; the lane, None if it does not wait any more.
+class Joined(NamedTuple):
+    """A message that became part of a running turn."""
+
+    lane: LaneRow
+    message: InboundMessage
+    """What it says by now: it may have been edited since it was accepted."""
+
+
+def steer(held: Held, seq: int, change: Change) -> Verb[Joined | None]:
+    """Let a waiting message be part of the running turn; None if it does not wait any more.
 
     What was to be part of that message's turn waits on without it: nobody has told the running turn of that.
     """
@@ -148,23 +176,28 @@ def steer(held: Held, seq: int, change: Change) -> Verb[LaneRow | None]:
     if (yield from let_others_lead(item_id, others)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
-    yield Statement("steer_item", (held.token, item_id))
+    yield Statement("steer_item", (held.token, held.token, item_id))
     item = next(one for one in (yield from items_of(held)) if one.seq == seq)
-    yield from turn_rows.record_steered(held, session_id, item, change)
-    return lane
+    return Joined(lane, (yield from turn_rows.record_steered(held, session_id, item, change)))
 
 
 def end_turn(settlement: Settlement, change: Change, known: Known = NOTHING_KNOWN) -> Verb[Settled]:
-    """Write all that the turn leaves behind and give the lane back, or on to the next turn."""
+    """Write all that the turn leaves behind and give the lane back, or on to its next turn.
+
+    The next turn may be one of another lane, which waits for the place of this one.
+    """
     held = settlement.held
-    freed = yield from _freed(settlement)
+    freed = None if known.others_wait else (yield from _freed(settlement))
     lane = freed or (yield from held_lane(held.session_key, held.epoch, held.token))
     entry, ids = yield from _leave_in_session(settlement, change, known)
     yield from _settle_items(settlement, lane, change)
     replies = yield from owe(settlement.replies, entry, held.session_key, change)
     following: Claimed | None = None
     if freed is None:
-        following = yield from _pass_on(lane, entry, change, known.starter)
+        starter = known.starter if known.next_lane is None else None
+        following = yield from _pass_on(lane, entry, change, starter)
+    if known.starter is not None and known.next_lane is not None:
+        following = yield from claim(known.starter, known.next_lane, change)
     version = NO_VERSION
     if known.versioned and entry is not None:
         version = yield from version_of(entry.session_id)
@@ -186,13 +219,14 @@ def _pass_on(
     lane: LaneRow, entry: SessionEntry | None, change: Change, starter: Starter | None
 ) -> Verb[Claimed | None]:
     """Give the lane back, or on to its next turn."""
-    lane.lease_epoch, lane.leased_at, lane.attempts = None, None, 0
-    next_id = yield from line_up(lane, change.now)
+    lane.lease_epoch, lane.leased_at = None, None
+    following = yield from line_up(lane, change.now)
+    lane.attempts = following.tries if following is not None else 0
     if starter is not None and is_ready(lane, change.now):
         return (yield from begin_turn(starter, lane, change, entry))
     yield from put_lane(lane)
-    if next_id is not None:
-        yield Statement("set_ready_at", (lane.ready_at, next_id))
+    if following is not None:
+        yield Statement("set_ready_at", (lane.ready_at, following.item_id))
     return None
 
 
@@ -219,7 +253,9 @@ def _answered_as_known(
     settlement: Settlement, change: Change, entry: SessionEntry | None
 ) -> Verb[SessionEntry | None]:
     """The entry after the turn, if it is as known and nothing but its clocks moves; None: look at it."""
-    if entry is None or settlement.usages or settlement.outcome is Outcome.ROLLED_BACK:
+    if entry is None or settlement.usages or settlement.internal:
+        return None
+    if settlement.outcome is Outcome.ROLLED_BACK:
         return None
     if settlement.held.session_id not in ("", entry.session_id):
         return None
@@ -235,9 +271,10 @@ def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted:
     again, tried = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
     lane.waiting += again
     lane.fence_off()
-    # All that it began with may have been taken back: whatever is next was never tried.
-    lane.attempts = lane.attempts + counted if tried else 0
-    yield from reckon_ready(lane)
+    if tried:
+        lane.attempts += counted
+    # All that it began with may have been taken back: then another turn is next.
+    yield from reckon_ready(lane, another=not tried)
     yield from put_lane(lane)
     return lane
 
@@ -270,7 +307,8 @@ def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Ver
         return (yield from turn_rows.record(held, session_id, messages, change, noted=noted))
     items = begun.items if len(begun.items) == 1 else sorted(begun.items, key=lambda one: one.seq)
     first = items[0]
-    said = [turn_rows.row_of([one.message for one in items], first.owner, first.admitted_at)]
+    spoken = [one.message for one in items]
+    said = [turn_rows.row_of(spoken, Speaker(held.session_key, first.owner, first.author), first.admitted_at)]
     return (yield from turn_rows.record_behind(said, held, session_id, messages, change, noted=noted))
 
 
@@ -296,7 +334,8 @@ def _settle_entry(
     if session_id != entry.session_id:
         return entry
     if settlement.outcome is not Outcome.ROLLED_BACK:
-        entry = yield from answered(change, entry, settlement.last_prompt_tokens)
+        ended = worked if settlement.internal else answered
+        entry = yield from ended(change, entry, settlement.last_prompt_tokens)
     return (yield from calmed(change, entry))
 
 

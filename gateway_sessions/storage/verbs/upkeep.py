@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.instants import nearest, to_micros
 from gateway_sessions.core.lifecycle import Event, allows
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs.entries import decode, load, readable, remove
+from gateway_sessions.storage.verbs.entries import KEY, load, readable, remove, sorted_out
 from gateway_sessions.storage.verbs.lane_rows import is_busy
 from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.succession import Change, LaneEvent, end, move_to, transition
@@ -33,6 +33,18 @@ def due_page(now: datetime, after: Position) -> Verb[tuple[list[SessionEntry], P
     """Entries whose policy has to be looked at now; also where to go on, or None at the end."""
     rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
     return readable(rows), Position(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
+
+
+def first_due() -> Verb[datetime | None]:
+    """Return when the policy of any entry has to be looked at first; None if none ever has."""
+    rows = yield Statement("first_due")
+    return None if rows[0][0] is None else nearest(rows[0][0])
+
+
+def oldest_write() -> Verb[datetime | None]:
+    """Return when the entry was written that has been left alone for longest; None without entries."""
+    rows = yield Statement("oldest_write")
+    return None if rows[0][0] is None else nearest(rows[0][0])
 
 
 def any_turn_of(epoch: int) -> Verb[bool]:
@@ -83,10 +95,27 @@ def reschedule_page(change: Change, after: str) -> Verb[tuple[int, str | None]]:
     return rescheduled, rows[-1][1] if len(rows) == PAGE else None
 
 
-def key_page(after: str, limit: int = PAGE) -> Verb[list[SessionEntry]]:
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """Entries in the order of their keys."""
+
+    entries: list[SessionEntry]
+    damaged: list[str]
+    """The lanes whose entries cannot be read."""
+    after: str | None
+    """The key behind which the next page begins; None at the end."""
+
+
+def key_page(after: str, limit: int = PAGE) -> Verb[KeyPage]:
     """A page of all entries in key order, for who needs every one of them."""
     rows = yield Statement("entries_in_key_order", (after, limit))
-    return [decode(row) for row in rows]
+    found, damaged = sorted_out(rows)
+    return KeyPage(found, damaged, rows[-1][KEY] if len(rows) == limit else None)
+
+
+def keys_after(after: str, limit: int) -> Verb[list[str]]:
+    """A page of the keys of all lanes that have a session, in their order."""
+    return [row[0] for row in (yield Statement("keys_in_order", (after, limit)))]
 
 
 def stale_page(before: datetime, after: int) -> Verb[tuple[list[SessionEntry], int | None]]:

@@ -20,6 +20,7 @@ from gateway_sessions.testing.contract.lineage import LineageContract
 from gateway_sessions.testing.contract.listing import ListingContract
 from gateway_sessions.testing.contract.looking import LookingContract
 from gateway_sessions.testing.contract.messages import MessagesContract
+from gateway_sessions.testing.contract.metadata import MetadataContract
 from gateway_sessions.testing.contract.poison import PoisonContract
 from gateway_sessions.testing.contract.resolving import ResolvingContract
 from gateway_sessions.testing.contract.restarting import RestartingContract
@@ -57,5 +58,6 @@ class SessionDBContract(
     IsolationContract,
     ConcurrencyContract,
     RestartingContract,
+    MetadataContract,
 ):
     """The whole contract. Inherit from it, and give it the fixture `open_db`."""

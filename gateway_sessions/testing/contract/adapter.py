@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from gateway_sessions.core.delivery import SendFailure, failure_of, split_message
-from gateway_sessions.core.inbound import MessageKind
+from gateway_sessions.core.inbound import Attachment, AttachmentKind, MessageKind
 from gateway_sessions.core.keys import build_session_key
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.errors import (
@@ -164,6 +164,16 @@ class AdapterContract:
         texts = sorted(one.text for one in inbox.messages)
         assert texts in (["next"], ["lost", "next"])
 
+    async def test_what_cannot_be_read_does_not_stop_what_comes_behind_it(
+        self, bench: AdapterBench, inbox: Inbox
+    ) -> None:
+        async with bench.adapter.connect(inbox):
+            for turn in ("first", "second"):
+                assert await bench.garbles(), "the platform would bring it for ever"
+                assert await bench.says(turn)
+                await inbox.wait_for_text(turn)
+                await inbox.wait_for_rest()
+
     # Messages on their way out
 
     async def test_an_answer_is_shown_where_the_message_came_from(
@@ -221,6 +231,22 @@ class AdapterContract:
         places = [shown.find(word) for word in words]
         assert -1 not in places
         assert places == sorted(places)
+
+    @pytest.mark.parametrize("kind", AttachmentKind)
+    async def test_an_attachment_is_shown_told_in_words_or_refused(
+        self, bench: AdapterBench, inbox: Inbox, kind: AttachmentKind
+    ) -> None:
+        attachment = Attachment(kind=kind, url="https://e.org/1", name="it.bin")
+        message = OutboundMessage(text="look", attachments=(attachment,))
+        able = bench.adapter.capabilities
+        async with self.talking(bench, inbox) as target:
+            try:
+                for number, part in enumerate(split_message(able.in_words(message), able)):
+                    await bench.adapter.send(target, part, idempotency_key=f"k{number}")
+            except DeliveryRefusedError:
+                assert "look" not in await bench.shown()
+            else:
+                assert "https://e.org/1" in await bench.shown()
 
     async def test_what_is_sent_with_one_key_is_shown_once_if_that_is_claimed(
         self, bench: AdapterBench, inbox: Inbox

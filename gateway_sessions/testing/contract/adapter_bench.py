@@ -37,8 +37,15 @@ class AdapterBench(ABC):
         """That person writes a new message. Where the platform learns it: whether the message was taken."""
 
     @abstractmethod
+    async def garbles(self) -> bool:
+        """The platform brings something that the mapping cannot read: whether it will not bring that again.
+
+        True as well where there is nothing that could not be read.
+        """
+
+    @abstractmethod
     async def shown(self) -> str:
-        """What people see, the oldest first, in one text."""
+        """What people see, the oldest first, in one text; of attachments their names and addresses."""
 
     @abstractmethod
     def hanging(self) -> AbstractAsyncContextManager[None]:

@@ -15,6 +15,7 @@ from gateway_sessions.core.busy import BusyMode, BusyRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Accepted, Receipt, Rejected
+from gateway_sessions.runtime.admissions import LaneHere
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.storage.verbs import outbox, queue
 from gateway_sessions.storage.verbs.outbox import Owed, OwedReply
@@ -30,6 +31,8 @@ OTHER_LANE: Final = build_session_key(BOB)
 APART: Final = BusyRules(debounce=timedelta(0))
 """Each message gets a turn of its own, however close they come."""
 COLLECTING: Final = BusyRules(mode=BusyMode.COLLECT)
+BEGINS_HERE: Final = LaneHere(begins=lambda: True)
+"""A turn may begin in the commit that takes its message in."""
 
 
 class StoreContract:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from gateway_sessions import Accepted, Scope, SessionSource, SessionState, SessionStore
+from gateway_sessions import Accepted, Duplicate, Scope, SessionSource, SessionState, SessionStore
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.messages import STEERED
@@ -20,6 +20,7 @@ from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.lanes import (
     ALICE,
     APART,
+    BEGINS_HERE,
     COLLECTING,
     LANE,
     OpenStore,
@@ -66,7 +67,7 @@ async def applied(store: SessionStore, message: InboundMessage) -> None:
 
 async def start(store: SessionStore, text: str, source: SessionSource = ALICE) -> Turn:
     """Let a message begin its turn in the commit that takes it in."""
-    _, turn = await store.ledger.enqueue(said(text, source=source), APART, begin=True)
+    _, turn = await store.ledger.enqueue(said(text, source=source), APART, here=BEGINS_HERE)
     assert turn is not None
     return turn
 
@@ -387,3 +388,41 @@ class ChangedContract(StoreContract):
         assert await store.claim(LANE) is None
         talk = await talk_of(store, turn.entry.session_id)
         assert [text for _, text in talk] == ["one, better", "yes", "two", "yes"]
+
+    @pytest.mark.parametrize("when", ["waits", "runs", "was answered"])
+    async def test_what_is_asked_again_is_changed_wherever_it_is(
+        self, store: SessionStore, clock: FakeClock, when: str
+    ) -> None:
+        """It had no id any more: only the row that nobody reads was changed."""
+        await accept(store, "one", "two", PRIVATE, rules=COLLECTING)
+        clock.step(timedelta(seconds=5))
+        turn = await begin(store)
+        await turn.commit([reply("yes")])
+        assert await store.ledger.ask_again(LANE, said("/retry")) is not None
+        again = await begin(store) if when != "waits" else None
+        if again is not None and when == "was answered":
+            await again.commit([reply("yes")])
+        await edits(store, "two", "2")
+        await deletes(store, PRIVATE)
+        assert isinstance(await store.enqueue(said("two"), rules=APART), Duplicate)
+        again = again or await begin(store)
+        assert (again.attempt, again.seqs[0]) == (1, 4)
+        if when != "was answered":
+            await again.commit([reply("yes")])
+        assert await talk_of(store, turn.entry.session_id) == [("user", "one\n2"), ("assistant", "yes")]
+        hidden = await talk_of(store, turn.entry.session_id, include_hidden=True)
+        assert [text for _, text in hidden if PRIVATE in text] == []
+        assert await in_line(store) == []
+
+    async def test_what_is_to_be_tried_again_by_itself_is_not_asked_again(self, store: SessionStore) -> None:
+        turn = await start(store, "one")
+        await turn.append(reply("let me see"))
+        await turn.release()
+        assert await store.ledger.ask_again(LANE, said("/retry")) is not None
+        assert await in_line(store) == [1]
+        await (await begin(store)).commit([reply("yes")])
+        assert [text for _, text in await talk_of(store, turn.entry.session_id)] == [
+            "one",
+            "let me see",
+            "yes",
+        ]

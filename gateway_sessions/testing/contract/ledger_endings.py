@@ -287,6 +287,24 @@ class EndingsContract(StoreContract):
 class SteeringContract(StoreContract):
     """Messages that reach a turn while it runs."""
 
+    async def test_what_led_a_burst_comes_before_the_rest_of_it_if_its_turn_dies(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "one")
+        turn = await begin(store)
+        await accept(store, "two", "three", "four", rules=COLLECTING)
+        clock.step(timedelta(seconds=5))
+        assert await turn.steer(2)
+        assert await turn.steer(3)
+        await turn.release()
+        assert await in_line(store) == [1, 2, 3, 4]
+        order: list[tuple[int, ...]] = []
+        following = await begin(store)
+        while following is not None:
+            order.append(following.seqs)
+            following = (await following.commit(go_on=True)).next  # type: ignore[assignment]  # it may be the last
+        assert order == [(1,), (2,), (3,), (4,)]
+
     async def test_what_is_said_into_a_turn_is_part_of_it(self, store: SessionStore) -> None:
         await accept(store, "one", "two", "three")
         turn = await begin(store)
@@ -349,6 +367,47 @@ class SteeringContract(StoreContract):
         first = ["one", "let me see"] + (["well"] if how == "release" else [])
         assert texts == [*first, "two", "well", "three", "well"]
 
+    async def test_turns_that_are_tried_again_keep_their_order_when_one_loses_what_leads_it(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "later")
+        await (await begin(store)).fail("no power")
+        await accept(store, "lead", "rest", rules=COLLECTING)
+        clock.step(timedelta(seconds=5))
+        await (await begin(store)).fail("no power")
+        await accept(store, "now")
+        turn = await begin(store)
+        letters = {one.seq: one.item_id for one in await store.dead_letters()}
+        for seq in (2, 1):
+            await store.requeue(letters[seq])
+        assert await in_line(store) == [2, 1]
+        assert await turn.steer(2)
+        assert await in_line(store) == [3, 1]
+        await turn.release()
+        assert await in_line(store) == [4, 2, 3, 1]
+        assert await store.move_queued(LANE, 1, 2) == [4, 1, 2, 3]
+        assert await in_line(store) == [4, 1, 2, 3]
+
+    @pytest.mark.parametrize("how", ["release", "fail"])
+    async def test_what_was_said_into_a_former_turn_is_what_its_own_turn_begins_with(
+        self, store: SessionStore, how: str
+    ) -> None:
+        await accept(store, "one", "two")
+        former = await begin(store)
+        assert await former.steer(2)
+        await (former.release() if how == "release" else former.fail("no power"))
+        if how == "release":
+            await answer(store)
+        turn = await begin(store)
+        assert (turn.seqs, turn.attempt) == ((2,), 1)
+        await accept(store, "three")
+        assert await turn.steer(3)
+        await turn.fail("no power")
+        assert 2 in [one.seq for one in await store.dead_letters()]
+        assert await in_line(store) == [3]
+        following = await begin(store)
+        assert (following.seqs, following.attempt) == ((3,), 1)
+
     async def test_what_was_said_into_a_turn_ends_with_it(self, store: SessionStore) -> None:
         await accept(store, "one", "two")
         turn = await begin(store)
@@ -356,3 +415,49 @@ class SteeringContract(StoreContract):
         await turn.roll_back("a message")
         assert await talk_of(store, turn.entry.session_id) == []
         assert await fates(store) == {"rolled_back": 2}
+
+    @pytest.mark.parametrize("how", ["commit", "append", "usage", "fail", "interrupt", "roll_back", "next"])
+    async def test_what_a_program_says_itself_moves_no_interaction_clock(
+        self, store: SessionStore, clock: FakeClock, how: str
+    ) -> None:
+        await accept(store, "hello")
+        await answer(store)
+        before = await store.get_session(LANE)
+        assert before is not None
+        clock.step(timedelta(minutes=5))
+        await accept(store, "beat", internal=True)
+        turn = await begin(store)
+        clock.step(timedelta(minutes=5))
+        match how:
+            case "commit" | "next":
+                await turn.commit([reply("ok")], go_on=how == "next")
+            case "append":
+                await turn.append(reply("let me see"))
+                await turn.commit([reply("ok")], last_prompt_tokens=7)
+            case "usage":
+                await turn.commit([reply("ok")], usages=[usage_of("beat", clock.now(), input_tokens=3)])
+            case "fail":
+                await turn.fail("no power")
+            case "interrupt":
+                await turn.interrupt("message", [reply("ok")])
+            case _:
+                await turn.roll_back("message")
+        after = await store.get_session(LANE)
+        assert after is not None
+        assert (after.session_id, after.last_interaction_at) == (
+            before.session_id,
+            before.last_interaction_at,
+        )
+        assert after.last_prompt_tokens == (7 if how == "append" else 0)
+
+    async def test_a_person_who_joins_a_turn_of_the_program_is_answered_by_it(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "beat", internal=True)
+        turn = await begin(store)
+        await accept(store, "hello")
+        await turn.steer(2)
+        clock.step(timedelta(minutes=5))
+        ended = await turn.commit([reply("ok")])
+        assert ended.entry is not None
+        assert ended.entry.last_interaction_at == clock.now()

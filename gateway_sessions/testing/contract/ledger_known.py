@@ -14,6 +14,7 @@ from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.storage.verbs.ledger import Noted
 from gateway_sessions.testing.contract.lanes import (
     APART,
+    BEGINS_HERE,
     LANE,
     StoreContract,
     accept,
@@ -30,7 +31,7 @@ WELL = [("user", "one"), ("assistant", "yes"), ("user", "two"), ("assistant", "y
 
 async def start(store: SessionStore, text: str, **members: Any) -> Turn | None:
     """Let a message begin its turn, if it may, in the commit that takes it in."""
-    _, turn = await store.ledger.enqueue(said(text, **members), APART, begin=True)
+    _, turn = await store.ledger.enqueue(said(text, **members), APART, here=BEGINS_HERE)
     return turn
 
 
@@ -61,7 +62,7 @@ class KnownLanesContract(StoreContract):
 
     async def test_a_message_that_is_known_begins_nothing(self, store: SessionStore) -> None:
         await exchange(store, "one", "two")
-        receipt, turn = await store.ledger.enqueue(said("one"), APART, begin=True)
+        receipt, turn = await store.ledger.enqueue(said("one"), APART, here=BEGINS_HERE)
         assert (receipt, turn) == (Duplicate(seq=1, session_key=LANE), None)
         assert (await exchange(store, "three")).seq == 3
 
@@ -186,7 +187,7 @@ class KnownLanesContract(StoreContract):
     async def test_a_message_is_read_as_it_is_stored(self, store: SessionStore) -> None:
         """With what no database can hold, or an adapter has added: its turn sees what a later try would."""
         odd = said("a\x00b", message_id="1", metadata={"thread": (1, 2)})
-        _, turn = await store.ledger.enqueue(odd, APART, begin=True)
+        _, turn = await store.ledger.enqueue(odd, APART, here=BEGINS_HERE)
         assert turn is not None
         seen = turn.messages[0]
         await turn.release()

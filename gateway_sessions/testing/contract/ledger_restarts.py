@@ -7,15 +7,20 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import EndReason, ResetMode, SessionResetPolicy, SessionState
+from gateway_sessions import ResetMode, SessionResetPolicy, SessionState, SessionStore
 from gateway_sessions.config import AgentConfig
+from gateway_sessions.core.gateway_notices import cut_off_notice
 from gateway_sessions.core.inbound import MessageKind
 from gateway_sessions.core.queue import ItemKind
-from gateway_sessions.core.receipts import Duplicate
+from gateway_sessions.core.receipts import Accepted, Duplicate
+from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.errors import FencedError
 from gateway_sessions.storage.verbs.ledger import Noted
+from gateway_sessions.storage.verbs.outbox import retry
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.lanes import (
     BOB,
+    COLLECTING,
     LANE,
     OTHER_LANE,
     OpenStore,
@@ -105,7 +110,7 @@ class LedgerRestartsContract(StoreContract):
             assert (following.seq, following.attempt) == (2, 1)
             assert following.entry.previous_session_id == turn.entry.session_id
 
-    async def test_a_turn_that_was_cut_off_long_ago_has_a_new_session(
+    async def test_a_turn_that_was_cut_off_long_ago_is_put_aside_when_somebody_asks_for_that(
         self, open_store: OpenStore, clock: FakeClock
     ) -> None:
         """However soon it is found after the start: what counts is when it was last known to live."""
@@ -117,19 +122,48 @@ class LedgerRestartsContract(StoreContract):
             await accept(store, "three")  # so its process lived until then
             clock.step(timedelta(minutes=50))
         async with open_store(session_reset=SELDOM) as store:
+            assert await store.ledger.put_aside_stale(None) == 0
             again = await begin(store)
             assert (again.entry.session_id, again.attempt) == (first.entry.session_id, 2)
             clock.step(timedelta(minutes=61))
         async with open_store(session_reset=SELDOM) as store:
             assert store.started.resumed == (LANE,)
-            last = await begin(store)
-            assert last.entry.previous_session_id == first.entry.session_id
-            assert last.entry.opened_by is EndReason.RESUME_PENDING_EXPIRED
-            assert [one.text for one in last.messages] == ["one"]
-            await last.commit([reply("well")])
-            talk = await talk_of(store, last.entry.session_id)
-            assert talk == [("user", "one"), ("assistant", "well")]
+            assert await store.ledger.put_aside_stale([OTHER_LANE]) == 0
+            assert await store.ledger.put_aside_stale(None) == 1
+            assert await store.ledger.put_aside_stale(None) == 0
+            assert store.ledger.total_waiting == 2
             assert await in_line(store) == [2, 3]
+            assert [one.seq for one in await store.dead_letters()] == [1]
+            (notice,) = await replies(store, clock)
+            assert notice.message.text == cut_off_notice(clock.now() - timedelta(minutes=61), clock.now())
+            following = await begin(store)
+            assert (following.seq, following.attempt) == (2, 1)
+            assert following.entry.session_id == first.entry.session_id
+            talk = await talk_of(store, first.entry.session_id)
+            assert talk == [("user", "one"), ("assistant", "let me see")]
+
+    async def test_what_was_moved_before_a_turn_that_was_cut_off_long_ago_is_not_put_aside_for_it(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        async with open_store(session_reset=SELDOM) as store:
+            await accept(store, "one", "two")
+            await begin(store)
+        async with open_store(session_reset=SELDOM) as store:
+            await store.move_queued(LANE, 2, 1)
+            clock.step(timedelta(hours=2))
+            assert await store.ledger.put_aside_stale(None) == 0
+            assert (await begin(store)).seq == 2
+
+    async def test_a_turn_without_a_gateway_goes_on_in_its_session_however_long_ago_it_was_cut_off(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        async with open_store(session_reset=SELDOM) as store:
+            await accept(store, "one")
+            first = await begin(store)
+            clock.step(timedelta(days=3))
+        async with open_store(session_reset=SELDOM) as store:
+            again = await begin(store)
+            assert (again.attempt, again.entry.session_id) == (2, first.entry.session_id)
 
     async def test_a_turn_that_works_for_long_is_as_young_as_its_process(
         self, open_store: OpenStore, clock: FakeClock
@@ -142,6 +176,30 @@ class LedgerRestartsContract(StoreContract):
         clock.step(timedelta(minutes=50))
         async with open_store(session_reset=SELDOM) as store:
             assert (await begin(store)).entry.session_id == first.entry.session_id
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    async def test_nothing_waits_for_a_clock_that_was_ahead(
+        self, open_store: OpenStore, clock: FakeClock, *, restarts: bool
+    ) -> None:
+        async with open_store() as store:
+            clock.step(timedelta(days=1))
+            await accept(store, "one", rules=COLLECTING)
+            await accept(store, "one", source=BOB)
+            async with await begin(store, OTHER_LANE) as turn:
+                await turn.commit(replies=[owed("well")])
+            (owed_reply,) = await replies(store, clock)
+            await store.db.write(lambda: retry(owed_reply, clock.now(), "no power", unclear=0))
+            clock.step(timedelta(days=-1))
+            assert await store.claim() is None
+            assert await replies(store, clock) == []
+            if not restarts:
+                await store.ledger.pull_forward()
+                assert (await begin(store)).seq == 1
+                assert len(await replies(store, clock)) == 1
+        if restarts:
+            async with open_store() as store:
+                assert (await begin(store)).seq == 1
+                assert len(await replies(store, clock)) == 1
 
     async def test_a_clock_that_was_set_back_makes_no_turn_older(
         self, open_store: OpenStore, clock: FakeClock
@@ -157,7 +215,6 @@ class LedgerRestartsContract(StoreContract):
     async def test_a_turn_that_keeps_ending_the_process_is_given_up_however_long_that_takes(
         self, open_store: OpenStore, clock: FakeClock, *, message: bool
     ) -> None:
-        """In a new session each time: it is the same message that was tried again."""
         sessions: set[str] = set()
         for attempt in (1, 2, 3):
             async with open_store(session_reset=SELDOM) as store:
@@ -172,7 +229,77 @@ class LedgerRestartsContract(StoreContract):
             assert [one.message.text for one in await store.dead_letters() if one.message] == ["deadly"]
             await accept(store, "and now?")
             assert (await begin(store)).attempt == 1
-        assert len(sessions) == 3
+        assert len(sessions) == 1
+
+    @pytest.mark.parametrize("reason", [ResumeReason.SHUTDOWN_TIMEOUT, ResumeReason.RESTART_TIMEOUT])
+    async def test_a_turn_that_a_drain_cuts_off_was_tried_and_goes_on_in_its_session(
+        self, open_store: OpenStore, reason: ResumeReason
+    ) -> None:
+        async with open_store() as store:
+            await accept(store, "one", "two", "three")
+            turn = await begin(store)
+            await turn.append(reply("let me see"))
+            await turn.steer(2)
+            cut = await turn.cut_short(reason, [owed("given up")])
+            assert (cut.attempts, cut.given_up, cut.notice_ids) == (1, False, ())
+            assert turn.ended
+            entry = await store.get_session(LANE)
+            assert entry is not None
+            assert (entry.state, entry.state_reason) == (SessionState.RESUME_PENDING, reason)
+            assert await in_line(store) == [1, 2, 3]
+            assert store.ledger.total_waiting == 3
+        async with open_store() as store:
+            assert store.started.resumed == ()
+            again = await begin(store)
+            assert (again.seq, again.attempt, again.recorded) == (1, 2, True)
+            assert again.entry.session_id == turn.entry.session_id
+            await again.commit([reply("well")])
+            assert (await begin(store)).attempt == 1
+
+    async def test_a_turn_that_drains_cut_off_too_often_is_given_up_in_the_last_of_them(
+        self, open_store: OpenStore, clock: FakeClock
+    ) -> None:
+        agent = AgentConfig(max_restart_attempts=2)
+        async with open_store(agent=agent) as store:
+            await accept(store, "one", "two")
+            await (await begin(store)).cut_short(ResumeReason.SHUTDOWN_TIMEOUT)
+        async with open_store(agent=agent) as store:
+            last = await begin(store)
+            assert last.attempt == 2
+            cut = await last.cut_short(ResumeReason.SHUTDOWN_TIMEOUT, [owed("given up")])
+            assert (cut.attempts, cut.given_up) == (2, True)
+            assert [one.text for one in cut.buried] == ["one"]
+            assert [one.message.text for one in await replies(store, clock)] == ["given up"]
+            (dead,) = await store.dead_letters()
+            assert (dead.seq, dead.problem) == (1, "its turn was cut off 2 times")
+            entry = await store.get_session(LANE)
+            assert entry is not None
+            assert entry.suspended
+            following = await begin(store)
+            assert (following.seq, following.attempt) == (2, 1)
+            assert following.entry.previous_session_id == last.entry.session_id
+
+    async def test_a_drain_cuts_off_nothing_on_a_lane_that_is_somebody_elses_by_now(
+        self, store: SessionStore
+    ) -> None:
+        await accept(store, "one")
+        turn = await begin(store)
+        await store.stop_turn(LANE)
+        with pytest.raises(FencedError):
+            await turn.cut_short(ResumeReason.SHUTDOWN_TIMEOUT, [owed("given up")])
+        assert await fates(store) == {"interrupted": 1}
+
+    async def test_a_turn_of_which_everything_was_taken_back_was_never_tried(
+        self, store: SessionStore
+    ) -> None:
+        await accept(store, "one")
+        turn = await begin(store)
+        deleted = await store.enqueue(said("", message_id="one", kind=MessageKind.DELETE))
+        assert isinstance(deleted, Accepted)
+        cut = await turn.cut_short(ResumeReason.SHUTDOWN_TIMEOUT)
+        assert not cut.interrupted
+        await accept(store, "two")
+        assert (await begin(store)).attempt == 1
 
     async def test_what_was_turned_is_not_turned_again(self, open_store: OpenStore, clock: FakeClock) -> None:
         async with open_store() as store:

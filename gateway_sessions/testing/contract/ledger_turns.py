@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import pytest
@@ -21,6 +22,7 @@ from gateway_sessions import (
 from gateway_sessions.core.usage import usage_of
 from gateway_sessions.errors import FencedError, TurnEndedError
 from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.storage.verbs import outbox, status
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.lanes import (
     ALICE,
@@ -64,7 +66,7 @@ async def undo(store: SessionStore) -> object:
 async def switch(store: SessionStore) -> object:
     """A session that was on no lane."""
     target = await store.db.create_session("elsewhere", "telegram", user_id="alice")
-    return await store.switch_session(LANE, target, scope=OPERATOR)
+    return await store.switch_session(LANE, target, scope=OPERATOR, move=True)
 
 
 async def resume(store: SessionStore) -> object:
@@ -94,6 +96,28 @@ WRITES: Final[dict[str, Callable[[Turn], Awaitable[object]]]] = {
 
 class TurnsContract(StoreContract):
     """Leases, fences, and what a turn may do while it has its lane."""
+
+    async def test_all_that_is_owed_is_listed_also_before_its_time(
+        self, store: SessionStore, clock: FakeClock
+    ) -> None:
+        await accept(store, "hello")
+        async with await begin(store) as turn:
+            await turn.commit(replies=[owed("one"), owed("two")])
+        first, second = await store.db.read(partial(outbox.owed, 10))
+        assert (first.message.text, second.message.text) == ("one", "two")
+        later = clock.now() + timedelta(hours=1)
+        await store.ledger.change(lambda _: outbox.retry(first, later, "down", unclear=0))
+        again, _ = await store.db.read(partial(outbox.owed, 10, LANE))
+        assert (again.attempts, again.due_at, again.problem) == (1, later, "down")
+        assert [one.message.text for one in await store.db.read(partial(outbox.owed, 1))] == ["one"]
+        assert await store.db.read(partial(outbox.owed, 10, OTHER_LANE)) == []
+
+    async def test_turns_that_run_are_counted_by_who_runs_them(self, store: SessionStore) -> None:
+        assert await store.db.read(status.running_by_opening) == {}
+        await accept(store, "one")
+        async with await begin(store):
+            running = await store.db.read(status.running_by_opening)
+            assert running == {store.db.opening.epoch: 1}
 
     async def test_a_lane_is_given_to_one_at_a_time_and_in_order(self, store: SessionStore) -> None:
         await accept(store, "one", "two", "three")
@@ -212,6 +236,29 @@ class TurnsContract(StoreContract):
         assert (await following.commit(go_on=True)).next is None
         assert await fates(store) == {"turned": 2}
 
+    async def test_the_turn_of_another_lane_can_have_the_place_of_one_that_ends(
+        self, store: SessionStore
+    ) -> None:
+        await accept(store, "one", "two", source=ALICE)
+        await accept(store, "three", source=BOB)
+        turn = await begin(store)
+        ended = await turn.commit([reply("hi")], go_on=OTHER_LANE)
+        assert ended.waiting == 1
+        # Where other nodes use the database, it waits until somebody claims it.
+        following = ended.next or await begin(store, OTHER_LANE)
+        assert (following.session_key, following.attempt, following.messages[0].text) == (
+            OTHER_LANE,
+            1,
+            "three",
+        )
+        assert await store.claim(OTHER_LANE) is None
+        second = await begin(store)
+        assert (second.seq, second.token) == (2, turn.token + 1)
+        assert (await second.commit(go_on=OTHER_LANE)).next is None  # as one runs there
+        await following.commit([reply("hi")])
+        assert await fates(store) == {"turned": 2}
+        assert await fates(store, OTHER_LANE) == {"turned": 1}
+
     async def test_the_next_turn_does_not_begin_before_its_time(self, store: SessionStore) -> None:
         await accept(store, "one")
         turn = await begin(store)
@@ -288,7 +335,7 @@ class TurnsContract(StoreContract):
         assert session_id is not None
         assert await talk_of(store, session_id) == [("assistant", "a summary"), ("assistant", "hi")]
 
-    @pytest.mark.parametrize("how", ["suspended", "expired", "aged"])
+    @pytest.mark.parametrize("how", ["suspended", "expired"])
     async def test_a_message_whose_session_is_over_is_answered_in_a_new_one(
         self, open_store: OpenStore, clock: FakeClock, how: str
     ) -> None:
@@ -303,8 +350,6 @@ class TurnsContract(StoreContract):
                 await old.release()
             if how == "suspended":
                 await store.suspend_session(LANE)
-            if how == "aged":
-                await store.mark_resume_pending(LANE)
             clock.step(timedelta(hours=2))
             await store.watcher.sweep()
             for letter in await store.dead_letters():
@@ -339,7 +384,7 @@ class TurnsContract(StoreContract):
         await accept(store, "one", "two")
         moved = await store.peek_session_id(LANE)
         assert moved is not None
-        await store.switch_session(OTHER_LANE, moved, scope=OPERATOR)
+        await store.switch_session(OTHER_LANE, moved, scope=OPERATOR, move=True)
         assert await store.peek_session_id(LANE) is None
         assert await in_line(store) == [1, 2]
         turn = await begin(store)

@@ -41,10 +41,10 @@ ROOM = SessionSource(platform="telegram", chat_type="group", chat_id="room", use
 
 
 async def reword(store: SessionStore, which: InboundMessage, text: str | None) -> Reworded | None:
-    """Let a waiting message say something else, or take it back."""
-    new = None if text is None else said(text, source=which.source)
-    event = which.idempotency_key or ""
-    return await store.ledger.change(partial(rewording.reword, event, new, "person"))
+    """Let a message say something else, or take it back."""
+    kind = MessageKind.DELETE if text is None else MessageKind.EDIT
+    new = msgspec.structs.replace(which, text=text or "", kind=kind)
+    return await store.ledger.change(partial(rewording.reword, new, LANE, "person"))
 
 
 class WaitingContract(StoreContract):
@@ -164,11 +164,12 @@ class WaitingContract(StoreContract):
         assert await reword(store, said("two"), "two, better") == Reworded(LANE, 2, running=False)
         turn = await begin(store)
         await turn.commit()
-        assert await reword(store, said("one"), "later") is None
+        assert await reword(store, said("one"), "one, later") == Reworded(LANE, 1)
+        assert await reword(store, said("one"), "one, later") == Reworded(LANE, 1, stands=True)
         assert await reword(store, said("never seen"), "?") is None
         await answer(store)
         texts = [text for _, text in await talk_of(store, turn.entry.session_id)]
-        assert texts == ["one", "two, better", "well"]
+        assert texts == ["one, later", "two, better", "well"]
 
     async def test_a_message_that_was_tried_before_says_what_it_says_now(self, store: SessionStore) -> None:
         await accept(store, "one")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sessions import InvalidInputError, SessionDB
+from gateway_sessions import InvalidInputError, Message, SessionDB
 from gateway_sessions.testing.contract.database import DatabaseContract
 
 
@@ -46,6 +46,22 @@ UNSTORABLE: Final[dict[str, dict[str, Any]]] = {
     "time out of the calendar": {"timestamp": 1e300},
     "time that is a list": {"timestamp": [1]},
 }
+
+
+class Markup(str):
+    """A text as template engines and model libraries return it: it joins and prints in its own way."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "printed"
+
+    def __add__(self, other: object) -> Markup:
+        return Markup(f"{other!r}")
+
+
+class Tokens(int):
+    """A number that says how it was counted."""
 
 
 class PoisonContract(DatabaseContract):
@@ -100,3 +116,25 @@ class PoisonContract(DatabaseContract):
     async def test_one_call_that_is_not_in_a_list_is_a_list_of_one(self, db: SessionDB, session: str) -> None:
         await db.append_messages(session, [{"role": "assistant", "tool_calls": {"id": "a"}}])
         assert (await db.get_messages(session))[0].tool_calls == [{"id": "a"}]
+
+    async def test_values_of_derived_classes_are_stored_as_what_they_hold(self, db: SessionDB) -> None:
+        text = Markup("<b>")
+        await db.create_session(
+            Markup("s"), Markup("cli"), user_id=Markup("alice"), model=text, extra={"x": [text]}
+        )
+        await db.append_messages(
+            Markup("s"),
+            [
+                Message(Markup("user"), text, platform_message_id=text, extra={text: text, "n": Tokens(3)}),
+                {"role": "assistant", "content": [{"type": "text", "text": text}], "token_count": Tokens(7)},
+            ],
+        )
+        await db.edit_message("s", text, Markup("<i>"))
+        await db.set_session_title("s", text)
+        await db.record_usage("s", Markup("e"), model=text, input_tokens=Tokens(5))
+        first, second = await db.get_messages("s")
+        assert (first.role, first.content, first.extra) == ("user", "<i>", {"<b>": "<b>", "n": 3})
+        assert (second.content, second.token_count) == ([{"type": "text", "text": "<b>"}], 7)
+        record = await db.get_session("s")
+        assert record is not None
+        assert (record.title, record.user_id, record.extra["x"]) == ("<b>", "alice", ["<b>"])

@@ -15,15 +15,24 @@ from gateway_sessions.testing.contract.talks import EVERYTHING, everything, reco
 
 
 async def begin(
-    db: SessionDB, clock: FakeClock, session_id: str, *, days: float, messages: int = 1, **members: Any
+    db: SessionDB,
+    clock: FakeClock,
+    session_id: str,
+    *,
+    days: float,
+    messages: int = 1,
+    ended: bool = True,
+    **members: Any,
 ) -> None:
-    """A session that began and was last used so many days ago."""
+    """A session that began and was last used so many days ago, and has ended since, or not."""
     began = clock.now() - timedelta(days=days)
     await db.create_session(session_id, "telegram", started_at=began, **members)
     await db.append_messages(
         session_id,
         [{"role": "user", "content": f"hello {n}", "timestamp": began.timestamp()} for n in range(messages)],
     )
+    if ended:
+        await db.end_session(session_id, "done")
 
 
 class RetentionContract(DatabaseContract):
@@ -66,19 +75,34 @@ class RetentionContract(DatabaseContract):
         assert await db.delete_sessions(["a", "b", "a", "unknown"]) == 2
         assert await there(db) == {"c"}
 
-    async def test_pruning_goes_by_the_last_message_and_includes_what_was_abandoned(
-        self, db: SessionDB, clock: FakeClock
-    ) -> None:
-        await begin(db, clock, "abandoned", days=100)
+    async def test_pruning_goes_by_the_last_message(self, db: SessionDB, clock: FakeClock) -> None:
+        await begin(db, clock, "abandoned", days=100, ended=False)
         await begin(db, clock, "ended", days=100)
-        await db.end_session("ended", "done")
         await begin(db, clock, "old-but-used", days=100)
         await db.append_message("old-but-used", "user", "again", timestamp=clock.now() - timedelta(days=2))
         await begin(db, clock, "young", days=5)
         report = await db.prune_sessions()
-        assert set(report.session_ids) == {"abandoned", "ended"}
-        assert (report.messages, report.dry_run, report.kept_in_use) == (2, False, ())
-        assert await there(db) == {"old-but-used", "young"}
+        assert report.session_ids == ("ended",)
+        assert (report.messages, report.dry_run, report.kept_in_use) == (1, False, ())
+        assert await there(db) == {"abandoned", "old-but-used", "young"}
+
+    async def test_what_nobody_has_ended_goes_only_when_that_is_asked_for(
+        self, db: SessionDB, clock: FakeClock
+    ) -> None:
+        past: dict[str, Any] = {"parent_session_id": "first", "relation": Relation.CONTINUATION}
+        below: dict[str, Any] = {"parent_session_id": "parent", "relation": Relation.DELEGATE}
+        await begin(db, clock, "first", days=300)
+        await begin(db, clock, "second", days=200, ended=False, **past)
+        await begin(db, clock, "open", days=100, ended=False)
+        await begin(db, clock, "parent", days=100)
+        await begin(db, clock, "helper", days=100, ended=False, **below)
+        assert set((await db.prune_sessions(dry_run=True)).session_ids) == {"parent", "helper"}
+        report = await db.prune_sessions(max_count=0, older_than_days=None)
+        assert report.session_ids == ("parent", "helper")
+        asked = await db.prune_sessions(unended=True, dry_run=True)
+        assert set(asked.session_ids) == {"first", "second", "open"}
+        assert (await db.prune_sessions(unended=True)).session_ids == asked.session_ids
+        assert await there(db) == set()
 
     async def test_of_many_the_oldest_go_first_and_as_many_as_are_asked_for(
         self, db: SessionDB, clock: FakeClock
@@ -103,6 +127,7 @@ class RetentionContract(DatabaseContract):
         await begin(db, clock, "archived", days=100)
         await db.set_session_archived("archived")
         await db.create_session("elsewhere", "irc", started_at=clock.now() - timedelta(days=100))
+        await db.end_session("elsewhere", "done")
         await begin(db, clock, "branch", days=100, parent_session_id="pinned", relation=Relation.BRANCH)
         assert (await db.prune_sessions(source="irc", dry_run=True)).session_ids == ("elsewhere",)
         assert (await db.prune_sessions(relation="branch", dry_run=True)).session_ids == ("branch",)
@@ -190,7 +215,7 @@ async def some_sessions(db: SessionDB, clock: FakeClock, chance: random.Random) 
         parent = chance.choice(names) if names and chance.random() < 0.5 else None
         relation = chance.choice(["succession", "branch", "delegate"]) if parent else None
         names.append(f"s{number:03}")
-        descent = {"parent_session_id": parent, "relation": relation}
+        descent: dict[str, Any] = {"parent_session_id": parent, "relation": relation}
         days, messages = chance.uniform(0, 200), chance.randrange(3)
         await begin(db, clock, names[-1], days=days, messages=messages, **descent)
         if chance.random() < 0.1:

@@ -43,6 +43,7 @@ TEXTS: Final[dict[str, set[str]]] = {
 }
 REFUSED: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"sort": "random"}, "sort must be one of best, newest, oldest"),
+    ({"mode": "substring", "fuzzy": True}, "mode 'words' only"),
     ({"mode": "regex"}, "mode must be one of words, substring"),
     ({"limit": 0}, "limit"),
     ({"limit": 1_001}, "limit"),
@@ -260,6 +261,16 @@ class SearchingContract(DatabaseContract):
         assert result.ranked_among == 4
         assert len((await db.search_sessions("docker", scope=EVERYTHING, limit=1)).sessions) == 1
         assert (await db.search_sessions(" ", scope=EVERYTHING)).sessions == ()
+
+    async def test_a_fuzzy_search_finds_words_that_are_alike_after_those_that_are_the_same(
+        self, db: SessionDB, settled: Settle
+    ) -> None:
+        await say(db, "a", "a walrus", "wlarus", "a zebra")
+        await settled(db)
+        result = await db.search_messages("wlarus", scope=EVERYTHING, fuzzy=True)
+        assert [hit.snippet for hit in result.hits] == [">>>wlarus<<<", "a >>>walrus<<<"]
+        assert (result.near_words, result.degraded) == (("walrus",), False)
+        assert await found(db, "wlarus") == ["wlarus"]
 
     async def test_a_search_that_cannot_be_meant_is_refused(self, db: SessionDB) -> None:
         for options, problem in REFUSED:

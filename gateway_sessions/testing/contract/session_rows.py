@@ -136,6 +136,12 @@ class SessionRowsContract(DatabaseContract):
         found = await record(db, session)
         assert (found.system_prompt, found.pinned, found.archived) == (None, False, False)
 
+    async def test_the_first_prompt_of_a_session_is_noted_once(self, db: SessionDB, session: str) -> None:
+        assert await db.note_system_prompt(session, "first") is True
+        assert await db.note_system_prompt(session, "second") is False
+        assert (await record(db, session)).system_prompt == "first"
+        assert await db.note_system_prompt("gone", "first") is False
+
     async def test_sessions_are_counted_as_far_as_one_may_see_them(self, db: SessionDB, session: str) -> None:
         await db.append_message(session, "user", "x")
         await db.create_session("b", "web", user_id="bob", session_key="lane")

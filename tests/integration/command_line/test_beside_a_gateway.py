@@ -1,5 +1,6 @@
 """The command line works while another process has the store open: it reads directly, and acts through it."""
 
+import asyncio
 import os
 import pty
 import select
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
+from gateway_sessions import SessionStore, load_config
 from gateway_sessions.cli.app import in_front
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.core.control_frames import MAX_ANSWER_BYTES
@@ -29,11 +31,26 @@ def test_what_the_gateway_has_is_read_and_changed(gsess: Gsess, owned: Path):
     assert gsess("--home", owned, "sessions", "rename", "my project", "renamed").code == Exit.DONE
     assert gsess("--home", owned, "sessions", "delete", "loose", "--yes").code == Exit.DONE
     assert gsess("--home", owned, "queue", "cancel", key(1), "--all", "--yes").code == Exit.DONE
-    assert gsess("--home", owned, "sessions", "prune", "--yes").code == Exit.DONE
+    assert gsess("--home", owned, "sessions", "prune", "--unended", "--yes").code == Exit.DONE
     told = gsess("--home", owned, "explain", "renamed", "--json").answer
     assert told["results"][0]["session_key"] == key(1)
     assert "answers" in gsess("--home", owned, "doctor").out
     assert gsess("--home", owned, "privacy", "erase", key(2), "--yes").code == Exit.DONE
+
+
+async def test_the_zone_of_a_reset_has_one_name_beside_a_gateway_and_without_one(gsess: Gsess, home: Path):
+    (home / "config.yaml").write_text("timezone: Europe/Berlin\n")
+
+    def local() -> tuple[list[str], str]:
+        told = gsess("--home", home, "explain", key(0))
+        answer = gsess("--home", home, "explain", key(0), "--json").answer["results"][0]
+        return [line.strip() for line in told.lines if "00:00 " in line], answer["next_reset_local"]
+
+    async with SessionStore.open(home, load_config(home / "config.yaml")):
+        running = await asyncio.to_thread(local)
+    closed = await asyncio.to_thread(local)
+    assert running == closed
+    assert closed[0][-1].endswith(" 04:00:00 Europe/Berlin")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +80,7 @@ def test_what_is_removed_beside_a_gateway_may_be_more_than_one_answer_holds(gses
         connection.executemany(
             "INSERT INTO totals (session_id, last_active) VALUES (?, 0)", ((one,) for one in names)
         )
-    ended = gsess("--home", owned, "sessions", "prune", "--yes", "--json")
+    ended = gsess("--home", owned, "sessions", "prune", "--unended", "--yes", "--json")
     assert (ended.code, ended.answer["results"][0]["session_ids"]) == (Exit.DONE, names)
     assert count(owned, "sessions") == 4
 
@@ -148,7 +165,9 @@ def on_terminal(columns: int, *arguments: object, typed: str = "", **environment
     return seen.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("command", [("sessions", "delete", "loose"), ("chat", "-r", "refactoring auth")])
+@pytest.mark.parametrize(
+    "command", [("sessions", "delete", "loose"), ("privacy", "erase", "main:telegram:user:u1")]
+)
 def test_one_ctrl_c_ends_a_question(home: Path, command: tuple[str, ...]):
     with sitting("--home", home, *command) as person:
         person.until("[y/N]")

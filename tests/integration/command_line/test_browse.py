@@ -156,10 +156,11 @@ def test_no_lane_loses_its_session_by_an_enter(home: Path):
     with sitting("--home", home, "sessions", "browse", columns=100) as person:
         person.until("1 of 4")
         person.press(DOWN, DOWN, ENTER)
-        person.until("Take it from there? [y/N]")
-        person.press("n", ENTER)
-        assert person.ended() == Exit.DECLINED
-        assert f"chat -r {theirs} --fork" in person.screen.text
+        person.until("what you say goes on in a copy")
+        person.press(*"and now me", ENTER)
+        person.until("the first was: ")
+        person.press(CTRL_D)
+        assert person.ended() == Exit.DONE
     assert session_of(home, 1) == theirs
 
 

@@ -1,14 +1,20 @@
 """People talk to an agent at a terminal, and go on with any conversation."""
 
+import asyncio
+import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from rich.text import Text
 
+from gateway_sessions import SessionStore
 from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.talking import SOURCE
 from tests.integration.command_line.conftest import SAID, Ended, Gsess, key
 from tests.integration.command_line.test_beside_a_gateway import on_terminal
 from tests.integration.command_line.test_commands import count, session_of
@@ -24,6 +30,16 @@ sys.exit(main(arguments))
 """
 
 Talk = Callable[..., Ended]
+
+
+def rows(home: Path, table: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(home / "sessions.db")) as database:
+        return database.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 -- a table of ours
+
+
+async def reset(home: Path, session_key: str) -> None:
+    async with SessionStore.open(home) as store:
+        await store.reset_session(session_key)
 
 
 @pytest.fixture
@@ -84,20 +100,39 @@ def test_a_conversation_is_found_by_its_title(talk: Talk, home: Path):
     assert "● hello" in talk(home, "-c", "my", "very", "own").out
 
 
-def test_no_lane_loses_its_session_unless_somebody_says_so(talk: Talk, home: Path):
+def test_what_belongs_to_somebody_goes_on_as_a_fork_unless_it_shall_be_moved(talk: Talk, home: Path):
     theirs = session_of(home, 0)
-    refused = talk(home, "-r", "refactoring auth")
-    assert refused.code == Exit.DECLINED
-    assert key(0) in refused.err
-    assert session_of(home, 0) == theirs
-    copied = talk(home, "-r", "refactoring auth", "--fork", says="mine\n")
-    assert f"the first was: {SAID[0]}" in copied.out
-    assert session_of(home, 0) == theirs
+    for named, option in (("refactoring auth", ()), (theirs, ("--fork",))):
+        copied = talk(home, "-r", named, *option, says="mine\n")
+        assert f"the first was: {SAID[0]}" in copied.out
+        assert ("main:telegram:user:u0" in copied.err, "--move" in copied.err) == (not option, not option)
+        assert session_of(home, 0) == theirs
+    fork = copied.err.split("chat -r ")[1].strip()
+    (forked,) = [one for one in rows(home, "sessions") if one[0] == fork]
+    assert {"main:local:user:local", theirs} <= {*forked}
+    assert f"the first was: {SAID[0]}" in talk(home, "-c", "refactoring auth", says="again\n").out
     sessions = count(home, "sessions")
     moved = talk(home, "-r", theirs, "--move", says="mine\n")
     assert f"the first was: {SAID[0]}" in moved.out
     assert count(home, "sessions") == sessions
     assert count(home, "entries WHERE session_key = 'agent:main:telegram:dm:0'") == 0
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_who_only_looks_at_the_conversation_of_somebody_changes_nothing_of_it(
+    talk: Talk, home: Path, *, ended: bool
+):
+    theirs = session_of(home, 0)
+    if ended:
+        asyncio.run(reset(home, key(0)))
+    talk(home, says="hello\n")
+    tables = ("sessions", "totals", "messages", "entries", "transitions", "inbox")
+    before = {name: rows(home, name) for name in tables}
+    for typed in (("-r", theirs), ("-c", "refactoring", "auth"), ("-r", theirs, "--fork"), ("-r", "loose")):
+        looked = talk(home, *typed)
+        assert looked.code == Exit.DONE
+        assert ("●" in looked.out, "Session " in looked.err) == (True, True)
+        assert {name: rows(home, name) for name in tables} == before
 
 
 def test_nobody_else_is_answered_meanwhile(talk: Talk, home: Path):
@@ -147,3 +182,75 @@ def test_what_cannot_be_meant_is_said_so(gsess: Gsess, home: Path, typed: list[s
     ended = gsess("--home", home, "chat", *typed)
     assert ended.code == code
     assert says in ended.err or says in ended.out
+
+
+def a_week_later(home: Path) -> None:
+    """Let everything in a store be a week older."""
+    week = 7 * 24 * 3600 * 1_000_000
+    with closing(sqlite3.connect(home / "sessions.db")) as database, database:
+        database.execute("UPDATE clocks SET updated_at = updated_at - ?", (week,))
+        database.execute("UPDATE entries SET due_at = due_at - ? WHERE due_at IS NOT NULL", (week,))
+
+
+def left_at(ended: Ended) -> str:
+    return ended.err.split("chat -r ")[1].strip()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "session_reset: {mode: idle, idle_minutes: 1}\n",
+        "platforms: {local: {session_reset: {mode: idle, idle_minutes: 1}}}\n",
+    ],
+    ids=["shipped", "all", "terminal"],
+)
+def test_the_last_conversation_goes_on_a_week_later(talk: Talk, tmp_path: Path, config: str):
+    home = tmp_path / "home"
+    first = left_at(talk(home, says="hello there\n"))
+    (home / "config.yaml").write_text(config)
+    a_week_later(home)
+    again = talk(home, "-c", says="and again\n")
+    assert "● hello there" in again.out
+    assert "the first was: hello there" in again.out
+    assert left_at(again) == first
+
+
+def test_the_last_conversation_goes_on_although_it_was_ended(talk: Talk, tmp_path: Path):
+    first = left_at(talk(tmp_path / "home", says="hello there\n"))
+    talk(tmp_path / "home")
+    talk(tmp_path / "home")
+    again = talk(tmp_path / "home", "-c", says="and again\n")
+    assert "the first was: hello there" in again.out
+    assert left_at(again) == first
+
+
+async def suspend(home: Path) -> None:
+    async with SessionStore.open(home) as store:
+        assert await store.suspend_session(store.key_for(SOURCE))
+
+
+def test_the_last_conversation_goes_on_although_it_was_suspended(talk: Talk, tmp_path: Path):
+    first = left_at(talk(tmp_path / "home", says="hello there\n"))
+    asyncio.run(suspend(tmp_path / "home"))
+    again = talk(tmp_path / "home", "-c", says="and again\n")
+    assert ("the first was: hello there" in again.out, left_at(again)) == (True, first)
+
+
+async def take_in(home: Path, said: datetime) -> None:
+    async with SessionStore.open(home) as store:
+        await store.db.create_session("of-hermes", "cli", started_at=said)
+        await store.db.append_message("of-hermes", "user", "said in Hermes", timestamp=said)
+
+
+def test_what_was_said_in_hermes_last_goes_on(talk: Talk, tmp_path: Path):
+    talk(tmp_path / "home", says="hello there\n")
+    asyncio.run(take_in(tmp_path / "home", datetime.now(UTC) + timedelta(minutes=1)))
+    assert "● said in Hermes" in talk(tmp_path / "home", "-c", says="and again\n").out
+
+
+def test_where_nothing_was_said_yet_it_is_told_so(talk: Talk, tmp_path: Path):
+    ended = talk(tmp_path / "home", "-c", says="hello\n")
+    assert (ended.code, "There is no conversation to go on with yet" in ended.err) == (Exit.DONE, True)
+    assert "You said: hello" in ended.out
+    assert "no conversation" not in talk(tmp_path / "home", "-c").err

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.cli.exits import Exit
-from tests.integration.command_line.terminals import CTRL_D, ENTER, Sitting, sitting
+from tests.integration.command_line.terminals import CTRL_C, CTRL_D, ENTER, Sitting, sitting
 
 AGENT = """
 import asyncio
+import time
 from pathlib import Path
 
 GO = Path(__file__).with_name("go")
@@ -28,6 +29,9 @@ class Patient:
             await turn.say("I have begun.")
             while not GO.exists():
                 await asyncio.sleep(0.01)
+        if turn.text.startswith("block"):
+            await turn.say("I have begun.")
+            await asyncio.to_thread(time.sleep, 600)
         said = [row["content"] for row in await turn.history() if row["role"] == "user"]
         told = f", told {', '.join(self.steered)}" if self.steered else ""
         return f"Answer to {turn.text.splitlines()}{told}; first of {len(said)}: {said[0]}."
@@ -55,6 +59,34 @@ def talk(tmp_path: Path) -> Talk:
             assert person.ended() == Exit.DONE
 
     return begin
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Callable[[], AbstractContextManager[Sitting]]:
+    """Begins a chat that somebody leaves with Ctrl-C."""
+    (tmp_path / "patient_agent.py").write_text(AGENT, "utf-8")
+
+    @contextmanager
+    def begin() -> Iterator[Sitting]:
+        named = ("--home", tmp_path / "home", "chat", "--agent", "patient_agent:patient")
+        with sitting(*named, columns=120, lines=60, PYTHONPATH=str(tmp_path)) as person:
+            person.until("Ctrl-D ends.")
+            yield person
+            assert person.ended() == Exit.INTERRUPTED
+            assert b"Traceback" not in person.drawn
+
+    return begin
+
+
+Interrupted = Callable[[], AbstractContextManager[Sitting]]
+
+
+def leave(person: Sitting) -> None:
+    """Press Ctrl-C until it is heard: a turn that has just been answered may still be ending."""
+    while "Go on with it" not in person.screen.text:
+        told = person.screen.text.count("leaves.")
+        person.press(CTRL_C)
+        person.until(lambda screen, told=told: "Go on" in screen.text or screen.text.count("leaves.") > told)
 
 
 def say(person: Sitting, text: str, hears: str) -> None:
@@ -130,3 +162,51 @@ def test_what_waits_when_somebody_leaves_is_answered_when_they_come_back(talk: T
         person.until("Answer to ['and then this']")
         person.press(CTRL_D)
         assert person.ended() == Exit.DONE
+
+
+def test_ctrl_c_ends_the_turn_and_says_so_and_the_next_one_leaves(interrupted: Interrupted):
+    with interrupted() as person:
+        say(person, "wait for it", "I have begun.")
+        person.press(CTRL_C)
+        person.until("Stopped. Ctrl-C again leaves.")
+        say(person, "hello again", "Answer to ['hello again']")
+        leave(person)
+
+
+def test_ctrl_c_ends_each_turn_that_runs(interrupted: Interrupted):
+    with interrupted() as person:
+        for times in (1, 2):
+            person.press("wait for it", ENTER)
+            person.until(lambda screen, times=times: screen.text.count("I have begun.") == times)
+            person.press(CTRL_C)
+            person.until(lambda screen, times=times: screen.text.count("Stopped. Ctrl-C") == times)
+        leave(person)
+
+
+def test_many_ctrl_c_at_once_leave_without_a_traceback(interrupted: Interrupted):
+    with interrupted() as person:
+        say(person, "wait for it", "I have begun.")
+        person.press(*[CTRL_C] * 5)
+        leave(person)
+
+
+def test_ctrl_c_at_the_prompt_leaves(interrupted: Interrupted):
+    with interrupted() as person:
+        person.press(CTRL_C)
+        person.until("Go on with it")
+
+
+def test_whoever_leaves_does_not_wait_for_a_thread_that_nobody_can_end(interrupted: Interrupted):
+    with interrupted() as person:
+        say(person, "block", "I have begun.")
+        person.press(CTRL_C)
+        person.until("Stopped. Ctrl-C again leaves.")
+        leave(person)
+
+
+def test_what_was_asked_before_the_input_ended_is_still_answered_unless_it_is_stopped(talk: Talk):
+    with talk("queue") as person:
+        say(person, "wait for it", "I have begun.")
+        person.press(CTRL_D)
+        person.press(CTRL_C)
+        person.until("Stopped. Ctrl-C again leaves.")

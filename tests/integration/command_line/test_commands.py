@@ -91,6 +91,19 @@ def test_a_search_shows_where_something_was_said(gsess: Gsess, home: Path):
     assert "Nothing" in gsess("--home", home, "sessions", "search", "nowhere").err
 
 
+def test_a_fuzzy_search_finds_what_is_misspelt_and_says_by_which_words(gsess: Gsess, home: Path):
+    asked = ("--home", home, "sessions", "search", "moduel")
+    assert "Nothing" in gsess(*asked).err
+    found = gsess(*asked, "--fuzzy")
+    assert found.out.count("auth module") == 2
+    assert "Also looked for: module" in found.err
+    answer = gsess(*asked, "--fuzzy", "--json").answer
+    assert answer["facts"]["near_words"] == ["module"]
+    wrong = gsess(*asked, "--fuzzy", "--substring")
+    assert wrong.code == Exit.WRONG_USE
+    assert "mode 'words' only" in wrong.err
+
+
 def test_a_search_knows_times_and_sessions(gsess: Gsess, home: Path):
     asked = ("--home", home, "sessions", "search", "module", "--json")
     assert gsess(*asked, "--since", "1h", "--session", "refactoring auth").answer["facts"]["matches"] == 2
@@ -126,12 +139,17 @@ def test_a_session_is_deleted_when_that_is_confirmed(gsess: Gsess, home: Path):
 def test_old_sessions_are_pruned_when_that_is_confirmed(gsess: Gsess, home: Path):
     with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
         connection.execute("UPDATE totals SET last_active = 0 WHERE session_id = 'loose'")
-    would = gsess("--home", home, "sessions", "prune", "--older-than", "5w", "--dry-run")
-    assert would.lines == ["Would remove 1 session (1 message, 8 B of text):", "  loose"]
+    old = ("--home", home, "sessions", "prune", "--older-than", "5w", "--dry-run")
+    assert gsess(*old).lines == ["Would remove 0 ended sessions (0 messages, 0 B of text)."]
+    told = ["Would remove 1 session, ended or not (1 message, 8 B of text):", "  loose"]
+    assert gsess(*old, "--unended").lines == told
+    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
+        connection.execute("UPDATE sessions SET ended_at = 0 WHERE session_id = 'loose'")
+    assert gsess(*old).lines == ["Would remove 1 ended session (1 message, 8 B of text):", "  loose"]
     assert gsess("--home", home, "sessions", "prune").code == Exit.DECLINED
     assert gsess("--home", home, "sessions", "prune", "--json").answer["error"]["exit_code"] == Exit.DECLINED
     assert count(home, "sessions") == 4
-    assert "Removed 1 session " in gsess("--home", home, "sessions", "prune", "--yes").out
+    assert "Removed 1 ended session " in gsess("--home", home, "sessions", "prune", "--yes").out
     assert count(home, "sessions") == 3
 
 
@@ -307,23 +325,81 @@ def test_a_configuration_is_checked_and_explained(gsess: Gsess, home: Path, monk
     (home / "config.yaml").write_text("timezone: UTC\nsessiondb:\n  url: sqlite:////x/y\n")
     assert gsess("--home", home, "config", "validate").out == f"{home / 'config.yaml'} is right.\n"
     monkeypatch.setenv("GATEWAY_SESSIONS__SESSION_RESET__AT_HOUR", "5")
-    told = gsess("--home", home, "config", "explain").lines
+    told = gsess("--home", home, "config", "explain", "--set").lines
     assert [line.split()[:2] for line in told[1:]] == [
         ["timezone", "UTC"],
-        ["sessiondb.url", "sqlite:////x/y"],
         ["session_reset.at_hour", "5"],
+        ["sessiondb.url", "sqlite:////x/y"],
     ]
-    assert "GATEWAY_SESSIONS__SESSION_RESET__AT_HOUR" in told[3]
-    assert "line 3" in told[2]
+    assert "GATEWAY_SESSIONS__SESSION_RESET__AT_HOUR" in told[2]
+    assert "line 3" in told[3]
     assert [
-        line.split()[0] for line in gsess("--home", home, "config", "explain", "sessiondb").lines[1:]
+        line.split()[0] for line in gsess("--home", home, "config", "explain", "sessiondb", "--set").lines[1:]
     ] == ["sessiondb.url"]
+
+
+def test_what_nobody_has_set_is_explained_as_the_default(gsess: Gsess, tmp_path: Path):
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "session_reset: {mode: idle}\nsessions_json: 'off'\nprivacy:\nplatforms: {sms: {enabled: false}}\n"
+    )
+    told = gsess("config", "explain", "--file", file).lines
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in told[1:]}
+    assert rows["session_reset.mode"] == ["idle", f"{file}, line 1"]
+    assert rows["session_reset.idle_minutes"] == ["1440", "default"]
+    assert rows["agent.gateway_timeout"] == ["1800", "default"]
+    assert rows["session_store_max_age_days"] == ["0", "default"]
+    assert rows["model.api_key"] == ["null", "default"]
+    assert rows["session_reset.notify_exclude_platforms"] == ["[api_server,", "webhook]  default"]
+    assert rows["sessions_json"] == ["off", f"{file}, line 2"]
+    assert ("sessions_json.mode" in rows, rows["sessions_json.interval_seconds"]) == (False, ["1", "default"])
+    assert ("privacy" in rows, rows["privacy.redact_pii"]) == (False, ["false", "default"])
+    assert rows["platforms.sms.enabled"] == ["false", f"{file}, line 4"]
+    one = gsess("config", "explain", "--file", file, "session_reset.at_hour", "--json").answer
+    assert one["results"] == [
+        {"key": "session_reset.at_hour", "value": "4", "where": "default", "is_set": False}
+    ]
+
+
+def test_a_word_for_all_resets_leaves_no_default_of_them(gsess: Gsess, tmp_path: Path):
+    file = tmp_path / "c.yaml"
+    file.write_text("session_reset: never\n")
+    told = gsess("config", "explain", "--file", file, "session_reset").lines
+    assert [line.split()[:2] for line in told[1:]] == [["session_reset", "never"]]
+
+
+def test_where_nothing_is_set_the_reader_is_told_what_counts(gsess: Gsess, home: Path):
+    for asked, counts in (
+        ("platforms.sms.busy.mode", "what is set above it counts"),
+        ("platforms.sms.enabled", "the defaults count"),
+    ):
+        ended = gsess("--home", home, "config", "explain", asked)
+        assert (ended.code, counts in ended.err) == (Exit.DONE, True)
+
+
+def test_a_platform_that_is_nearly_a_known_one_is_warned_of(gsess: Gsess, tmp_path: Path):
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "platforms:\n  telegrm:\n    enabled: true\n"
+        "  slack: {chat_types: {chanel: {}}}\n  shop: {}\n  SMS: {}\n"
+        "session_reset: {notify_exclude_platforms: [webhok, shop]}\n"
+    )
+    ended = gsess("config", "validate", file)
+    assert (ended.code, ended.out) == (Exit.DONE, f"{file} is right.\n")
+    assert (
+        "line 2: platforms.telegrm: is no platform that is well known (did you mean 'telegram'?)" in ended.err
+    )
+    assert "(did you mean 'channel'?)" in ended.err
+    assert "(did you mean 'webhook'?)" in ended.err
+    assert ended.err.count("Warning") == 3
+    warned = gsess("config", "validate", file, "--json").answer["facts"]["warnings"]
+    assert [one["suggestion"] for one in warned] == ["telegram", "channel", "webhook"]
 
 
 def test_the_configuration_shows_no_password(gsess: Gsess, tmp_path: Path):
     file = tmp_path / "c.yaml"
     file.write_text("sessiondb:\n  provider: postgresql\n  url: postgresql://me:secret@host/db\n")
-    assert "secret" not in gsess("config", "explain", "--file", file).out
+    assert "secret@" not in gsess("config", "explain", "--file", file).out
 
 
 async def test_the_doctor_counts_like_people_do(gsess: Gsess, tmp_path: Path):
@@ -361,3 +437,53 @@ def test_an_empty_store_is_no_problem(gsess: Gsess, empty: Path, command: tuple[
     assert ended.code == Exit.DONE
     if "-" not in command:
         assert gsess(*command, "--json", "--home", empty).answer["ok"] is True
+
+
+def test_a_rehearsal_of_a_deletion_ends_as_the_deletion_would(gsess: Gsess, home: Path):
+    current = session_of(home, 0)
+    for option in ("--dry-run", "--yes"):
+        ended = gsess("--home", home, "sessions", "delete", current, option)
+        assert (ended.code, "--end" in ended.err) == (Exit.BUSY, True)
+    assert count(home, "sessions") == 4
+
+
+def test_the_current_session_of_a_lane_is_ended_and_deleted_when_that_is_asked_for(gsess: Gsess, home: Path):
+    current = session_of(home, 0)
+    told = gsess("--home", home, "sessions", "delete", current, "--end", "--dry-run").out
+    assert told.startswith(f"Would delete {current}")
+    assert key(0) in told
+    assert session_of(home, 0) == current
+    assert gsess("--home", home, "sessions", "delete", current, "--end").code == Exit.DECLINED
+    assert gsess("--home", home, "sessions", "delete", current, "--end", "--yes").code == Exit.DONE
+    assert session_of(home, 0) != current
+    assert gsess("--home", home, "sessions", "show", current).code == Exit.NOT_FOUND
+
+
+def test_a_store_of_ours_is_no_home_of_hermes(gsess: Gsess, home: Path, tmp_path: Path):
+    for option in ((), ("--dry-run",)):
+        ended = gsess("--home", tmp_path / "new", "import", "hermes", home, *option)
+        assert (ended.code, "is a store of gateway_sessions" in ended.err) == (Exit.WRONG_USE, True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_key_that_does_not_exist_is_said_so(gsess: Gsess, home: Path):
+    for wrong in ("nosuch.key", "session_reset.idle_minute", "serve.nothing"):
+        ended = gsess("--home", home, "config", "explain", wrong)
+        assert (ended.code, "there is no key" in ended.err) == (Exit.WRONG_USE, True)
+    near = gsess("--home", home, "config", "explain", "session_reset.idle_minute")
+    assert "did you mean 'session_reset.idle_minutes'?" in near.err
+    for right in ("session_reset", "session_reset.idle_minutes", "platforms.telegram", "timezone"):
+        assert gsess("--home", home, "config", "explain", right).code == Exit.DONE
+
+
+def test_a_title_that_is_taken_away_is_told(gsess: Gsess, home: Path):
+    assert "'mine'" in gsess("--home", home, "sessions", "rename", "loose", "mine").out
+    assert gsess("--home", home, "sessions", "rename", "loose", "").out == "loose has no title now.\n"
+
+
+def test_a_rehearsed_repair_ends_as_a_check_does(gsess: Gsess, home: Path):
+    assert gsess("--home", home, "sessiondb", "repair", "--dry-run").code == Exit.DONE
+    with closing(sqlite3.connect(home / "sessions.db")) as connection, connection:
+        connection.execute("UPDATE entries SET record = '{'")
+    for words in (("check",), ("repair", "--dry-run")):
+        assert gsess("--home", home, "sessiondb", *words).code == Exit.UNSOUND

@@ -35,7 +35,7 @@ ON_NOTHING = [
     ("queue cancel agent:main:telegram:dm:1 --all", Exit.DONE, "Cancelled 0 messages"),
     ("queue requeue 1", Exit.NOT_FOUND, "no dead letter 1"),
     ("queue requeue 1 --reply", Exit.NOT_FOUND, "reply 1 was not given up"),
-    ("sessions prune", Exit.DONE, "Would remove 0 sessions"),
+    ("sessions prune", Exit.DONE, "Would remove 0 ended sessions"),
     ("sessiondb migrate {tmp}/moved", Exit.DONE, "Migrated 0 sessions"),
     ("sessiondb repair", Exit.DONE, "Nothing had to be repaired"),
     ("privacy export loose", Exit.NOT_FOUND, "no session 'loose'"),

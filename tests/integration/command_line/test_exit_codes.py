@@ -34,6 +34,7 @@ WITHOUT_A_STORE = {
     "sessions import {tmp}/none.jsonl": Exit.DONE,
     "import hermes {tmp}": Exit.WRONG_USE,
     "sessiondb upgrade --dry-run": Exit.DONE,
+    "sessiondb accounts": Exit.DONE,
     "config validate": Exit.DONE,
     "config explain": Exit.DONE,
     "serve": Exit.WRONG_USE,

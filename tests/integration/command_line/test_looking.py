@@ -58,12 +58,24 @@ def test_insights_need_no_message(gsess: Gsess, empty: Path):
     assert "1, 1 of them new" in gsess("--home", empty, "insights").out
 
 
+def test_a_session_that_no_lane_has_is_shown_and_not_explained(gsess: Gsess, empty: Path):
+    async def make() -> None:
+        async with SessionStore.open(empty) as store:
+            await store.db.create_session("imported", "cli")
+
+    asyncio.run(make())
+    assert gsess("--home", empty, "sessions", "show", "imported").code == 0
+    ended = gsess("--home", empty, "explain", "imported")
+    assert ended.code == 2
+    assert "session 'imported' is of no lane" in ended.err
+
+
 def test_a_lane_is_explained_with_the_line_that_decides(gsess: Gsess, home: Path):
     (home / "config.yaml").write_text(CONFIG)
     ended = gsess("--home", home, "explain", "my project")
     assert "platforms.telegram.session_reset.at_hour: 3" in ended.out
     assert "line 7" in ended.out
-    assert "03:00:00 CE" in ended.out
+    assert "03:00:00 Europe/Berlin" in ended.out
     assert "3 messages" in ended.out
     assert f"goes on with {session_of(home, 1)}" in ended.out
     answer = gsess("--home", home, "explain", key(1), "--json").answer

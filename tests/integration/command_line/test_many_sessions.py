@@ -68,7 +68,9 @@ def test_some_go_and_the_others_stay(gsess: Gsess, many: tuple[Path, int], tmp_p
     number = many[1]
     assert gsess("--home", home, "sessions", "delete", id_of(5), "--yes").code == Exit.DONE
     assert gsess("--home", home, "sessions", "rename", id_of(6), "another", "name").code == Exit.DONE
-    pruned = gsess("--home", home, "sessions", "prune", "--keep", number - 3, "--yes", "--json").answer
+    pruned = gsess(
+        "--home", home, "sessions", "prune", "--unended", "--keep", number - 3, "--yes", "--json"
+    ).answer
     assert pruned["results"][0]["session_ids"] == [id_of(0), id_of(1)]
     assert count(home, "sessions") == number - 3
     assert "another name" in gsess("--home", home, "sessions", "list", "--find", "another name").out
@@ -76,7 +78,7 @@ def test_some_go_and_the_others_stay(gsess: Gsess, many: tuple[Path, int], tmp_p
 
 def test_a_plan_names_the_oldest_and_counts_the_others(gsess: Gsess, many: tuple[Path, int]):
     home, number = many
-    typed = ["--home", home, "sessions", "prune", "--keep", 0, "--older-than", "4d", "--dry-run"]
+    typed = ["--home", home, "sessions", "prune", "--unended", "--keep", 0, "--older-than", "4d", "--dry-run"]
     first, *named, last = gsess(*typed).lines
     plan = gsess(*typed, "--json").answer["results"][0]["session_ids"]
     assert plan == [id_of(one) for one in range(len(plan))]

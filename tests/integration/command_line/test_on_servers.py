@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway_sessions import SessionDB
+from gateway_sessions import Config, InboundMessage, SessionDB, SessionSource, SessionStore
 from gateway_sessions.cli.exits import Exit
+from gateway_sessions.config import SessionDBConfig
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.drivers.mysql import MySQLDriver
 from gateway_sessions.storage.drivers.postgresql import PostgresDriver
@@ -109,6 +111,26 @@ def test_the_doctor_says_who_has_it_open(gsess: Gsess, address: str, tmp_path: P
             return await asyncio.to_thread(health_of, gsess, "--home", address)
 
     assert asyncio.run(look())["Nodes"] == ("good", "1 process has it open", None)
+
+
+def test_top_knows_of_turns_that_run_elsewhere(gsess: Gsess, address: str, tmp_path: Path):
+    async def look() -> tuple[str, list[dict[str, Any]]]:
+        database = SessionDBConfig(provider=address.partition(":")[0], url=address)
+        async with SessionStore.open(tmp_path / "node", Config(sessiondb=database)) as store:
+            source = SessionSource(platform="telegram", chat_id="1", user_id="1")
+            await store.enqueue(InboundMessage(source=source, text="hello", message_id="m"))
+            turn = await store.claim()
+            assert turn is not None
+            running = await asyncio.to_thread(gsess, "--home", address, "top")
+            listed = await asyncio.to_thread(gsess, "--home", address, "queue", "list", "--json")
+            await turn.release()
+        return running.out, listed.answer["results"]
+
+    told, listed = asyncio.run(look())
+    assert "nobody has the store open in this directory; elsewhere 1 process has it open" in told
+    assert "Running     1 turn" in told
+    assert "Cut off" not in told
+    assert [(one["running"], one["cut_off"]) for one in listed] == [(True, False)]
 
 
 def test_the_doctor_names_who_was_not_heard(gsess: Gsess, address: str):

@@ -60,11 +60,11 @@ def test_what_a_gateway_takes_long_for_is_waited_for_with_a_word(home: Path, war
     with warm_python.start(OWNER, home) as owner:
         assert owner.stdout.readline() == "open\n"
         owner.send_signal(signal.SIGSTOP)
-        with sitting("--home", home, "sessions", "prune", "--yes") as person:
+        with sitting("--home", home, "sessions", "prune", "--unended", "--yes") as person:
             person.until("Removing sessions")
             owner.send_signal(signal.SIGCONT)
             assert person.ended() == Exit.DONE
-            assert person.screen.lines[0].startswith("Removed 1 session ")
+            assert person.screen.lines[0].startswith("Removed 1 session")
         owner.stdin.close()
         assert owner.wait() == 0
 

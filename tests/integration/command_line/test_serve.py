@@ -35,6 +35,7 @@ from tests.integration.command_line.conftest import Gsess
 from tests.programs import PATIENCE
 
 SECRET = "a-secret-of-many-bytes"
+WEBHOOK_AT = f"serve: {{webhook_port: %d, webhook_callback_url: 'http://x/', webhook_secrets: ['{SECRET}']}}"
 GSESS = Path(sys.executable).with_name("gsess")
 SLOW = """
 import asyncio
@@ -161,15 +162,16 @@ def serving(place: Path, *arguments: str) -> Generator[Served]:
             process.kill()
 
 
-def test_it_gets_ready_answers_and_ends(place: Path, receiver: Receiver):
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_it_gets_ready_answers_and_ends(place: Path, receiver: Receiver, ending: signal.Signals):
     with serving(place) as served:
         served.turns(200, status="ready")
         assert asked(f"{served.health}/healthz") == (200, {"status": "alive"})
         assert served.says("hello") == 202
         assert receiver.next().startswith("You said: hello")
-        served.process.send_signal(signal.SIGTERM)
+        served.process.send_signal(ending)
         errors = served.ends()
-    assert "INFO signal: asked to end signal=SIGTERM" in errors
+    assert f"INFO signal: asked to end signal={ending.name}" in errors
     assert "Ended: all turns have ended." in errors
     assert receiver.replies.empty()
 
@@ -255,7 +257,10 @@ def test_who_asks_for_something_else_is_told_so(place: Path):
         ("serve: {webhook_port: 0}", [], Exit.WRONG_USE, "webhook_callback_url"),
         ("serve: {console: true}", ["--json"], Exit.WRONG_USE, "not answer in JSON"),
         ("serve: {console: true}", ["--agent", "nothing:here"], Exit.WRONG_USE, "write module:name"),
-        ("serve: {console: true, health_port: %d}", [], Exit.WRONG_USE, "cannot listen at"),
+        ("serve: {console: true, health_port: %d}", [], Exit.BUSY, "another program listens at"),
+        ("serve: {console: true, health_port: %d}", ["--wait", "0.3"], Exit.BUSY, "serve --wait"),
+        ("serve: {console: true, host: 192.0.2.1, health_port: 1}", [], Exit.WRONG_USE, "cannot listen at"),
+        (WEBHOOK_AT, [], Exit.BUSY, "serve.webhook_port: another program listens at"),
     ],
 )
 def test_what_cannot_be_served_is_said_so(
@@ -273,3 +278,15 @@ def test_secrets_are_not_shown(gsess: Gsess, place: Path):
     told = gsess("--home", place / "home", "--config", place / "config.yaml", "config", "explain", "serve")
     assert "serve.webhook_secrets" in told.out
     assert SECRET not in told.out
+
+
+def test_who_waits_takes_over_the_store_and_the_ports(place: Path, receiver: Receiver):
+    with closing(listen("127.0.0.1", 0)) as one, closing(listen("127.0.0.1", 0)) as other:
+        health, messages = one.getsockname()[1], other.getsockname()[1]
+    (place / "config.yaml").write_text(
+        f"serve: {{health_port: {health}, webhook_port: {messages},"
+        f" webhook_callback_url: '{receiver.url}', webhook_secrets: ['{SECRET}']}}\n"
+    )
+    with serving(place) as first, serving(place, "--wait", "30") as second:
+        assert first.process.wait(timeout=PATIENCE) == Exit.DONE
+        assert asked(f"{second.health}/readyz")[0] == 200

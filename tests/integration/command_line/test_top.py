@@ -33,6 +33,43 @@ BUSY = """
 """
 
 
+FUNCTION = """
+    import asyncio, sys
+    from gateway_sessions import Gateway, SessionStore
+    from gateway_sessions.testing import FakePlatform
+
+    async def answer(turn):
+        if turn.messages[-1].text == "now":
+            return "42"
+        print("running", flush=True)
+        await asyncio.Event().wait()
+
+    async def main():
+        platform = FakePlatform("telegram")
+        async with SessionStore.open(sys.argv[1]) as store:
+            async with Gateway(store, agent=answer, adapters=[platform]):
+                await platform.says("1", "later")
+                with platform.outage():
+                    await platform.says("2", "now")
+                    while not platform.attempts:
+                        await asyncio.sleep(0.01)
+                    print("owing", flush=True)
+                    await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def killed(warm_python: WarmPython, tmp_path: Path) -> Path:
+    """The store of a gateway that was killed: a function worked on one lane, another was owed a reply."""
+    with warm_python.start(FUNCTION, tmp_path / "killed") as owner:
+        assert [owner.stdout.readline() for _ in range(2)] == ["running\n", "owing\n"]
+        owner.kill()
+        owner.wait()
+    return tmp_path / "killed"
+
+
 @pytest.fixture
 def busy(warm_python: WarmPython, home: Path) -> Iterator[Path]:
     with warm_python.start(BUSY, home) as owner:
@@ -54,6 +91,63 @@ def test_what_runs_and_waits_is_seen_beside_a_gateway(gsess: Gsess, busy: Path):
     assert f"process {seen['owner']['pid']}" in told
     assert f"{lane['epoch']}.{lane['token']}" in told
     assert "running" in told
+
+
+def test_where_nobody_is_nothing_runs_and_what_is_tried_again_is_said(gsess: Gsess, killed: Path):
+    [seen] = gsess("--home", killed, "top", "--json").answer["results"]
+    assert (seen["owner"], seen["work"]["running"], seen["work"]["cut_off"]) == (None, 0, 1)
+    assert [(one["session_key"], one["cut_off"]) for one in seen["lanes"]] == [(key(1), True)]
+    told = gsess("--home", killed, "top").lines
+    assert "Running     0 turns" in told
+    assert "Cut off     1 turn, tried again at the next start" in told
+    assert "Owed        1 reply, sent at the next start" in told
+    [row] = [line.split() for line in told if line.startswith(f"{key(1)}  cut off")]
+    assert row[1:] == ["cut", "off", "—", "—", "2", "0", "—"]
+
+
+def test_what_is_owed_is_listed_also_if_nobody_sees_to_it(gsess: Gsess, killed: Path):
+    listed = gsess("--home", killed, "queue", "list")
+    assert [" ".join(line.split()) for line in listed.lines if line] == [
+        "Lane No State Since Text",
+        f"{key(1)} 1 cut off just now later",
+        "Reply owed to ID Next try Since Text",
+        f"{key(2)} {replies_of(gsess, killed)[0]['reply_id']} at the next start just now 42",
+    ]
+    assert listed.err == "What was cut off is tried again at the next start.\n"
+    answer = gsess("--home", killed, "queue", "list", "--json").answer
+    assert [(one["running"], one["cut_off"]) for one in answer["results"]] == [(False, True)]
+    assert not answer["facts"]["served"]
+    only = gsess("--home", killed, "queue", "list", key(2), "--json").answer
+    assert (only["results"], len(only["facts"]["replies"])) == ([], 1)
+
+
+def replies_of(gsess: Gsess, home: Path) -> list[dict[str, Any]]:
+    return list(gsess("--home", home, "queue", "list", "--json").answer["facts"]["replies"])
+
+
+def test_a_turn_that_was_cut_off_is_no_running_one(gsess: Gsess, killed: Path):
+    told = gsess("--home", killed, "explain", key(1))
+    assert "try 1 was cut off, and its process is gone; it is tried again" in told.out
+    assert "Waiting       0 messages" in told.out
+    [answer] = gsess("--home", killed, "explain", key(1), "--json").answer["results"]
+    assert (answer["lane"]["running"], answer["lane"]["cut_off"]) == (False, True)
+
+
+def test_a_running_message_does_not_wait(gsess: Gsess, busy: Path):
+    assert "Waiting       2 messages" in gsess("--home", busy, "explain", key(1)).out
+    states = [line.split()[2] for line in gsess("--home", busy, "queue", "list").lines[1:]]
+    assert states == ["running", "waiting", "waiting"]
+
+
+def test_a_message_that_runs_alone_is_listed(gsess: Gsess, busy: Path):
+    gsess("--home", busy, "queue", "cancel", key(1), "--all", "--yes")
+    assert [line.split()[2] for line in gsess("--home", busy, "queue", "list").lines[1:]] == ["running"]
+
+
+def test_a_plain_function_is_at_work_as_well(gsess: Gsess, warm_python: WarmPython, tmp_path: Path):
+    with warm_python.start(FUNCTION, tmp_path / "home") as owner:
+        assert owner.stdout.readline() == "running\n"
+        assert "0 of 128 warm, 1 at work" in gsess("--home", tmp_path / "home", "top").out
 
 
 def test_the_lease_of_a_turn_is_explained(gsess: Gsess, busy: Path):

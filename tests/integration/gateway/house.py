@@ -56,8 +56,8 @@ class House:
         """What became of everything that a person wrote."""
         return await self.store.db.read(partial(queue.outcomes, self.key(person)))
 
-    async def settles(self) -> None:
-        await self.platform.settles()
+    async def wait_until_idle(self) -> None:
+        await self.platform.wait_until_idle()
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ async def open_house(
 ) -> AsyncGenerator[House]:
     """A gateway that runs within the block; whatever still moves at its end is a failure of the test."""
     clock = clock or FakeClock()
-    platform = platform or FakePlatform(clock=clock)
+    platform = platform or FakePlatform(clock=clock, run="")
     async with (
         SessionStore.open(home, config, clock=clock, pool=pool) as store,
         Gateway(store, adapters=[platform, *others], **options) as gateway,

@@ -84,7 +84,7 @@ class Lives:
             house = House(self.home, self.platform, self.clock, store, gateway)
             yield house
             if killed:
-                await house.settles()
+                await house.wait_until_idle()
                 self.home = left_behind(self.home)
                 line.dead = True
                 await gateway.drain(AT_ONCE)

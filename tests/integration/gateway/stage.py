@@ -47,19 +47,19 @@ class Person:
 
     async def asks(self, text: str, **more: object) -> str:
         """Use a command; what was answered."""
-        await self.house.settles()
+        await self.house.wait_until_idle()
         before = len(self.house.platform.sent)
         receipt = await self.says(text, **more)
         assert isinstance(receipt, Accepted), receipt
         assert receipt.disposition is Disposition.COMMAND, receipt
-        await self.house.settles()
+        await self.house.wait_until_idle()
         return "\n".join(one.text for one in self._seen(before) if one.message.is_notice)
 
     async def hears(self, text: str, **more: object) -> str:
         """Say something, and wait for what the agent answers."""
         before = len(self.house.platform.sent)
         await self.says(text, **more)
-        await self.house.settles()
+        await self.house.wait_until_idle()
         return "\n".join(one.text for one in self._seen(before) if not one.message.is_notice)
 
     async def transcript(self) -> list[object]:

@@ -42,7 +42,7 @@ async def test_without_budgets_nothing_is_looked_up(tmp_path: Path):
     async with open_house(tmp_path, agent=costly) as house, house.store.events.listen() as listener:
         for _ in range(2):
             await house.platform.says("ann", "100000")
-            await house.settles()
+            await house.wait_until_idle()
         assert house.platform.shown("ann") == ["used 100000"] * 2
         assert heard(listener, EventKind.BUDGET_WARNING, EventKind.BUDGET_STOP) == []
 
@@ -56,7 +56,7 @@ async def test_people_are_warned_once_in_a_session_and_a_day(tmp_path: Path):
     ):
         for text in ("85", "5", "5"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         assert house.platform.shown("ann") == [
             "used 85",
             "85 % of your budget for today is used.",
@@ -68,7 +68,7 @@ async def test_people_are_warned_once_in_a_session_and_a_day(tmp_path: Path):
         await clock.advance(hours=13)
         for text in ("85", "1"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         assert [text for text in house.platform.shown("ann") if "%" in text] == [
             "85 % of your budget for today is used."
         ] * 2
@@ -79,7 +79,7 @@ async def test_another_budget_has_a_warning_of_its_own(tmp_path: Path):
     async with open_house(tmp_path, config, agent=costly) as house:
         for text in ("85", "5", "1"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         told = [text for text in house.platform.shown("ann") if "%" in text]
         assert told == [
             "85 % of your budget for today is used.",
@@ -98,7 +98,7 @@ async def test_a_warning_that_nobody_got_is_given_again(tmp_path: Path):
     config = replace(limited(person=tokens(100)), busy=replace(QUICK.busy, mode="interrupt"))
     async with open_house(tmp_path, config, agent=agent) as house:
         await house.platform.says("ann", "85")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "hang")
         await gate.reached()
         await house.platform.says("ann", "5")
@@ -117,7 +117,7 @@ async def test_what_would_go_over_a_budget_does_not_run_and_is_answered(tmp_path
     ):
         for text in ("120", "30"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         stopped = (
             "I did not work on that: your budget for today is used up. "
             "It goes on at 00:00 (UTC), in 12 hours. Please send your message again then."
@@ -132,7 +132,7 @@ async def test_what_would_go_over_a_budget_does_not_run_and_is_answered(tmp_path
         (event,) = heard(listener)
         assert event.session_key == house.key("ann")
         await house.platform.says("bob", "1")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("bob") == ["used 1"]
 
 
@@ -142,10 +142,10 @@ async def test_after_midnight_a_message_that_was_stopped_can_be_tried_again(tmp_
     async with open_house(tmp_path, config, clock=clock, agent=costly) as house:
         for text in ("120", "30"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         await clock.advance(hours=12)
         await house.platform.says("ann", "/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann")[-1] == "used 30"
         assert (await house.transcript("ann"))[-2:] == [("user", "30"), ("assistant", "used 30")]
 
@@ -154,14 +154,14 @@ async def test_a_day_is_that_of_the_lane(tmp_path: Path):
     clock = FakeClock("2026-06-10T20:00:00+00:00")
     async with open_house(tmp_path, limited(day=tokens(100)), clock=clock, agent=costly) as house:
         await house.platform.says("ann", "1")
-        await house.settles()
+        await house.wait_until_idle()
         await house.store.set_zone(house.key("ann"), "Asia/Tokyo")
         for text in ("100", "1"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         assert "It goes on at 00:00 (Asia/Tokyo), in 19 hours." in house.platform.shown("ann")[-1]
         await house.platform.says("bob", "1")
-        await house.settles()
+        await house.wait_until_idle()
         assert "It goes on at 00:00 (UTC), in 4 hours." in house.platform.shown("bob")[-1]
 
 
@@ -169,11 +169,11 @@ async def test_a_new_conversation_has_a_budget_of_its_own(tmp_path: Path):
     async with open_house(tmp_path, limited(session=tokens(100)), agent=costly) as house:
         for text in ("120", "30"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         assert "/new begins a conversation with a budget of its own." in house.platform.shown("ann")[-1]
         await house.store.reset_session(house.key("ann"))
         await house.platform.says("ann", "30")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann")[-1] == "used 30"
 
 
@@ -185,7 +185,7 @@ async def test_whoever_does_what_a_budget_says_is_answered(tmp_path: Path, way_o
     async with open_house(tmp_path, limit, clock=clock, agent=costly) as house:
         for text in ("120", "30"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         told = house.platform.shown("ann")[-1]
         assert told.endswith("Please send your message again then.")
         assert ("/new" in told, "/retry" in told) == (way_on == "/new", False)
@@ -194,7 +194,7 @@ async def test_whoever_does_what_a_budget_says_is_answered(tmp_path: Path, way_o
         else:
             await clock.advance(hours=20)
         await house.platform.says("ann", "30")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann")[-1] == "used 30"
 
 
@@ -203,7 +203,7 @@ async def test_unknown_prices_stop_a_budget_in_dollars_if_they_shall(tmp_path: P
     async with open_house(tmp_path, config, agent=costly) as house:
         for text in ("1", "2"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         assert (
             "nobody knows how much of today's budget for everybody is used" in house.platform.shown("ann")[-1]
         )
@@ -212,11 +212,11 @@ async def test_unknown_prices_stop_a_budget_in_dollars_if_they_shall(tmp_path: P
 async def test_nobody_is_told_of_what_the_program_itself_wanted(tmp_path: Path):
     async with open_house(tmp_path, limited(person=tokens(100)), agent=costly) as house:
         await house.platform.says("ann", "85")
-        await house.settles()
+        await house.wait_until_idle()
         for text in ("20", "20"):
             internal = InboundMessage(source=house.platform.source("ann"), text=text, internal=True)
             await house.gateway.submit(internal)
-            await house.settles()
+            await house.wait_until_idle()
         await until(lambda: house.gateway.running_turn(house.key("ann")) is None)
         assert house.platform.shown("ann") == ["used 85", "used 20"]
         assert await house.outcomes("ann") == {"turned": 3}

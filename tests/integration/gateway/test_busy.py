@@ -39,7 +39,7 @@ async def test_queue_gives_each_message_a_turn_of_its_own_in_order(tmp_path: Pat
         await house.clock.advance(seconds=5)
         assert what(await house.platform.says("ann", "three")) is Disposition.QUEUED
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "three"]
         replies = [one.text for one in house.platform.sent if not one.message.is_notice]
         assert replies == ["1", "2", "3"]
@@ -57,7 +57,7 @@ async def test_a_burst_of_one_person_is_one_turn_and_another_person_keeps_their_
             await house.clock.advance(seconds=0.2)
         gate.open()
         await house.clock.advance(seconds=2)
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two\nthree\nfour"]
         assert await house.outcomes("ann") == {"turned": 4}
         users = [content for role, content in await house.transcript("ann") if role == "user"]
@@ -75,7 +75,7 @@ async def test_collect_makes_one_turn_of_all_that_is_said_meanwhile(tmp_path: Pa
             await house.platform.says("ann", text)
             await house.clock.advance(seconds=60)
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two\nthree"]
 
 
@@ -86,7 +86,7 @@ async def test_an_album_and_its_caption_are_one_turn_even_on_an_idle_lane(tmp_pa
         await house.platform.says("ann", attachments=[PHOTO])
         await house.platform.says("ann", attachments=[PHOTO])
         await house.clock.advance(seconds=2)
-        await house.settles()
+        await house.wait_until_idle()
         (turn,) = agent.turns
         assert turn.text == "our garden"
         assert sum(len(message.attachments) for message in turn.messages) == 3
@@ -96,10 +96,10 @@ async def test_interrupt_ends_the_turn_and_keeps_what_it_did(tmp_path: Path):
     agent = ScriptedAgent([calls_tool("search", "found"), hangs()], "second")
     async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         assert what(await house.platform.says("ann", "stop that")) is Disposition.INTERRUPTS
         await house.clock.advance(seconds=6)
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "stop that"]
         assert await house.outcomes("ann") == {"interrupted": 1, "turned": 1}
         assert [role for role, _ in await house.transcript("ann")] == [
@@ -117,10 +117,10 @@ async def test_what_was_shown_of_an_interrupted_reply_stays_in_the_transcript(tm
     agent = ScriptedAgent([half], "second")
     async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
         await house.clock.advance(seconds=6)
-        await house.settles()
+        await house.wait_until_idle()
         assert ("assistant", "half an answer") in await house.transcript("ann")
 
 
@@ -136,7 +136,7 @@ async def test_an_interruption_waits_while_other_work_runs(tmp_path: Path):
         assert receipt.demoted is not None
         gate.open()
         await house.clock.advance(seconds=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.outcomes("ann") == {"turned": 2}
 
 
@@ -144,10 +144,10 @@ async def test_rollback_takes_the_turn_back_with_all_it_wrote(tmp_path: Path):
     agent = ScriptedAgent([calls_tool("search", "found"), hangs()], "second")
     async with open_house(tmp_path, busy(BusyMode.ROLLBACK), agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         assert what(await house.platform.says("ann", "instead")) is Disposition.ROLLS_BACK
         await house.clock.advance(seconds=6)
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.transcript("ann") == [("user", "instead"), ("assistant", "second")]
         assert await house.outcomes("ann") == {"rolled_back": 1, "turned": 1}
 
@@ -160,7 +160,7 @@ async def test_steer_gives_the_message_to_the_running_turn(tmp_path: Path):
         await gate.reached()
         assert what(await house.platform.says("ann", "also that")) is Disposition.STEERS
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [message.text for message in agent.steered] == ["also that"]
         assert len(agent.turns) == 1
         assert await house.outcomes("ann") == {"turned": 2}
@@ -175,7 +175,7 @@ async def test_what_the_agent_does_not_take_gets_its_own_turn(tmp_path: Path):
         await gate.reached()
         await house.platform.says("ann", "also that")
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "also that"]
 
 
@@ -191,7 +191,7 @@ async def test_reject_refuses_while_a_turn_runs_and_says_so_once(tmp_path: Path)
             assert one.reason is RejectReason.BUSY
             assert one.retry_after
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [one.text for one in house.platform.sent if one.message.is_notice] == [refused[0].text]  # type: ignore[union-attr]
         assert await house.outcomes("ann") == {"turned": 1}
 
@@ -209,7 +209,7 @@ async def test_a_message_that_is_to_wait_in_line_waits_in_any_mode(tmp_path: Pat
         assert isinstance(refused, Rejected)
         assert refused.reason is RejectReason.QUEUE_FULL
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "and a hotel"]
 
 
@@ -226,7 +226,7 @@ async def test_a_full_queue_never_drops_a_message_silently(tmp_path: Path, drop:
             receipts.append(await house.platform.says("ann", f"more {number}"))
             await house.clock.advance(seconds=2)
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         outcomes = await house.outcomes("ann")
         if drop is DropPolicy.REJECT_NEW:
             assert [isinstance(one, Rejected) for one in receipts] == [False, False, True, True, True]
@@ -251,10 +251,10 @@ async def test_a_person_is_told_what_becomes_of_a_message_but_not_again_and_agai
         for number in range(4):
             await house.platform.says("ann", f"more {number}")
             await house.clock.advance(seconds=3)
-        await house.settles()
+        await house.wait_until_idle()
         assert [one.text for one in house.platform.sent] == ["Queued: I will answer this when I am done."]
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
 
 
 @pytest.mark.parametrize("mode", [BusyMode.INTERRUPT, BusyMode.ROLLBACK])
@@ -262,7 +262,7 @@ async def test_whoever_ends_a_turn_is_told_truly_what_comes_before_them(tmp_path
     agent = ScriptedAgent([hangs()], "a hotel", "a flight", "cancelled")
     async with open_house(tmp_path, busy(mode), agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "/queue book a hotel")
         await house.platform.says("ann", "/queue book a flight")
         await house.platform.says("ann", "cancel my card")
@@ -296,14 +296,14 @@ async def test_a_mode_of_the_session_counts_at_once_and_for_it_alone(tmp_path: P
         await house.store.set_busy_mode(key, None)
         await house.clock.advance(seconds=5)
         bob.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.outcomes("ann") == {"interrupted": 1, "turned": 1}
 
 
 async def test_a_mode_of_the_session_outlives_a_restart_and_ends_with_the_session(tmp_path: Path):
     async with open_house(tmp_path, agent=ScriptedAgent("1")) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.store.set_busy_mode(house.key("ann"), BusyMode.REJECT)
         platform, clock = house.platform, house.clock
     gates = [Gate(), Gate()]
@@ -313,13 +313,13 @@ async def test_a_mode_of_the_session_outlives_a_restart_and_ends_with_the_sessio
         await gates[0].reached()
         assert isinstance(await house.platform.says("ann", "refused"), Rejected)
         gates[0].open()
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "/new")
         await house.platform.says("ann", "three")
         await gates[1].reached()
         assert what(await house.platform.says("ann", "four")) is Disposition.QUEUED
         gates[1].open()
-        await house.settles()
+        await house.wait_until_idle()
 
 
 async def test_rules_that_come_with_a_message_count_more_than_the_mode_of_its_session(tmp_path: Path):
@@ -333,4 +333,4 @@ async def test_rules_that_come_with_a_message_count_more_than_the_mode_of_its_se
         assert what(await house.store.enqueue(message, rules=BusyRules())) is Disposition.QUEUED
         gate.open()
         await house.clock.advance(seconds=5)
-        await house.settles()
+        await house.wait_until_idle()

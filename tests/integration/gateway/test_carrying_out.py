@@ -76,7 +76,7 @@ async def test_a_command_delivered_again_is_not_carried_out_again(tmp_path: Path
     async with open_house(tmp_path, agent=echo, commands=[Command("ping", ping)]) as house:
         first = await house.platform.says("ann", "/ping", message_id="m1")
         again = await house.platform.redelivers("m1")
-        await house.settles()
+        await house.wait_until_idle()
         assert isinstance(first, Accepted)
         assert again == Duplicate(seq=first.seq, session_key=first.session_key)
         assert (len(ping.calls), notices(house)) == (1, ["pong"])
@@ -87,17 +87,17 @@ async def test_deliveries_at_the_same_time_are_one(tmp_path: Path):
     async with open_house(tmp_path, agent=echo, commands=[Command("ping", ping)]) as house:
         message = InboundMessage(source=house.platform.source("ann"), text="/ping", message_id="m1")
         receipts = await asyncio.gather(*(house.platform.delivers(message) for _ in range(8)))
-        await house.settles()
+        await house.wait_until_idle()
         assert sum(isinstance(one, Duplicate) for one in receipts) == 7
         assert len(ping.calls) == 1
 
 
 @pytest.mark.parametrize("point", ["command_noted", "command_carried_out"])
 async def test_a_command_that_a_crash_cut_off_is_told_of_and_never_done_again(tmp_path: Path, point: str):
-    platform, clock = FakePlatform(), FakeClock()
+    platform, clock = FakePlatform(run=""), FakeClock()
     async with open_house(tmp_path, agent=echo, platform=platform, clock=clock) as house:
         await platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         with crash_at(point, action=raising(RuntimeError("crash"))) as crash:
             try:
                 await platform.says("ann", "/new", message_id="restart")
@@ -108,7 +108,7 @@ async def test_a_command_that_a_crash_cut_off_is_told_of_and_never_done_again(tm
     for _ in range(2):  # the second start has nothing to tell any more
         async with open_house(tmp_path, agent=echo, platform=platform, clock=clock) as house:
             assert isinstance(await platform.redelivers("restart"), Duplicate)
-            await house.settles()
+            await house.wait_until_idle()
             assert await house.store.peek_session_id(house.key("ann")) == before
             assert notices(house) == [
                 "I was restarted while I carried out /new: nobody knows whether it was done."
@@ -116,16 +116,16 @@ async def test_a_command_that_a_crash_cut_off_is_told_of_and_never_done_again(tm
 
 
 async def test_a_command_that_the_end_of_a_gateway_cut_off_is_told_of(tmp_path: Path):
-    ping, platform = Counted(gate=Gate()), FakePlatform()
+    ping, platform = Counted(gate=Gate()), FakePlatform(run="")
     commands = [Command("ping", ping, begun="Pinging.")]
     async with open_house(tmp_path, agent=echo, platform=platform, commands=commands) as house:
         await platform.says("ann", "/ping")
         assert ping.gate is not None
         await ping.gate.reached()
-        await house.settles()
+        await house.wait_until_idle()
         assert not await house.gateway.drain(timedelta())
     async with open_house(tmp_path, agent=echo, platform=platform) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert notices(house) == [
             "Pinging.",
             "I was restarted while I carried out /ping: nobody knows whether it was done.",
@@ -133,42 +133,45 @@ async def test_a_command_that_the_end_of_a_gateway_cut_off_is_told_of(tmp_path: 
 
 
 async def test_a_command_of_a_program_is_told_to_nobody_after_a_crash(tmp_path: Path):
-    platform = FakePlatform()
+    platform = FakePlatform(run="")
     async with open_house(tmp_path, agent=echo, platform=platform) as house:
         with crash_at("command_carried_out", action=raising(RuntimeError("crash"))):
             await house.gateway.command(platform.source("ann"), "/new")
     async with open_house(tmp_path, agent=echo, platform=platform) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert [one.message.text for one in house.store.started.abandoned] == ["/new"]
         assert notices(house) == []
 
 
 async def test_a_turn_that_was_given_up_is_told_of_once(tmp_path: Path):
-    platform, config = FakePlatform(), replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
+    platform, config = FakePlatform(run=""), replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
     message = InboundMessage(source=platform.source("ann"), text="deadly", message_id="m1")
     async with SessionStore.open(tmp_path, config, clock=FakeClock()) as store:
         await store.enqueue(message)
         assert await store.claim() is not None
     for _ in range(2):
         async with open_house(tmp_path, config, agent=echo, platform=platform) as house:
-            await house.settles()
+            await house.wait_until_idle()
     (told,) = platform.sent
     assert (told.text, told.target.reply_to) == (GIVEN_UP, "m1")
 
 
-async def test_a_change_that_a_crash_cut_off_is_no_turn_of_the_next_start(tmp_path: Path):
-    agent, platform = ScriptedAgent(), FakePlatform()
+async def test_an_edit_that_an_earlier_version_had_only_noted_is_carried_out_at_the_next_start(
+    tmp_path: Path,
+):
+    agent, platform = ScriptedAgent(), FakePlatform(run="")
     async with open_house(tmp_path, agent=agent, platform=platform) as house:
         await platform.says("ann", "hello", message_id="m1")
-        await house.settles()
+        await house.wait_until_idle()
         source = platform.source("ann")
         edit = InboundMessage(source=source, text="else", message_id="m1", kind=MessageKind.EDIT)
         assert isinstance(await house.store.ledger.note(edit, ItemKind.CHANGE), Noted)
     async with open_house(tmp_path, agent=agent, platform=platform) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["hello"]
         assert await house.store.queue_depth(house.key("ann")) == 0
-        assert (await house.outcomes("ann"), notices(house)) == ({"turned": 1, "cancelled": 1}, [])
+        assert (await house.outcomes("ann"), notices(house)) == ({"turned": 1, "applied": 1}, [])
+        assert (await house.transcript("ann"))[0] == ("user", "else")
 
 
 # Whoever waits, and how long
@@ -183,7 +186,7 @@ async def test_a_command_goes_on_when_the_connection_that_brought_it_breaks(tmp_
             await ping.gate.reached()
             tasks.cancel_scope.cancel()
         ping.gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert notices(house) == ["pong"]
         assert await house.outcomes("ann") == {"command": 1}
 
@@ -197,11 +200,11 @@ async def test_a_command_that_hangs_is_cut_off_and_holds_up_nobody_else(tmp_path
             await ping.gate.reached()
             await house.platform.says("bob", "hello")
             await house.platform.says("ann", "/title Rome")
-            await house.settles()
+            await house.wait_until_idle()
             assert notices(house) == ["This conversation is called “Rome”."]
             assert house.platform.shown("bob") == ["you said: hello"]
             await house.clock.advance(seconds=11)
-        await house.settles()
+        await house.wait_until_idle()
         assert notices(house)[1] == "/ping took too long, so I stopped it. It may not have been carried out."
         assert await house.outcomes("ann") == {"cancelled": 1, "command": 1}
 
@@ -218,9 +221,9 @@ async def test_one_that_finishes_while_it_is_cut_off_has_its_say(tmp_path: Path)
     async with open_house(tmp_path, agent=echo, commands=[command]) as house:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(house.platform.says, "ann", "/slow")
-            await house.settles()
+            await house.wait_until_idle()
             await house.clock.advance(seconds=2)
-        await house.settles()
+        await house.wait_until_idle()
         assert notices(house) == ["just in time"]
 
 
@@ -235,12 +238,12 @@ async def test_a_long_one_is_carried_out_in_the_background(tmp_path: Path):
         assert notices(house) == ["Pinging."]
         assert ping.gate is not None
         ping.gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert notices(house) == ["Pinging.", "pong"]
 
 
 async def test_the_end_of_a_gateway_waits_for_commands_and_their_answers(tmp_path: Path):
-    ping, platform = Counted(gate=Gate()), FakePlatform()
+    ping, platform = Counted(gate=Gate()), FakePlatform(run="")
     commands = [Command("ping", ping, begun="Pinging.")]
     async with open_house(tmp_path, agent=echo, platform=platform, commands=commands) as house:
         await platform.says("ann", "/ping")
@@ -261,7 +264,7 @@ async def test_a_handler_knows_who_asks_where_and_in_which_conversation(tmp_path
     ping = Counted()
     async with open_house(tmp_path, agent=echo, commands=[Command("ping", ping, aliases=("p",))]) as house:
         await house.platform.says("ann", "hello", chat="den")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "/P@bot — one two", chat="den")
         (call,) = ping.calls
         assert (call.name, call.arguments, call.command.name) == ("p", "— one two", "ping")
@@ -283,7 +286,7 @@ async def test_a_handler_sees_no_context_of_whoever_brought_the_message(tmp_path
         token = secret.set("ann's")
         await house.platform.says("ann", "/look")
         secret.reset(token)
-        await house.settles()
+        await house.wait_until_idle()
         assert (seen, notices(house)) == (["nothing"], [])
         assert await house.outcomes("ann") == {"command": 1}
 
@@ -309,7 +312,7 @@ async def test_an_error_of_ours_is_put_into_a_sentence_and_another_one_into_no_d
     async with open_house(tmp_path, agent=echo, commands=given) as house:
         for text in ("/ours", "/theirs"):
             await house.platform.says("ann", text)
-        await house.settles()
+        await house.wait_until_idle()
         assert notices(house) == [
             "That did not work: It is raining.",
             "Something went wrong with /theirs. It may not have been carried out.",
@@ -322,10 +325,10 @@ async def test_a_long_answer_is_sent_in_parts(tmp_path: Path):
     async def talk(call: CommandCall) -> str:
         return "\n".join(f"line {number}" for number in range(30))
 
-    platform = FakePlatform(capabilities=AdapterCapabilities(max_length=64))
+    platform = FakePlatform(capabilities=AdapterCapabilities(max_length=64), run="")
     async with open_house(tmp_path, agent=echo, platform=platform, commands=[Command("talk", talk)]) as house:
         await platform.says("ann", "/talk")
-        await house.settles()
+        await house.wait_until_idle()
         assert len(platform.sent) > 3
         assert "\n".join(platform.shown("ann")).split("\n") == [f"line {number}" for number in range(30)]
 
@@ -344,8 +347,8 @@ async def test_answers_come_in_order_behind_what_was_said_before(tmp_path: Path)
             await gate.reached()
             await house.platform.says("ann", "/title Rome")
             gate.open()
-            await house.settles()
-        await house.settles()
+            await house.wait_until_idle()
+        await house.wait_until_idle()
         titled = "This conversation is called “Rome”."
         assert house.platform.shown("ann") == ["first", "second", titled, "last"]
 
@@ -355,7 +358,7 @@ async def test_an_account_that_nobody_serves_is_owed_its_answer(tmp_path: Path):
         other = InboundMessage(source=FakePlatform("other").source("ann"), text="/help")
         receipt = await house.gateway.submit(other)
         assert isinstance(receipt, Accepted)
-        await house.settles()
+        await house.wait_until_idle()
         with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
             rows = database.execute("SELECT platform, state FROM outbox").fetchall()
         assert rows == [("other", "owed")]
@@ -367,9 +370,9 @@ async def test_whoever_floods_a_lane_with_commands_is_not_owed_more_and_more(tmp
             for _ in range(MOST_OWED + 20):
                 await house.platform.says("ann", "/ping")
             await house.platform.says("bob", "/ping")
-            await house.settles()
+            await house.wait_until_idle()
         await house.clock.advance(minutes=10)
-        await house.settles()
+        await house.wait_until_idle()
         assert len(notices(house)) == MOST_OWED
         assert len(notices(house, "bob")) == 1
 
@@ -379,7 +382,7 @@ async def test_listeners_are_told_of_commands(tmp_path: Path):
         await house.platform.says("ann", "/title Rome", message_id="m1")
         await house.platform.redelivers("m1")
         await house.platform.says("ann", "/title " + "x" * 101)
-        await house.settles()
+        await house.wait_until_idle()
         heard = [await anext(listener)]
         while sum(one.kind is EventKind.COMMAND for one in heard) < 2:
             heard.append(await anext(listener))
@@ -403,7 +406,7 @@ async def test_whoever_may_not_use_a_command_is_told_so_and_it_is_not_carried_ou
         for person in ("ann", "bob"):
             for text in ("/title Rome", "/stop", "/queue hello"):
                 await house.platform.says(person, text)
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann") == [
             "This conversation is called “Rome”.",
             "You may not use /stop here.",
@@ -423,7 +426,7 @@ async def test_nobody_may_while_nobody_knows_who_may(tmp_path: Path, caplog: pyt
     async with open_house(tmp_path, agent=echo, allowed=allowed) as house:
         await house.platform.says("ann", "/title Rome")
         await house.platform.says("ann", "/queue hello")
-        await house.settles()
+        await house.wait_until_idle()
         assert notices(house) == ["You may not use /title here.", "You may not use /queue here."]
     assert {getattr(one, "action", None) for one in caplog.records} == {"command_veto_failed"}
 
@@ -436,11 +439,11 @@ async def test_a_list_of_members_that_does_not_answer_is_not_waited_for(tmp_path
     async with open_house(tmp_path, agent=echo, allowed=allowed) as house:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(house.platform.says, "ann", "/queue hello")
-            await house.settles()
+            await house.wait_until_idle()
             await house.clock.advance(seconds=11)
-            await house.settles()
+            await house.wait_until_idle()
             await house.clock.advance(seconds=11)
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.outcomes("ann") == {"cancelled": 1}
 
 
@@ -489,10 +492,10 @@ async def test_what_was_carried_out_is_settled_as_soon_as_that_can_be_written(
 
 async def test_a_command_sent_before_an_erasure_is_refused(tmp_path: Path):
     clock = FakeClock()
-    platform = FakePlatform(clock=clock)
+    platform = FakePlatform(clock=clock, run="")
     async with open_house(tmp_path, agent=echo, platform=platform, clock=clock) as house:
         await platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         late = InboundMessage(source=platform.source("ann"), text="/title mine", sent_at=clock.now())
         entry = await house.store.get_session(house.key("ann"))
         assert entry is not None
@@ -511,14 +514,14 @@ async def test_what_was_said_into_a_turn_is_taken_back_and_tried_again_with_it(t
     agent = SteerableScriptedAgent("1", [waits_at(gate), answers("2")], "3")
     async with open_house(tmp_path, busy(BusyMode.STEER), agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
         await gate.reached()
         await house.platform.says("ann", "and more")
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert agent.turns[-1].text == "two\nand more"
         assert await house.transcript("ann") == [
             ("user", "one"), ("assistant", "1"), ("user", "two\nand more"), ("assistant", "3"),
@@ -547,7 +550,7 @@ async def test_a_message_without_an_id_is_known_by_its_words(tmp_path: Path):
         source = house.platform.source("ann")
         for text in ("one", "/retry", "two", "/retry"):
             await house.platform.delivers(InboundMessage(source=source, text=text))
-            await house.settles()
+            await house.wait_until_idle()
         assert await house.transcript("ann") == [
             ("user", "one"), ("assistant", "2"), ("user", "two"), ("assistant", "4"),
         ]  # fmt: skip
@@ -560,7 +563,7 @@ async def test_what_cannot_be_submitted_again_is_not_taken_back(tmp_path: Path):
         tmp_path, config, agent=ScriptedAgent("1", [waits_at(gate), answers("2")])
     ) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("bob", "runs")
         await gate.reached()
         await house.platform.says("bob", "waits")
@@ -569,7 +572,7 @@ async def test_what_cannot_be_submitted_again_is_not_taken_back(tmp_path: Path):
         assert told.startswith("I have too much to do")
         assert await house.transcript("ann") == [("user", "one"), ("assistant", "1")]
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
 
 
 # Making them
@@ -603,15 +606,15 @@ async def test_a_title_and_a_model_that_come_first_outlive_a_reset(tmp_path: Pat
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "/title Rome")
         await house.platform.says("ann", "/model large")
-        await house.settles()
+        await house.wait_until_idle()
         empty = await house.store.peek_session_id(house.key("ann"))
         if reset == "/new":
             await house.platform.says("ann", "/new")
         else:
             await house.clock.advance(hours=30)
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         session_id = await house.store.peek_session_id(house.key("ann"))
         assert empty is not None
         assert session_id not in (empty, None)
@@ -624,11 +627,11 @@ async def test_they_come_back_with_the_session_they_were_chosen_for(tmp_path: Pa
     async with open_house(tmp_path, agent=echo) as house:
         await house.platform.says("ann", "/title Rome")
         await house.platform.says("ann", "/model large")
-        await house.settles()
+        await house.wait_until_idle()
         empty = await house.store.peek_session_id(house.key("ann"))
         await house.platform.says("ann", "/new")
         await house.platform.says("ann", "/undo-reset")
-        await house.settles()
+        await house.wait_until_idle()
         entry = await house.store.get_session(house.key("ann"))
         assert entry is not None
         assert entry.session_id == empty
@@ -640,10 +643,10 @@ async def test_a_conversation_in_which_something_was_said_keeps_its_own(tmp_path
     async with open_house(tmp_path, agent=echo) as house:
         for text in ("/title Rome", "/model large", "hello"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         was = await house.store.peek_session_id(house.key("ann"))
         await house.platform.says("ann", "/new")
-        await house.settles()
+        await house.wait_until_idle()
         entry = await house.store.get_session(house.key("ann"))
         assert was is not None
         assert entry is not None

@@ -113,7 +113,7 @@ class Churn:
         """Some conversations from their beginning to their end, each in another way."""
         numbers = range(first, first + WAVE)
         await asyncio.gather(*(self._converse(house, number) for number in numbers))
-        await house.settles()
+        await house.wait_until_idle()
         for number in numbers:
             if number % 5 == 3:
                 await house.store.reset_session(house.key(f"p{number}"))

@@ -100,7 +100,7 @@ class TestWhatIsACommand:
         receipt = await house.gateway.submit(message)
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.STARTS
-        await house.settles()
+        await house.wait_until_idle()
 
     async def test_a_command_says_where_it_was_carried_out(self, house: House, ann: Person):
         await ann.hears("hello")
@@ -116,7 +116,7 @@ class TestWhatIsACommand:
         receipt = await ann.says("/title " + "x" * house.store.config.gateway.max_message_bytes)
         assert isinstance(receipt, Rejected)
         assert receipt.reason is RejectReason.TOO_LARGE
-        await house.settles()
+        await house.wait_until_idle()
 
     async def test_looking_around_keeps_no_session_alive(self, house: House, ann: Person):
         await ann.hears("hello")
@@ -158,7 +158,7 @@ class TestNew:
         await gate.reached()
         assert "already" in await ann.asks("/new Rome")
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert "done" in await ann.transcript()
 
     async def test_it_works_before_anything_was_said(self, ann: Person):
@@ -203,7 +203,7 @@ class TestOvertaking:
         told = await ann.asks(command)
         assert "2 waiting messages were dropped" in told
         assert ("Stopped" if command == "/stop" else "I stopped what I was doing") in told
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "three"]
         assert await house.store.queue_depth(ann.key) == 0
         assert "late" not in house.platform.shown(ann.name)
@@ -255,13 +255,13 @@ class TestOvertaking:
 
         ann.plays([stubborn], "second")
         await ann.says("one")
-        await house.settles()
+        await house.wait_until_idle()
         old = await house.store.peek_session_id(ann.key)
         assert old is not None
         assert "new conversation" in await ann.asks("/new")
         assert await ann.hears("two") == "second"
         released.set()
-        await house.settles()
+        await house.wait_until_idle()
         assert refused == ["FencedError"] * 3
         shown = house.platform.shown(ann.name)
         assert [text for text in shown if text.startswith("I ")] == []
@@ -307,7 +307,7 @@ class TestOvertaking:
         stopping = house.gateway.command(house.platform.source(ann.name), "/stop")
         gate.open()
         assert await stopping in ("Stopped.", NOTHING_TO_STOP)
-        await house.settles()
+        await house.wait_until_idle()
         outcome = await house.outcomes(ann.name)
         assert ("late" in house.platform.shown(ann.name)) == ("turned" in outcome)
 
@@ -324,7 +324,7 @@ class TestWhileATurnRuns:
             async with asyncio.timeout(1):
                 assert await house.gateway.command(house.platform.source(ann.name), text)
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert await ann.transcript() == ["one", "one", "two", "late"]
 
     async def test_status_tells_since_when_and_what(self, house: House, ann: Person):
@@ -343,7 +343,7 @@ class TestWhileATurnRuns:
         assert lines[:2] == ["Now: working, for 2 min 5 s, “searching the web”", "Waiting: 1 message"]
         assert "“Rome”" in lines[2]
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert (await ann.asks("/status")).startswith("Now: idle\nWaiting: nothing")
 
     @pytest.mark.parametrize("command", ["/undo", "/retry", "/compress"])
@@ -355,7 +355,7 @@ class TestWhileATurnRuns:
         await gate.reached()
         assert "/stop ends it" in await ann.asks(command)
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert await ann.transcript() == ["1", "one", "2", "two"]
 
 
@@ -369,7 +369,7 @@ class TestQueue:
         dispositions = [one.disposition for one in receipts if isinstance(one, Accepted)]
         assert dispositions == [Disposition.QUEUED] * 3
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "three", "four"]
 
     async def test_whoever_queues_something_is_told_each_time(self, house: House, ann: Person):
@@ -379,14 +379,14 @@ class TestQueue:
         await gate.reached()
         await ann.says("/queue two")
         await ann.says("/queue three")
-        await house.settles()
+        await house.wait_until_idle()
         told = [text for text in house.platform.shown(ann.name) if text.startswith("Queued")]
         assert told == [
             "Queued: I will answer this when I am done.",
             "Queued: I will answer this when I am done, after 1 other.",
         ]
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
 
     async def test_on_an_idle_lane_it_is_an_ordinary_message(self, ann: Person):
         assert await ann.hears("/queue hello") == "you said: hello"
@@ -408,7 +408,7 @@ class TestQueue:
         agent = ann.plays("1")
         await ann.hears("/queue hello", message_id=f"{ann.name}-q")
         await house.platform.redelivers(f"{ann.name}-q")
-        await house.settles()
+        await house.wait_until_idle()
         assert len(agent.turns) == 1
 
     async def test_what_waits_is_listed_moved_and_taken_out(self, house: House, ann: Person):
@@ -424,7 +424,7 @@ class TestQueue:
         assert "Nothing with the number 2" in await ann.asks("/queue cancel 2")
         assert "Nothing with the number 99" in await ann.asks("/queue move 99 1")
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "four", "three"]
 
     async def test_it_is_cleared_and_the_running_turn_goes_on(self, house: House, ann: Person):
@@ -436,7 +436,7 @@ class TestQueue:
         assert await ann.asks("/queue clear") == "Took 1 waiting message out."
         assert await ann.asks("/queue clear") == QUEUE_EMPTY
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.finished] == ["one"]
 
     async def test_a_full_queue_refuses_and_says_so(self, house: House, ann: Person):
@@ -545,7 +545,7 @@ class TestResume:
         await gate.reached()
         assert "You are in it already" in await ann.asks("/resume Rome")
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert await ann.transcript() == ["one", "done"]
 
     async def test_what_nobody_knows_is_not_found(self, ann: Person):
@@ -611,7 +611,7 @@ class TestResume:
         ann.chat = f"den of {ann.name}"
         assert "in the middle of something" in await ann.asks("/resume Rome")
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
 
 
 class TestTakingBack:
@@ -635,7 +635,7 @@ class TestTakingBack:
         await ann.hears("two", attachments=[PHOTO])
         await house.clock.advance(seconds=2)
         await ann.asks("/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
         assert agent.turns[2].messages[0].attachments == (PHOTO,)
         texts = [content for content in await ann.transcript() if isinstance(content, str)]
@@ -659,7 +659,7 @@ class TestTakingBack:
         await ann.hears("two")
         assert (await house.outcomes(ann.name))["dead"] == 1
         await ann.asks("/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
         assert await ann.transcript() == ["one", "1", "two", "3"]
         assert "dead" not in await house.outcomes(ann.name)
@@ -672,7 +672,7 @@ class TestTakingBack:
         await gate.reached()
         assert await ann.asks("/retry") == RETRIED_LATER
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "one"]
 
     async def test_what_failed_long_ago_is_not_the_last_turn(self, house: House, ann: Person):
@@ -681,7 +681,7 @@ class TestTakingBack:
         await house.clock.advance(minutes=1)
         await ann.hears("two")
         await ann.asks("/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two", "two"]
 
     async def test_what_failed_is_taken_up_in_the_next_conversation(self, house: House, ann: Person):
@@ -689,7 +689,7 @@ class TestTakingBack:
         await ann.hears("one")
         await ann.asks("/new")
         await ann.asks("/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "one"]
         assert await ann.transcript() == ["one", "2"]
 
@@ -700,7 +700,7 @@ class TestTakingBack:
         await gate.reached()
         await ann.asks("/stop")
         await ann.asks("/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "one"]
         assert await ann.transcript() == ["one", "2"]
 
@@ -772,7 +772,7 @@ class TestCompressing:
             assert await ann.hears("two") == "you said: two"
             before = len(house.platform.sent)
             gate.open()
-            await house.settles()
+            await house.wait_until_idle()
         finally:
             SUMMARIES.gate = None
         assert [one.text for one in house.platform.sent[before:]] == [NOT_COMPRESSED]
@@ -806,13 +806,13 @@ class TestPrograms:
         source = house.platform.source(ann.name)
         assert await house.gateway.command(source, "/title Rome") == "This conversation is called “Rome”."
         assert await house.gateway.command(source, "/queue") == QUEUE_EMPTY
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown(ann.name) == []
 
     async def test_it_can_queue_something_on_behalf_of_a_person(self, house: House, ann: Person):
         source = house.platform.source(ann.name)
         assert await house.gateway.command(source, "/queue hello") is None
-        await house.settles()
+        await house.wait_until_idle()
         assert await ann.transcript() == ["hello", "you said: hello"]
 
     async def test_what_is_no_command_is_refused(self, house: House, ann: Person):
@@ -846,5 +846,5 @@ async def test_what_was_queued_with_a_command_can_be_edited(tmp_path: Path):
         assert [one.message.text for one in waiting] == ["bar -- and more"]
         assert isinstance(await house.platform.edits("m9", "baz"), Accepted)
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["hello", "baz"]

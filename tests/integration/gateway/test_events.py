@@ -38,7 +38,7 @@ from tests.integration.gateway.hearing import heard, words
 from tests.integration.gateway.house import QUICK, busy, open_house, until
 
 IDLE = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)
-DESK = SessionSource(platform="local", chat_id="desk")
+DESK = SessionSource(platform="telegram", chat_id="desk")
 
 
 async def echo(turn: TurnContext) -> str:
@@ -60,7 +60,7 @@ def told(event: GatewayEvent) -> tuple[object, ...]:
 async def test_a_turn_is_told_from_its_message_to_its_reply(tmp_path: Path):
     async with open_house(tmp_path, agent=echo) as house, house.store.events.listen() as listener:
         await house.platform.says("ann", "hello", message_id="m1")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.redelivers("m1")
         events = heard(listener)
         assert words(events) == [
@@ -88,7 +88,7 @@ async def test_what_becomes_of_messages_on_a_busy_lane_is_told(tmp_path: Path):
             await house.clock.advance(seconds=seconds)
         messages = [event for event in heard(listener) if event.kind.startswith("message.")]
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
     assert [(str(event.kind), event.facts["seq"]) for event in messages] == [
         ("message.accepted", 1),
         ("message.accepted", 2),
@@ -106,7 +106,7 @@ async def test_a_message_whose_turn_fails_for_good_is_told_as_a_dead_letter(tmp_
         house.gateway.events.listen(kinds=[EventKind.MESSAGE_DEAD, EventKind.TURN_ENDED]) as listener,
     ):
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         dead, ended = heard(listener)
         assert (dead.kind, dead.facts) == (EventKind.MESSAGE_DEAD, {"seq": 1})
         assert ended.facts["outcome"] == "dead"
@@ -143,7 +143,7 @@ async def test_a_turn_whose_lane_was_given_away_behind_its_back_is_told_as_fence
 
     async with open_house(tmp_path, agent=agent) as house, house.gateway.events.listen() as listener:
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         fenced, ended = heard(listener, EventKind.TURN_FENCED, EventKind.TURN_ENDED)
         assert fenced.facts == {"seq": 1}
         assert ended.facts["outcome"] == "overtaken"
@@ -164,7 +164,7 @@ async def test_a_turn_that_was_answered_is_told_so_although_something_failed_aft
         house.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
     ):
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         (ended,) = heard(listener)
         assert ended.facts["outcome"] == "turned"
         assert house.platform.shown("ann") == ["one"]
@@ -179,7 +179,7 @@ async def test_a_turn_that_could_not_be_begun_is_told_as_a_dead_letter(tmp_path:
         house.gateway.events.listen(kinds=[EventKind.TURN_ENDED, EventKind.MESSAGE_DEAD]) as listener,
     ):
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         assert words(heard(listener)) == ["message.dead", "turn.ended"]
         assert len(await house.store.dead_letters()) == 1
 
@@ -188,7 +188,7 @@ async def test_a_reply_that_is_given_up_is_told(tmp_path: Path):
     async with open_house(tmp_path, agent=echo) as house, house.gateway.events.listen() as listener:
         house.platform.refuses()
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         (given_up,) = heard(listener, EventKind.REPLY_GIVEN_UP)
         assert given_up.session_key == house.key("ann")
 
@@ -200,7 +200,7 @@ async def test_an_automatic_reset_is_told_once_with_reason_and_way_back(tmp_path
         house.gateway.events.listen() as listener,
     ):
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         old = await house.store.peek_session_id(house.key("ann"))
         heard(listener)
         await house.clock.advance(hours=2)
@@ -210,7 +210,7 @@ async def test_an_automatic_reset_is_told_once_with_reason_and_way_back(tmp_path
             "session.finalised",
         ]
         await house.platform.says("ann", "again")
-        await house.settles()
+        await house.wait_until_idle()
         events = heard(listener)
         (reset,) = [event for event in events if event.kind is EventKind.SESSION_RESET]
         assert reset.facts == {"reason": "idle", "previous_session_id": old, "automatic": True}
@@ -277,9 +277,9 @@ async def test_every_row_of_the_transition_log_is_told_once_and_in_its_order(tmp
 async def test_a_lane_that_loses_its_session_tells_of_no_other_one(tmp_path: Path):
     async with SessionStore.open(tmp_path, QUICK, clock=FakeClock()) as store:
         old = await store.get_or_create_session(DESK)
-        other = await store.get_or_create_session(SessionSource(platform="local", chat_id="bench"))
+        other = await store.get_or_create_session(SessionSource(platform="telegram", chat_id="bench"))
         async with store.events.listen() as listener:
-            await store.switch_session(other.session_key, old.session_id, scope=Scope.operator())
+            await store.switch_session(other.session_key, old.session_id, scope=Scope.operator(), move=True)
             events = heard(listener)
             assert [(str(one.kind), one.session_key) for one in events] == [
                 ("transition", old.session_key),

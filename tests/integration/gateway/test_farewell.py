@@ -53,7 +53,7 @@ class Saving:
 
 async def talks(house: House, person: str = "ann", text: str = "hello") -> str:
     await house.platform.says(person, text)
-    await house.settles()
+    await house.wait_until_idle()
     session_id = await house.store.peek_session_id(house.key(person))
     assert session_id is not None
     return session_id
@@ -63,7 +63,7 @@ async def expires(house: House) -> None:
     """Time passes, and the watcher ends what is due."""
     house.clock.step(hours=2)
     await house.store.watcher.sweep()
-    await house.settles()
+    await house.wait_until_idle()
 
 
 async def owed(house: House) -> list[tuple[object, ...]]:
@@ -106,7 +106,7 @@ async def test_a_reset_at_the_next_message_tells_it_as_well_and_holds_that_up_fo
         await gate.reached()
         assert [ending.entry.session_id for ending in agent.endings] == [old]
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert await owed(house) == []
 
 
@@ -123,7 +123,7 @@ async def test_what_somebody_wanted_to_end_is_not_told(tmp_path: Path, end: str)
         else:
             house.clock.step(days=2)
             await house.store.prune_old_entries(1)
-        await house.settles()
+        await house.wait_until_idle()
         assert agent.endings == []
         assert await owed(house) == []
 
@@ -177,7 +177,7 @@ async def test_an_agent_of_the_next_session_is_left_alone(tmp_path: Path):
         house.clock.step(hours=2)
         await talks(house, text="again")
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         await talks(house, text="again")
         told = [agent for agent in made if agent.endings]
         assert len(told) == 1
@@ -258,7 +258,7 @@ async def test_one_that_fails_is_a_dead_letter_at_once(tmp_path: Path):
         (dead,) = await house.store.hooks.dead_letters()
         assert dead.last_error == "OSError: the notes are away"
         await house.store.hooks.requeue(dead.idempotency_key)  # somebody wants it all the same
-        await house.settles()
+        await house.wait_until_idle()
         first, second = agent.endings
         assert first.idempotency_key == second.idempotency_key
 
@@ -303,7 +303,7 @@ async def test_what_was_brought_back_or_is_gone_has_not_ended(tmp_path: Path):
         for one in (session_id, "20260101_000000_00000000"):
             await house.store.db.write(partial(owe, house.key("ann"), one))
         house.store.hooks.wake()
-        await house.settles()
+        await house.wait_until_idle()
         assert agent.endings == []
         assert await owed(house) == []
 
@@ -353,7 +353,7 @@ class TestAcrossProcesses:
             await store.reset_session(house.key("ann"))
             await store.db.write(partial(owe, house.key("ann"), session_id))
             async with Gateway(store, agent=agent, adapters=[platform]):
-                await platform.settles()
+                await platform.wait_until_idle()
                 (ending,) = agent.endings
                 assert ending.entry.session_id == session_id
 
@@ -364,7 +364,7 @@ class TestAcrossProcesses:
             await house.store.reset_session(house.key("ann"))
             await house.store.db.write(partial(owe, house.key("ann"), session_id, attempts=1))
             house.store.hooks.wake()
-            await house.settles()
+            await house.wait_until_idle()
             assert agent.endings == []
             (dead,) = await house.store.hooks.dead_letters()
             assert (dead.session_id, dead.last_error) == (session_id, "the process ended in this attempt")

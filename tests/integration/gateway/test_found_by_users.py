@@ -34,7 +34,7 @@ async def test_a_reset_is_told_although_the_agent_reports_no_usage(tmp_path: Pat
         await house.platform.says("ann", "hello")
         await house.clock.advance(days=2)
         await house.platform.says("ann", "are you there?")
-        await house.settles()
+        await house.wait_until_idle()
         notice, answer = house.platform.sent[-2:]
         assert notice.message.is_notice
         assert "/undo-reset brings the one before back" in notice.text
@@ -111,15 +111,15 @@ async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(t
         truth = TroubledTruth(store.db)
         desk = Desk(store, truth, clock)
         tasks.start_soon(desk.delivery.run)
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         hand_over = await desk.commits("hi")
         truth.gate = Gate()
         tasks.start_soon(desk.delivery.sweep)
         await truth.gate.reached()
         hand_over()
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         truth.gate.open()
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         assert desk.platform.shown("ann") == ["hi"]
         tasks.cancel_scope.cancel()
 
@@ -129,11 +129,11 @@ async def test_replies_that_somebody_else_owed_are_sent_one_after_the_other(tmp_
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
         desk = Desk(store, TroubledTruth(store.db), clock)
         tasks.start_soon(desk.delivery.run)
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         for text in ("one", "two", "three"):
             await desk.commits(text, tells=False)
         desk.delivery.glance()
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         assert desk.platform.shown("ann") == ["one", "two", "three"]
         tasks.cancel_scope.cancel()
 
@@ -145,10 +145,10 @@ async def test_a_reply_is_sent_although_nobody_heard_that_it_is_marked_as_being_
         desk = Desk(store, truth, clock)
         desk.delivery.alone = False  # so it is marked by a commit of its own
         tasks.start_soon(desk.delivery.run)
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         truth.unheard = 1
         (await desk.commits("hi"))()
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         await clock.advance(seconds=10)
         assert desk.platform.shown("ann") == ["hi"]
         tasks.cancel_scope.cancel()
@@ -162,11 +162,11 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_h
         truth = TroubledTruth(store.db)
         desk = Desk(store, truth, clock)
         tasks.start_soon(desk.delivery.run)
-        await desk.platform.settles()
+        await desk.platform.wait_until_idle()
         truth.failures = 3
         for text in ("one", "two"):
             (await desk.commits(text))()
-            await desk.platform.settles()
+            await desk.platform.wait_until_idle()
         assert desk.platform.shown("ann") == ["one"]
         await clock.advance(seconds=10)
         assert desk.platform.shown("ann") == ["one", "two"]
@@ -177,12 +177,12 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_h
 async def test_a_conversation_that_cannot_be_read_is_no_reason_to_say_nothing(tmp_path: Path):
     async with open_house(tmp_path, agent=ScriptedAgent()) as house:
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         with closing(sqlite3.connect(tmp_path / "sessions.db")) as database:
             database.execute("UPDATE messages SET tool_calls = '{' WHERE role = 'assistant'")
             database.commit()
         await house.platform.says("ann", "are you there?")
-        await house.settles()
+        await house.wait_until_idle()
         assert "Something went wrong" in house.platform.shown("ann")[-1]
         (dead,) = await house.store.dead_letters()
         assert dead.message.text == "are you there?"
@@ -194,13 +194,13 @@ async def test_a_turn_that_an_orderly_end_put_off_is_told_that_it_has_begun_befo
     paying = ScriptedAgent([calls_tool("pay", None), hangs()])
     async with open_house(tmp_path, platform=platform, clock=clock, agent=paying) as house:
         await platform.says("ann", "pay the bill")
-        await house.settles()
+        await house.wait_until_idle()
         await house.gateway.drain(timedelta(0))
     agent = ScriptedAgent("looked first")
     async with open_house(tmp_path, platform=platform, clock=clock, agent=agent) as house:
-        await house.settles()
+        await house.wait_until_idle()
         (turn,) = agent.turns
-        assert (turn.attempt, agent.histories[0][-1]["role"]) == (1, "tool")
+        assert (turn.attempt, agent.histories[0][-1]["role"]) == (2, "tool")
         assert "check first" in (turn.recovered or "")
 
 
@@ -209,12 +209,12 @@ async def test_no_warm_agent_remembers_who_was_erased(tmp_path: Path):
     async with open_house(tmp_path, agent_factory=agents) as house:
         for person in ("ann", "bob"):
             await house.platform.says(person, "my secret")
-            await house.settles()
+            await house.wait_until_idle()
         assert len(agents.open) == 2
         await house.clock.advance(minutes=1)
         await house.store.erase(house.platform.source("ann"))
-        await house.settles()
+        await house.wait_until_idle()
         assert agents.open == [], "also bob's: he may have heard of ann in a room"
         await house.platform.says("bob", "what did I say?")
-        await house.settles()
+        await house.wait_until_idle()
         assert agents.made[-1][1].histories[0][0]["content"] == "my secret"

@@ -12,10 +12,10 @@ import pytest
 from gateway_sessions import SessionResetPolicy
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.inbound import Attachment, AttachmentKind
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.outbound import AdapterCapabilities, Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.reply import Reply
-from gateway_sessions.errors import DeliveryRefusedError, StorageUnavailableError
+from gateway_sessions.errors import DeliveryRefusedError, RateLimitedError, StorageUnavailableError
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.turn_context import TurnContext
 from gateway_sessions.storage.verbs.outbox import Owed
@@ -71,7 +71,7 @@ async def test_a_reply_that_outgrew_one_message_is_read_from_its_beginning(tmp_p
     platform = FakePlatform(clock=clock, capabilities=SHORT)
     async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
         await platform.says("ann", "tell me")
-        await house.settles()
+        await house.wait_until_idle()
         assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
         first, *others = platform.sent
         assert [one.text for one in first.before] == [LONG[:50]]
@@ -84,7 +84,7 @@ async def test_a_long_reply_of_which_people_took_the_beginning_away_is_sent_anew
     platform = Forgetful(clock=clock, capabilities=SHORT)
     async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
         await platform.says("ann", "tell me")
-        await house.settles()
+        await house.wait_until_idle()
         assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
 
 
@@ -96,9 +96,9 @@ async def test_a_long_reply_that_may_stand_there_already_stands_there_once_and_w
     platform = Torn(clock, SHORT)
     async with open_house(tmp_path, platform=platform, clock=clock, agent=long) as house:
         await platform.says("ann", "tell me")
-        await house.settles()
+        await house.wait_until_idle()
         await clock.advance(minutes=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert REPEATED not in "".join(platform.shown("ann"))
         assert " ".join(one.strip() for one in platform.shown("ann")) == LONG
 
@@ -123,11 +123,11 @@ async def test_the_notice_of_a_new_conversation_stands_above_the_answer_that_gre
     daily = replace(QUICK, session_reset=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60))
     async with open_house(tmp_path, daily, agent=growing) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.clock.advance(hours=5)
         before = len(house.platform.sent)
         await house.platform.says("ann", "two")
-        await house.settles()
+        await house.wait_until_idle()
         notice, answer = house.platform.sent[before:]
         assert notice.message.is_notice
         assert (answer.text, answer.message.is_notice) == ("Hello.", False)
@@ -147,7 +147,7 @@ async def test_nothing_grows_above_what_is_still_owed(tmp_path: Path):
         house.platform.rate_limit(30)
         await house.platform.says("ann", "look")
         await house.clock.advance(minutes=2)
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann") == ["One moment.", "The answer."]
 
 
@@ -164,7 +164,7 @@ async def test_an_answer_grows_not_more_often_than_the_platform_likes_also_behin
     platform = FakePlatform(clock=clock, capabilities=replace(ABLE, min_edit_interval=timedelta(seconds=1)))
     async with open_house(tmp_path, platform=platform, clock=clock, agent=hasty) as house:
         await platform.says("ann", "look")
-        await house.settles()
+        await house.wait_until_idle()
         assert platform.shown("ann") == [*(f"said {number}" for number in range(5)), "done"]
         assert sum(one.idempotency_key.startswith("stream:") for one in platform.attempts) == 1
 
@@ -206,7 +206,7 @@ async def test_what_is_shown_while_the_agent_ends_is_not_what_people_see_for_goo
     async with open_house(tmp_path, platform=platform, clock=clock, agent=leaving) as house:
         await platform.says("ann", "look")
         await until(lambda: showing and showing[0].done())
-        await house.settles()
+        await house.wait_until_idle()
         assert platform.shown("ann") == ["The answer."]
 
 
@@ -232,7 +232,7 @@ async def test_a_turn_does_not_wait_for_ever_for_what_is_being_shown(tmp_path: P
         await platform.says("ann", "look")
         await until(lambda: showing)
         await clock.advance(seconds=5)
-        await house.settles()
+        await house.wait_until_idle()
         assert platform.shown("ann") == ["The answer."]
 
 
@@ -259,7 +259,7 @@ async def test_nothing_grows_above_what_is_said_beside_it(tmp_path: Path):
         await platform.says("ann", "look")
         await until(lambda: grown)
         await clock.advance(minutes=2)
-        await house.settles()
+        await house.wait_until_idle()
         assert platform.shown("ann") == ["Found a file.", "The answer."]
 
 
@@ -272,8 +272,8 @@ async def test_what_could_not_be_said_leaves_its_place_to_the_answer(
     """The part that was shown stood there for good, above the answer. What may be said keeps its place."""
     owe, failures = Turn.owe, [StorageUnavailableError("a store", "it is away", in_doubt=in_doubt)]
 
-    async def owe_badly(turn: Turn, *replies: Owed) -> tuple[int, ...]:
-        ids = await owe(turn, *replies) if in_doubt or not failures else ()
+    async def owe_badly(turn: Turn, *replies: Owed, growing: Growing | None = None) -> tuple[int, ...]:
+        ids = await owe(turn, *replies, growing=growing) if in_doubt or not failures else ()
         if failures:
             raise failures.pop()
         return ids
@@ -287,7 +287,88 @@ async def test_what_could_not_be_said_leaves_its_place_to_the_answer(
     monkeypatch.setattr(Turn, "owe", owe_badly)
     async with open_house(tmp_path, agent=telling_in_vain) as house:
         await house.platform.says("ann", "look")
-        await house.settles()
+        await house.wait_until_idle()
         house.gateway.look_again()
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann") == seen
+
+
+# Pauses that the platform asks for
+
+
+class Strict(FakePlatform):
+    """Wants a pause after the second change of a message, and notes what is asked for within it."""
+
+    def __init__(self, clock: FakeClock, pause: float) -> None:
+        super().__init__(clock=clock, capabilities=replace(ABLE, typing=True))
+        self.pause = timedelta(seconds=pause)
+        self.asked: list[tuple[str, float]] = []
+        self.until = clock.now()
+        self.edits = 0
+
+    def _ask(self, what: str) -> None:
+        assert self._clock is not None
+        now = self._clock.now()
+        self.asked.append((what, (self.until - now).total_seconds()))
+        self.edits += what == "edit"
+        if what == "edit" and self.edits == 2:
+            self.until = now + self.pause
+            raise RateLimitedError(self.platform, self.pause.total_seconds())
+
+    async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
+        self._ask("edit")
+        await super().edit(target, message_id, message)
+
+    async def send(
+        self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
+    ) -> str | None:
+        self._ask("send")
+        return await super().send(target, message, idempotency_key=idempotency_key)
+
+    async def typing(self, target: ReplyTarget) -> None:
+        self._ask("typing")
+        await super().typing(target)
+
+
+@pytest.mark.parametrize("pause", [7.0, 30.0])
+async def test_within_a_pause_nothing_is_asked_and_the_answer_comes_after_it(tmp_path: Path, pause: float):
+    async def grows(turn: TurnContext) -> str:
+        for number in range(12):
+            await turn.show("word " * (number + 1))
+            await turn.clock.sleep(1)
+        return "The whole answer."
+
+    clock = FakeClock()
+    platform = Strict(clock, pause)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=grows) as house:
+        await platform.says("ann", "hello")
+        await house.clock.advance(seconds=60)
+        await house.wait_until_idle()
+        assert [what for what, left in platform.asked if left > 0] == []
+        assert {what for what, _ in platform.asked} == {"edit", "send", "typing"}
+        assert platform.shown("ann") == ["The whole answer."]
+
+
+async def test_a_pause_holds_for_its_chat_and_no_other(tmp_path: Path):
+    async def grows(turn: TurnContext) -> str:
+        await turn.show("One")
+        await turn.clock.sleep(2)
+        await turn.show("One two")
+        await turn.clock.sleep(2)
+        await turn.show("One two three")
+        await turn.clock.sleep(2)
+        return "Done."
+
+    clock = FakeClock()
+    platform = Strict(clock, 30)
+    async with open_house(tmp_path, platform=platform, clock=clock, agent=grows) as house:
+        await platform.says("ann", "hello")
+        await house.clock.advance(seconds=8)
+        assert platform.shown("ann") == ["One two"]
+        platform.until = clock.now()
+        await platform.says("bob", "hello")
+        await house.clock.advance(seconds=8)
+        assert platform.shown("bob") == ["Done."]
+        assert platform.shown("ann") == ["One two"]
+        await house.clock.advance(seconds=30)
+        assert platform.shown("ann") == ["Done."]

@@ -59,14 +59,14 @@ async def leave_work(lives: Lives, *people: str) -> None:
         with house.platform.outage():
             for person in people:
                 await house.platform.says(person, "hello")
-            await house.settles()
+            await house.wait_until_idle()
             await house.gateway.drain()
     async with lives.life(killed=True, agent=ScriptedAgent(*[[hangs()]] * len(people))) as house:
         with house.platform.outage():
             for person in people:
                 await house.platform.says(person, "cut off")
                 await house.platform.says(person, "waits")
-            await house.settles()
+            await house.wait_until_idle()
     async with SessionStore.open(lives.home, lives.config, clock=lives.clock):
         pass
 
@@ -77,7 +77,7 @@ async def test_all_other_lanes_stay_as_they_are(lives: Lives):
     agent = Farewelled()
     async with lives.life(agent=agent, lanes=[key(lives, MINE)]) as house:
         lives.clock.step(timedelta(seconds=30))
-        await house.settles()
+        await house.wait_until_idle()
         await house.gateway.settled()
         assert not house.gateway.busy
     assert agent.heard
@@ -86,7 +86,7 @@ async def test_all_other_lanes_stay_as_they_are(lives: Lives):
     assert {person: kept(lives.home, key(lives, person)) for person in OTHERS} == before
     everybody = Farewelled()
     async with lives.life(agent=everybody) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert "waits" in everybody.heard
         for person in OTHERS:
             entry = await house.store.get_or_create_session(lives.platform.source(person), touch=False)
@@ -104,12 +104,12 @@ async def test_the_lane_of_its_own_is_served_as_ever(lives: Lives):
         await house.platform.says(MINE, "at once")
         message = InboundMessage(source=lives.platform.source(MINE), text="later", message_id="later")
         await house.store.enqueue(message, rules=LATER)
-        await house.settles()
+        await house.wait_until_idle()
         assert agent.heard == ["at once"]
         await lives.clock.advance(timedelta(seconds=8))
         assert agent.heard == ["at once", "later"]
         await house.platform.says("dan", "taken in, and left")
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.store.queue_depth(key(lives, "dan")) == 1
     assert agent.heard == ["at once", "later"]
     assert lives.platform.shown() == ["you said: at once", "you said: later"]
@@ -122,21 +122,21 @@ async def test_a_reply_of_its_own_is_tried_again_behind_those_of_many_others(liv
         with house.platform.outage():
             for person in (*people, MINE):
                 await house.platform.says(person, "hello")
-            await house.settles()
+            await house.wait_until_idle()
             await house.gateway.drain()
     lives.clock.step(timedelta(minutes=10))
     async with lives.life(agent=agent, lanes=[key(lives, MINE)]) as house:
         with house.platform.outage():
-            await house.settles()
+            await house.wait_until_idle()
         await lives.clock.advance(timedelta(minutes=10))
-        await house.settles()
+        await house.wait_until_idle()
     assert [one.target.chat_id for one in lives.platform.sent] == [MINE]
 
 
 async def test_nobody_says_goodbye_to_the_agent_of_a_visitor(lives: Lives):
     async with lives.life(agent=Farewelled()) as house:
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
     agent = Farewelled()
     async with lives.life(agent=agent, lanes=[key(lives, MINE)]):
         await lives.clock.advance(A_WEEK)
@@ -151,7 +151,7 @@ async def test_without_upkeep_no_session_ends_by_itself(lives: Lives):
 
     async with lives.life(agent=Farewelled()) as house:
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
     before = kept(lives.home, key(lives, "ann"))
     visiting = SessionStore.open(lives.home, lives.config, clock=lives.clock, upkeep=False)
     async with visiting as store, Gateway(store, agent=Farewelled(), lanes=[]):

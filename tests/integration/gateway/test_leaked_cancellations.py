@@ -95,16 +95,16 @@ async def test_an_adapter_that_cancels_itself_is_connected_again_and_the_others_
     good = FakePlatform("good", clock=clock)
     bad = kind("bad", clock, leak, times=2)
     async with open_house(tmp_path, platform=bad, clock=clock, agent=echo, others=[good]) as house:
-        await house.settles()
+        await house.wait_until_idle()
         await good.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         assert good.shown() == ["hello"]
         lost = [one for one in caplog.records if getattr(one, "action", "") == "adapter_lost"]
         assert len(lost) == 1
         assert lost[0].levelno == logging.ERROR
         await clock.advance(seconds=10)
         await bad.says("ann", "back again")
-        await house.settles()
+        await house.wait_until_idle()
         assert bad.shown() == ["back again"]
 
 
@@ -115,9 +115,9 @@ async def test_a_send_that_cancels_itself_is_repeated_with_the_mark(tmp_path: Pa
     platform = AtSending("bad", clock, leak)
     async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
         await platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await clock.advance(minutes=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert platform.shown() == ["one", f"{REPEATED}\none"]
 
 
@@ -126,9 +126,9 @@ async def test_a_send_that_cancels_itself_for_ever_is_given_up(tmp_path: Path):
     platform = AtSending("bad", clock, of_a_future, times=100)
     async with open_house(tmp_path, platform=platform, clock=clock, agent=echo) as house:
         await platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await clock.advance(hours=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert len(platform.shown()) == 3
         (dead,) = await house.store.dead_replies()
         assert "cancelled itself" in (dead.problem or "")

@@ -89,7 +89,7 @@ class TestFailures:
         with anyio.fail_after(5):
             async with open_house(tmp_path, agent_factory=factory) as house:
                 await house.platform.says("ann", "one")
-                await house.settles()
+                await house.wait_until_idle()
                 assert (calls, house.platform.shown()) == (1, [FAILED])
                 assert [one.problem for one in await house.store.dead_letters()] == [
                     "CancelledItselfError: the making of an agent cancelled itself"
@@ -106,7 +106,7 @@ class TestFailures:
                 tmp_path, agent_factory=lambda *_: ScriptedAgent(), agent_settings=settings
             ) as house:
                 await house.platform.says("ann", "one")
-                await house.settles()
+                await house.wait_until_idle()
                 assert house.platform.shown() == [FAILED]
                 assert await house.outcomes("ann") == {"dead": 1}
 
@@ -139,7 +139,7 @@ class TestFailures:
         seen.set("the caller's")
         async with open_house(tmp_path, agent_factory=factory) as house:
             await house.platform.says("ann", "one")
-            await house.settles()
+            await house.wait_until_idle()
         assert found == [None, None]
 
 
@@ -148,9 +148,9 @@ class TestStopping:
         factory = Factory()
         async with open_house(tmp_path, LIMITED, agent_factory=factory) as house:
             await house.platform.says("ann", "one")
-            await house.settles()
+            await house.wait_until_idle()
             await house.clock.advance(seconds=5)
-            await house.settles()
+            await house.wait_until_idle()
             assert (factory.cancelled, house.platform.shown()) == (1, [TOOK_TOO_LONG])
             assert await house.outcomes("ann") == {"dead": 1}
 
@@ -171,9 +171,9 @@ class TestStopping:
             await house.platform.says("ann", "one")
             await house.clock.advance(seconds=3)
             factory.free.set()
-            await house.settles()
+            await house.wait_until_idle()
             await house.clock.advance(seconds=2)
-            await house.settles()
+            await house.wait_until_idle()
             assert deadlines == [began + timedelta(seconds=5)]
             assert house.platform.shown() == [TOOK_TOO_LONG]
 
@@ -182,7 +182,7 @@ class TestStopping:
         async with open_house(tmp_path, WATCHED, agent_factory=factory) as house:
             await house.platform.says("ann", "one")
             await house.clock.advance(seconds=5)
-            await house.settles()
+            await house.wait_until_idle()
             assert (factory.cancelled, house.platform.shown()) == (1, [NO_SIGN_OF_LIFE])
 
     async def test_an_agent_that_was_made_is_a_sign_of_life(self, tmp_path: Path):
@@ -200,20 +200,20 @@ class TestStopping:
             await house.platform.says("ann", "one")
             await house.clock.advance(seconds=4)
             factory.free.set()
-            await house.settles()
+            await house.wait_until_idle()
             await house.clock.advance(seconds=4)
-            await house.settles()
+            await house.wait_until_idle()
             assert house.platform.shown() == ["done"]
 
     async def test_another_message_interrupts_it(self, tmp_path: Path):
         factory = Factory()
         async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent_factory=factory) as house:
             await house.platform.says("ann", "one")
-            await house.settles()
+            await house.wait_until_idle()
             await house.platform.says("ann", "two")
             factory.free.set()
             await house.clock.advance(seconds=1)
-            await house.settles()
+            await house.wait_until_idle()
             assert factory.cancelled == 1
             assert await house.outcomes("ann") == {"interrupted": 1, "turned": 1}
             assert "done" in house.platform.shown()
@@ -222,9 +222,9 @@ class TestStopping:
         factory = Factory()
         async with open_house(tmp_path, agent_factory=factory) as house:
             await house.platform.says("ann", "one")
-            await house.settles()
+            await house.wait_until_idle()
             await house.platform.says("ann", "/stop")
-            await house.settles()
+            await house.wait_until_idle()
             assert factory.cancelled == 1
             assert house.gateway.running_turn(house.key("ann")) is None
             assert house.platform.shown() == ["Stopped."]
@@ -233,23 +233,23 @@ class TestStopping:
         factory = Factory()
         async with open_house(tmp_path, agent_factory=factory) as house:
             await house.platform.says("ann", "one")
-            await house.settles()
+            await house.wait_until_idle()
             assert len(house.platform.typing_shown) == 1
             factory.free.set()
-            await house.settles()
+            await house.wait_until_idle()
 
     async def test_one_that_does_not_let_itself_be_stopped_holds_nobody_up_and_its_agent_is_closed(
         self, tmp_path: Path, stubborn: Stubborn
     ):
         async with open_house(tmp_path, LIMITED, agent_factory=stubborn) as house:
             await house.platform.says("ann", "one")
-            await house.settles()
+            await house.wait_until_idle()
             await house.clock.advance(timedelta(seconds=5) + GRACE + PATIENCE)
-            await house.settles()
+            await house.wait_until_idle()
             assert house.platform.shown() == [TOOK_TOO_LONG]
             stubborn.free.set()
             await house.platform.says("ann", "two")
-            await house.settles()
+            await house.wait_until_idle()
             assert house.platform.shown()[1:] == ["done"]
             late, used = stubborn.made
             assert (late.closes, used.closes) == (1, 0)
@@ -268,7 +268,7 @@ class TestStopping:
         async with open_house(tmp_path, LIMITED, agent_factory=factory) as house:
             await house.platform.says("ann", "one")
             await house.clock.advance(seconds=5)
-            await house.settles()
+            await house.wait_until_idle()
             assert (made.turns, made.closes) == ([], 1)
 
 
@@ -279,10 +279,10 @@ class TestStoppedBefore:
         factory = Factory()
         async with open_house(tmp_path, agent_factory=factory) as house:
             await house.platform.says("ann", "transfer the money")
-            await house.settles()
+            await house.wait_until_idle()
             await house.platform.says("ann", "/stop")
             factory.free.set()
-            await house.settles()
+            await house.wait_until_idle()
             assert all(one.turns == [] for one in factory.made)
 
     @pytest.mark.parametrize("own", [True, False])
@@ -299,10 +299,10 @@ class TestStoppedBefore:
         given = {"agent_factory": factory} if own else {"agent": agent}
         async with open_house(tmp_path, on_turn=on_turn, **given) as house:
             await house.platform.says("ann", "transfer the money")
-            await house.settles()
+            await house.wait_until_idle()
             await house.platform.says("ann", "/stop")
             free.set()
-            await house.settles()
+            await house.wait_until_idle()
             assert (agent.turns, made) == ([], [])
             assert house.platform.shown() == ["Stopped."]
 
@@ -318,7 +318,7 @@ class TestStoppedBefore:
             arm(stop)
             try:
                 await house.platform.says("ann", "transfer the money")
-                await house.settles()
+                await house.wait_until_idle()
             finally:
                 arm(None)
             assert agent.turns == []
@@ -330,7 +330,7 @@ async def test_an_agent_that_all_sessions_share_is_closed_by_whoever_made_it(tmp
     async with open_house(tmp_path, agent=agent) as house:
         for person in ("ann", "bob"):
             await house.platform.says(person, "hi")
-            await house.settles()
+            await house.wait_until_idle()
         assert sorted(house.platform.shown()) == ["one", "two"]
         assert house.gateway.agents.counts.idle == 0
     assert agent.closes == 0

@@ -71,7 +71,7 @@ class TestMessages:
             assert isinstance(receipt, Rejected)
             assert (receipt.reason, receipt.text) == (RejectReason.NOT_ALLOWED, text)
             assert receipt.session_key == house.key("ann")
-            await house.settles()
+            await house.wait_until_idle()
             assert house.platform.shown("ann") == [text]
             assert not await house.store.has_any_sessions()
             (event,) = heard(listener, EventKind.MESSAGE_REJECTED)
@@ -83,7 +83,7 @@ class TestMessages:
 
         async with open_house(tmp_path, agent=echo, on_message=censor) as house:
             await house.platform.says("ann", "a secret")
-            await house.settles()
+            await house.wait_until_idle()
             assert await house.transcript("ann") == [("user", "a ***"), ("assistant", "a ***")]
 
     async def test_it_stays_the_word_of_who_said_it_where_they_said_it(self, tmp_path, caplog):
@@ -92,7 +92,7 @@ class TestMessages:
 
         async with open_house(tmp_path, agent=echo, on_message=elsewhere) as house:
             await house.platform.says("ann", "hello")
-            await house.settles()
+            await house.wait_until_idle()
             assert await said(house, "ann") == ["hello"]
         assert [what for what, _ in problems(caplog)] == ["on_message"]
 
@@ -172,7 +172,7 @@ class TestMessages:
         seen: list[str] = []
         async with open_house(tmp_path, agent=echo, on_message=look) as house:
             await house.platform.says("ann", "hello", message_id="m1")
-            await house.settles()
+            await house.wait_until_idle()
             seen.append("hello")
             assert await house.platform.redelivers("m1") == Duplicate(seq=1, session_key=house.key("ann"))
             assert house.platform.shown("ann") == ["hello"]
@@ -183,7 +183,7 @@ class TestMessages:
 
         async with open_house(tmp_path, agent=echo, on_message=look) as house:
             await house.platform.says("ann", "good", message_id="m1")
-            await house.settles()
+            await house.wait_until_idle()
             assert isinstance(await house.platform.edits("m1", "bad"), Rejected)
             assert isinstance(await house.platform.edits("m1", "better"), Accepted)
             assert await said(house, "ann") == ["better"]
@@ -206,7 +206,7 @@ class TestTurns:
         ):
             for text in ("work", "play"):
                 await house.platform.says("ann", text)
-                await house.settles()
+                await house.wait_until_idle()
             assert house.platform.shown("ann") == ["Closed on Sundays.", "you said: play"]
             assert [event.facts["outcome"] for event in heard(listener)] == ["refused", "turned"]
         assert [turn.text for turn in agent.turns] == ["play"]
@@ -216,7 +216,7 @@ class TestTurns:
         guard = Observer(breaks, fails_closed=closed)
         async with open_house(tmp_path, agent=echo, on_turn=guard) as house:
             await house.platform.says("ann", "hello")
-            await house.settles()
+            await house.wait_until_idle()
             assert house.platform.shown("ann") == [shown]
         assert problems(caplog) == [("on_turn", "ConnectionError: the filter is away")]
 
@@ -230,7 +230,7 @@ class TestTurns:
         async with open_house(tmp_path, agent=agent, after_turn=note) as house:
             for text in ("a", "b"):
                 await house.platform.says("ann", text)
-                await house.settles()
+                await house.wait_until_idle()
         assert [(turn.seq, turn.attempt, turn.outcome) for turn in told] == [(1, 1, "turned"), (2, 1, "dead")]
         assert [turn.messages[0].text for turn in told] == ["a", "b"]
         assert {turn.entry.session_key for turn in told} == {house.key("ann")}
@@ -239,7 +239,7 @@ class TestTurns:
         async with open_house(tmp_path, agent=echo, after_turn=hang) as house:
             for text in ("a", "b"):
                 await house.platform.says("ann", text)
-                await house.settles()
+                await house.wait_until_idle()
             assert house.platform.shown("ann") == ["a", "b"]
             await house.clock.advance(seconds=5)
         assert problems(caplog) == [("after_turn", "took longer than 5 s")] * 2
@@ -270,7 +270,7 @@ class TestTurns:
             for number in range(AT_ONCE + 2):
                 await house.platform.says(f"p{number}", "hello")
             await until(lambda: len(house.platform.shown()) == AT_ONCE + 2)
-            await house.settles()
+            await house.wait_until_idle()
             gate.open()
         assert len(told) == AT_ONCE
         assert len(problems(caplog)) == 2

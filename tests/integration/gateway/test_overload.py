@@ -201,7 +201,7 @@ async def test_who_comes_in_the_moment_in_which_a_place_is_free_waits_behind_tho
         await house.platform.says("cid", "cid")
         gates["bob"].open()
         gates["cid"].open()
-        await house.settles()
+        await house.wait_until_idle()
         assert begun == ["ann", "bob", "cid"]
 
 
@@ -238,12 +238,12 @@ async def test_when_too_much_waits_everybody_is_told_and_what_was_taken_is_still
         assert isinstance(refused, Rejected)
         assert (refused.reason, refused.retry_after) == (RejectReason.OVERLOADED, 30)
         assert isinstance(await house.platform.says("p3", "hello", message_id="m"), Duplicate)
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("late") == [refused.text]
         gate.open()
         await house.clock.advance(seconds=refused.retry_after)
         assert isinstance(await house.platform.says("late", "hello", message_id="m"), Accepted)
-        await house.settles()
+        await house.wait_until_idle()
         answered = [one.target.chat_id for one in house.platform.sent if not one.message.is_notice]
         assert answered == ["p0", "p1", "p2", "p3", "p4", "p5", "late"]
 
@@ -277,14 +277,14 @@ async def test_a_flood_of_commands_is_refused_and_one_who_asks_beside_it_is_not(
         async with asyncio.TaskGroup() as tasks:
             flood = [tasks.create_task(says("eve", f"/ping {n}", message_id=f"e{n}")) for n in range(500)]
             asks = [tasks.create_task(says(one, f"/ping {one}")) for one in ("bob", "cid")]
-            await house.settles()
+            await house.wait_until_idle()
             assert sorted(pings.heard) == [*"01234567", "bob", "cid"]
             again = await says("eve", "/ping 3", message_id="e3")
             pings.gate.set()
         assert told(one.result() for one in flood) == {"Accepted": MAX_QUEUED, "overloaded": 500 - MAX_QUEUED}
         assert told(one.result() for one in asks) == {"Accepted": 2}
         assert told([again]) == {"Duplicate": 1}
-        await house.settles()
+        await house.wait_until_idle()
         refusals = [one for one in house.platform.shown("eve") if one != "pong"]
         assert len(refusals) == 1
         assert house.platform.shown("bob") == ["pong"]
@@ -297,7 +297,7 @@ async def test_all_commands_together_have_a_bound_as_well(tmp_path: Path):
     async with open_house(tmp_path, config, agent=takes_its_time, commands=[pings.command]) as house:
         async with asyncio.TaskGroup() as tasks:
             asks = [tasks.create_task(house.platform.says(f"p{number}", "/ping")) for number in range(9)]
-            await house.settles()
+            await house.wait_until_idle()
             pings.gate.set()
         assert told(one.result() for one in asks) == {"Accepted": 5, "overloaded": 4}
 
@@ -310,7 +310,7 @@ async def test_a_stop_gets_through_a_flood_of_commands(tmp_path: Path):
         async with asyncio.TaskGroup() as tasks:
             for number in range(50):
                 tasks.create_task(says("eve", f"/ping {number}"))
-            await house.settles()
+            await house.wait_until_idle()
             assert told([await says("eve", "/stop")]) == {"Accepted": 1}
             assert house.gateway.running_turn(house.key("eve")) is None
             pings.gate.set()
@@ -338,15 +338,15 @@ async def test_commands_leave_room_behind_them_however_they_end(
         await says("eve", "work")
         await house.clock.advance(seconds=1)
         cut_off = asyncio.create_task(says("eve", "/ping"))
-        await house.settles()
+        await house.wait_until_idle()
         cut_off.cancel()
-        await house.settles()
+        await house.wait_until_idle()
         assert told([await says("eve", "/status")]) == {"overloaded": 1}  # it is still being carried out
         pings.gate.set()
-        await house.settles()
+        await house.wait_until_idle()
         for text in ("/fail", "/queue more", "/compress", "/compress", "/queue list", "/ping"):
             assert told([await says("eve", text)]) == {"Accepted": 1}, text
-            await house.settles()
+            await house.wait_until_idle()
         assert await house.gateway.command(house.platform.source("eve"), "/ping") == "pong"
         await house.clock.advance(minutes=3)  # until the compression is cut off
 

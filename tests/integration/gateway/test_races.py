@@ -61,7 +61,7 @@ async def test_a_message_is_not_given_to_a_turn_that_is_over_and_heard_twice(tmp
             await spin()
             gate.open()
         await saying
-        await house.settles()
+        await house.wait_until_idle()
         # On a busy machine the message may still be in time for the turn; then it gets none of its own.
         heard = [turn.text for turn in agent.turns] + [message.text for message in agent.steered]
         assert heard == ["one", "two"]
@@ -82,7 +82,7 @@ async def test_a_message_interrupts_the_turn_that_it_met_and_no_other(tmp_path: 
             gate.open()
         await saying
         await second.reached()
-        await house.settles()
+        await house.wait_until_idle()
         second.open()
         await house.clock.advance(seconds=1)
         assert [turn.text for turn in agent.finished] == ["one", "two", "stop that"]
@@ -108,7 +108,7 @@ async def test_a_reset_in_the_moment_of_an_answer_lets_it_stand_whole_or_not_at_
             await spin()
             gate.open()
         new = await resetting
-        await house.settles()
+        await house.wait_until_idle()
         assert new is not None
         assert house.platform.shown("ann") == ([] if reset_first else ["1"])
         rows = [row.content for row in await house.store.db.get_messages(str(old))]
@@ -134,7 +134,7 @@ async def test_many_who_write_at_once_to_an_idle_room_make_one_turn_at_a_time(tm
     async with open_house(tmp_path, config, agent=agent) as house:
         people = [f"p{number}" for number in range(20)]
         receipts = await asyncio.gather(*(house.platform.says(who, who, chat="room") for who in people))
-        await house.settles()
+        await house.wait_until_idle()
         assert most == 1
         assert sorted(one.seq for one in receipts if isinstance(one, Accepted)) == list(range(1, 21))
         order = [who for _, who in sorted(zip((one.seq for one in receipts), people, strict=True))]  # type: ignore[union-attr]
@@ -148,8 +148,8 @@ async def test_what_waits_for_a_turn_to_end_does_not_wait_for_a_clock_that_was_s
         await house.platform.says("ann", "one")
         await gate.reached()
         await house.platform.says("ann", "two")
-        await house.settles()
+        await house.wait_until_idle()
         house.clock.step(hours=-1)
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two"]

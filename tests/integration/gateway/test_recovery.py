@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import signal
 import subprocess
@@ -16,15 +18,25 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway_sessions import EndReason, InboundMessage, SessionSource, SessionState, SessionStore
+from gateway_sessions import (
+    EndReason,
+    InboundMessage,
+    ResetMode,
+    SessionResetPolicy,
+    SessionSource,
+    SessionState,
+    SessionStore,
+)
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.delivery import REPEATED
-from gateway_sessions.core.gateway_notices import GIVEN_UP
-from gateway_sessions.core.receipts import Accepted, Disposition
+from gateway_sessions.core.gateway_notices import GIVEN_UP, cut_off_notice
+from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.replay import INTERRUPTED
+from gateway_sessions.runtime.restart import RestartRecords
 from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.storage.verbs.recovering import TOO_OLD
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.scripted_agent import (
     Gate,
@@ -59,12 +71,12 @@ async def users(house: House, person: str) -> list[object]:
 async def test_a_start_after_an_orderly_end_takes_nothing_up(lives: Lives):
     async with lives.life(agent=echo) as house:
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
         assert house.store.started.clean
         assert house.store.started.resumed == ()
-        await house.settles()
+        await house.wait_until_idle()
     assert agent.turns == []
     assert lives.platform.shown() == ["you said: hello"]
 
@@ -73,13 +85,13 @@ async def test_exactly_the_turns_that_ran_are_taken_up_again(lives: Lives):
     async with lives.life(killed=True, agent=echo) as house:
         for person in ("ann", "bob"):
             await house.platform.says(person, "hello")
-            await house.settles()
+            await house.wait_until_idle()
     gate = Gate()
     first = ScriptedAgent(*[[waits_at(gate)]] * 2)
     async with lives.life(killed=True, agent=first) as house:
         await house.platform.says("bob", "long work")
         await house.platform.says("cid", "long work")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("cid", "and that", chat=None)
     second = ScriptedAgent()
     async with lives.life(agent=second) as house:
@@ -87,7 +99,7 @@ async def test_exactly_the_turns_that_ran_are_taken_up_again(lives: Lives):
         assert not started.clean
         assert started.resumed == tuple(sorted([house.key("bob"), house.key("cid")]))
         await house.clock.advance(seconds=2)
-        await house.settles()
+        await house.wait_until_idle()
         told = [(turn.source.user_id, turn.text, turn.attempt) for turn in second.turns]
         assert sorted(told) == [("bob", "long work", 2), ("cid", "and that", 1), ("cid", "long work", 2)]
         assert told.index(("cid", "long work", 2)) < told.index(("cid", "and that", 1))
@@ -102,12 +114,12 @@ async def test_what_was_taken_up_and_answered_is_over(lives: Lives):
         await house.platform.says("ann", "hello", message_id="m1")
     agent = ScriptedAgent()
     async with lives.life(killed=True, agent=agent) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert len(agent.turns) == 1
     async with lives.life(agent=agent) as house:
         assert house.store.started.resumed == ()
         await house.platform.says("ann", "hello", message_id="m1")  # the platform delivers it once more
-        await house.settles()
+        await house.wait_until_idle()
         assert len(agent.turns) == 1
         assert await users(house, "ann") == ["hello"]
         entry = await house.store.get_session(house.key("ann"))
@@ -134,7 +146,7 @@ async def test_new_messages_wait_behind_the_turn_that_is_taken_up_and_other_lane
         await house.platform.says("bob", "other")
         assert (await house.platform.wait_for_reply("bob")).text == "other"
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         answered = [one.text for one in house.platform.sent if not one.message.is_notice]
         assert answered == ["other", "one", "two"]
         assert await house.transcript("ann") == [
@@ -149,7 +161,7 @@ async def test_what_waited_is_answered_in_order_and_not_taken_for_cut_off(lives:
             await house.clock.advance(seconds=2)
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [
             ("0", 2), ("1", 1), ("2", 1), ("3", 1), ("4", 1),
         ]  # fmt: skip
@@ -160,12 +172,12 @@ async def test_a_burst_that_nobody_had_begun_to_answer_keeps_its_place_and_its_p
     agent = ScriptedAgent()
     async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
         await house.platform.says("ann", "three")
     async with lives.life(agent=agent) as house:
         await house.clock.advance(seconds=2)
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two\nthree"]
 
 
@@ -178,7 +190,7 @@ async def test_a_call_without_a_result_is_shown_as_interrupted_with_unknown_effe
         await house.platform.says("ann", "pay the bill")
     second = ScriptedAgent([calls_tool("look"), answers("paid")])
     async with lives.life(agent=second) as house:
-        await house.settles()
+        await house.wait_until_idle()
         (turn,) = second.turns
         assert turn.recovered is not None
         assert "may have had its effect" in turn.recovered
@@ -196,54 +208,121 @@ async def test_a_call_without_a_result_is_shown_as_interrupted_with_unknown_effe
 async def test_what_was_said_on_the_way_is_not_said_again_by_the_gateway(lives: Lives):
     async with lives.life(killed=True, agent=ScriptedAgent([says("a moment"), hangs()])) as house:
         await house.platform.says("ann", "look")
-        await house.settles()
+        await house.wait_until_idle()
         assert lives.platform.shown() == ["a moment"]
     async with lives.life(agent=ScriptedAgent("done")) as house:
         await house.clock.advance(minutes=1)
-        await house.settles()
+        await house.wait_until_idle()
     assert lives.platform.shown() == ["a moment", "done"]
 
 
 # Limits
 
 
-async def test_a_turn_put_off_too_long_ago_is_answered_in_a_new_session_for_the_true_reason(lives: Lives):
-    async with lives.life(agent=ScriptedAgent("first", [hangs()])) as house:
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("away", [timedelta(minutes=61), timedelta(hours=3)])
+async def test_a_turn_cut_off_too_long_ago_waits_to_be_asked_for_and_its_session_goes_on(
+    lives: Lives, killed: bool, away: timedelta
+):
+    async with lives.life(killed=killed, agent=ScriptedAgent("first", [hangs()])) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
-        await house.settles()
+        await house.wait_until_idle()
         old = await house.store.peek_session_id(house.key("ann"))
-        assert not await house.gateway.drain(AT_ONCE)
-    lives.clock.step(hours=2)
-    agent = ScriptedAgent("answered anew")
+        if not killed:
+            assert not await house.gateway.drain(AT_ONCE)
+    lives.clock.step(away)
+    agent = ScriptedAgent("I am here", "and this is two")
     async with lives.life(agent=agent) as house:
-        await house.settles()
+        await house.wait_until_idle()
+        assert agent.turns == []
+        assert house.store.ledger.total_waiting == 0
+        assert counts(lives.home) == {}
+        notice = cut_off_notice(lives.clock.now() - away, lives.clock.now())
+        assert lives.platform.shown() == ["first", notice]
+        (dead,) = await house.store.dead_letters()
+        assert (dead.message.text, dead.problem) == ("two", TOO_OLD)
+        await house.platform.says("ann", "still there?")
+        await house.wait_until_idle()
         entry = await house.store.get_session(house.key("ann"))
         assert entry is not None
-        assert (entry.previous_session_id, entry.auto_reset_reason) == (old, None)  # told, and so over
-        (history,) = agent.histories
-        assert [row["content"] for row in history] == ["two"]
+        assert (entry.session_id, entry.state) == (old, SessionState.ACTIVE)
+        assert [row["content"] for row in agent.histories[0] if row["role"] == "user"] == [
+            "one", "two", "still there?",
+        ]  # fmt: skip
+        await house.store.requeue(dead.item_id)
+        await house.wait_until_idle()
+        assert agent.turns[-1].text == "two"
+        assert await users(house, "ann") == ["one", "still there?", "two"]
+    assert lives.platform.shown()[-1] == "and this is two"
+
+
+async def test_people_can_have_a_turn_tried_again_that_was_cut_off_too_long_ago(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+    lives.clock.step(minutes=70)
+    async with lives.life(agent=ScriptedAgent("tried again")) as house:
+        await house.wait_until_idle()
+        await house.platform.says("ann", "/retry")
+        await house.wait_until_idle()
+        assert await users(house, "ann") == ["one"]
+    notice, *_, answer = lives.platform.shown()
+    assert "1 h 10 min ago" in notice
+    assert answer == "tried again"
+
+
+async def test_a_turn_cut_off_too_long_ago_keeps_nobody_from_an_answer_and_no_policy_from_its_reset(
+    lives: Lives,
+):
+    policy = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=600)
+    lives.config = replace(QUICK, session_reset=policy)
+    async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        await house.platform.says("ann", "two")
+        await house.clock.advance(seconds=2)
+        old = await house.store.peek_session_id(house.key("ann"))
+    lives.clock.step(hours=2)
+    agent = ScriptedAgent()
+    async with lives.life(agent=agent) as house:
+        await house.wait_until_idle()
+        assert [(turn.text, turn.attempt, turn.session_id) for turn in agent.turns] == [("two", 1, old)]
+        lives.clock.step(hours=11)
+        await house.platform.says("ann", "three")
+        await house.wait_until_idle()
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert entry.previous_session_id == old
         session = await house.store.db.get_session(str(old))
         assert session is not None
-        assert session.end_reason == EndReason.RESUME_PENDING_EXPIRED
-    first, notice, answer = lives.platform.shown()
-    assert (first, answer) == ("first", "answered anew")
-    assert "cut off too long ago" in notice
+        assert session.end_reason == EndReason.IDLE
+
+
+async def test_a_gateway_on_some_lanes_puts_nothing_aside_that_is_other_peoples(lives: Lives):
+    async with lives.life(killed=True, agent=ScriptedAgent(*[[hangs()]] * 2)) as house:
+        for person in ("ann", "bob"):
+            await house.platform.says(person, "one")
+        await house.wait_until_idle()
+    lives.clock.step(hours=2)
+    async with lives.life(agent=ScriptedAgent(), lanes=[house.key("ann")]) as house:
+        await house.wait_until_idle()
+        assert await house.outcomes("ann") == {"dead": 1}
+        assert await house.outcomes("bob") == {"open": 1}
 
 
 async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_stopped(lives: Lives):
     tried = ScriptedAgent(*[[hangs()]] * 5)
     async with lives.life(killed=True, agent=tried) as house:
         await house.platform.says("ann", "deadly")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "and then?")
         await house.clock.advance(seconds=1)
     for _ in range(2):
-        lives.clock.step(hours=1)  # no loop of crashes: each life is long
+        lives.clock.step(minutes=10)  # no loop of crashes: each life is long
         async with lives.life(killed=True, agent=tried) as house:
-            await house.settles()
-    lives.clock.step(hours=1)
+            await house.wait_until_idle()
+    lives.clock.step(minutes=10)
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
         key = house.key("ann")
@@ -252,14 +331,14 @@ async def test_a_turn_that_is_cut_off_again_and_again_is_put_aside_and_its_lane_
         assert [message.text for message in given_up.buried] == ["deadly"]
         (dead,) = await house.store.dead_letters()
         assert (dead.message.text, dead.problem) == ("deadly", "its turn was cut off 3 times")
-        await house.settles()
+        await house.wait_until_idle()
         # What waited behind it is answered, in a session without the deadly message.
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [("and then?", 1)]
         assert [row["content"] for row in agent.histories[0]] == ["and then?"]
         assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
         # Nothing is lost: somebody may try it again.
         await house.store.requeue(dead.item_id)
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.outcomes("ann") == {"turned": 2}
     assert [turn.attempt for turn in tried.turns] == [1, 2, 3]
     shown = lives.platform.shown()
@@ -273,13 +352,13 @@ async def test_what_waited_behind_a_turn_that_is_put_aside_does_not_wait_for_a_c
     lives.config = replace(QUICK, agent=replace(QUICK.agent, max_restart_attempts=1))
     async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
         await house.platform.says("ann", "deadly")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "and then?")
         await house.clock.advance(seconds=1)
     lives.clock.step(hours=-1)
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["and then?"]
 
 
@@ -348,7 +427,7 @@ async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_qu
         async with lives.life(killed=True, agent=tried) as house:
             if name == "first":
                 await house.platform.says("ann", "deadly")
-                await house.settles()
+                await house.wait_until_idle()
             await house.platform.says("ann", name)
             await house.clock.advance(seconds=1)
         lives.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=2))
@@ -364,14 +443,14 @@ async def test_how_often_a_turn_was_tried_is_known_until_that_turn_leaves_the_qu
 async def test_what_comes_after_a_cut_off_turn_that_somebody_took_out_is_new(lives: Lives):
     async with lives.life(killed=True, agent=ScriptedAgent([hangs()])) as house:
         await house.platform.says("ann", "deadly")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "other")
         await house.clock.advance(seconds=1)
     lives.config = replace(QUICK, gateway=replace(QUICK.gateway, crash_loop_starts=1))
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
         await house.store.cancel_queued(house.key("ann"), 1)
-        await house.settles()
+        await house.wait_until_idle()
         assert [(turn.text, turn.attempt) for turn in agent.turns] == [("other", 1)]
         assert agent.turns[0].recovered is None
 
@@ -386,7 +465,7 @@ async def test_a_loop_of_crashes_holds_the_cut_off_turns_and_nothing_else(lives:
     for _ in range(2):
         async with lives.life(killed=True, agent=tried) as house:
             assert house.store.started.held_until is None
-            await house.settles()
+            await house.wait_until_idle()
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
         held_until = house.store.started.held_until
@@ -398,7 +477,7 @@ async def test_a_loop_of_crashes_holds_the_cut_off_turns_and_nothing_else(lives:
         await house.clock.advance(seconds=59)
         assert [turn.text for turn in agent.turns] == ["hello"]
         await house.clock.advance(seconds=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns][1:] == ["deadly", "anybody there?"]
         assert agent.turns[1].attempt == 4
 
@@ -410,7 +489,7 @@ async def test_a_drain_lets_running_turns_end_and_begins_none(lives: Lives):
     agent = ScriptedAgent([takes(20), answers("in time")])
     async with lives.life(agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
         outcome: list[bool] = []
 
@@ -431,7 +510,7 @@ async def test_a_drain_lets_running_turns_end_and_begins_none(lives: Lives):
     async with lives.life(agent=agent) as house:
         assert house.store.started.clean
         assert house.store.started.resumed == ()
-        await house.settles()
+        await house.wait_until_idle()
         assert sorted((turn.text, turn.attempt) for turn in agent.turns[1:]) == [("late", 1), ("two", 1)]
 
 
@@ -439,7 +518,7 @@ async def test_a_drain_that_takes_too_long_puts_turns_off_with_what_they_have_do
     first = ScriptedAgent([calls_tool("search", "found"), takes(3600)])
     async with lives.life(agent=first) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         before = house.clock.now()
         ended: list[bool] = []
 
@@ -463,7 +542,7 @@ async def test_a_drain_that_takes_too_long_puts_turns_off_with_what_they_have_do
     second = ScriptedAgent("done")
     async with lives.life(agent=second) as house:
         assert house.store.started.clean
-        await house.settles()
+        await house.wait_until_idle()
         (history,) = second.histories
         assert [row["role"] for row in history] == ["user", "assistant", "tool"]
         assert history[-1]["content"] == "found"
@@ -474,33 +553,148 @@ async def test_a_drain_that_takes_too_long_puts_turns_off_with_what_they_have_do
     assert lives.platform.shown() == ["done"]
 
 
-async def test_turns_that_are_put_off_by_orderly_ends_are_not_taken_for_crashing(lives: Lives):
-    for _ in range(6):
-        async with lives.life(agent=ScriptedAgent([hangs()])) as house:
-            await house.platform.says("ann", "one", message_id="m1")
-            await house.settles()
-            await house.gateway.drain(AT_ONCE)
+def counts(home: Path) -> object:
+    """What an operator reads of turns that were cut off."""
+    path = home / "restart_counts.json"
+    return json.loads(path.read_bytes()) if path.exists() else {}
+
+
+@pytest.mark.parametrize("ends", [["drain"], ["drain"] * 4, ["kill", "drain", "drain"], ["drain", "kill"]])
+async def test_each_drain_that_runs_out_of_time_counts_as_a_try_like_a_kill(lives: Lives, ends: list[str]):
+    lives.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=len(ends)))
+    tried = ScriptedAgent(*[[hangs()]] * len(ends))
+    for number, end in enumerate(ends, 1):
+        lives.clock.step(minutes=10)  # no loop of crashes: each life is long
+        async with lives.life(killed=end == "kill", agent=tried) as house:
+            key = house.key("ann")
+            if number == 1:
+                await house.platform.says("ann", "stuck")
+                await house.wait_until_idle()
+                await house.platform.says("ann", "and then?")
+                await house.clock.advance(seconds=1)
+            await house.wait_until_idle()
+            if end == "drain":
+                assert not await house.gateway.drain(AT_ONCE)
+                assert counts(lives.home) == {key: number}
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
-        await house.settles()
-        assert await house.outcomes("ann") == {"turned": 1}
-        assert len(agent.turns) == 1
+        await house.wait_until_idle()
+        assert [(turn.text, turn.attempt) for turn in agent.turns] == [("and then?", 1)]
+        assert [row["content"] for row in agent.histories[0]] == ["and then?"]
+        (dead,) = await house.store.dead_letters()
+        assert dead.problem == f"its turn was cut off {len(ends)} times"
+        assert counts(lives.home) == {}
+    assert [turn.attempt for turn in tried.turns] == [*range(1, len(ends) + 1)]
+    assert lives.platform.shown().count(GIVEN_UP) == 1
+
+
+async def test_a_turn_that_its_last_drain_gives_up_is_told_and_its_session_suspended_at_once(lives: Lives):
+    lives.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
+    async with lives.life(agent=ScriptedAgent([says("a moment"), hangs()])) as house:
+        await house.platform.says("ann", "stuck", message_id="m1")
+        await house.wait_until_idle()
+        assert not await house.gateway.drain(AT_ONCE)
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert (entry.state, entry.state_reason) == (SessionState.SUSPENDED, "crash_loop")
+        assert await house.outcomes("ann") == {"dead": 1}
+    async with lives.life(agent=ScriptedAgent()) as house:
+        await house.wait_until_idle()
+        assert house.platform.shown() == ["a moment", GIVEN_UP]
+        receipt = await house.platform.says("ann", "stuck", message_id="m1")  # delivered once more
+        assert isinstance(receipt, Duplicate)
+
+
+async def test_a_turn_that_had_too_little_time_and_then_answers_is_counted_no_more(lives: Lives):
+    async with lives.life(agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        await house.gateway.drain(AT_ONCE)
+        assert counts(lives.home) == {house.key("ann"): 1}
+    async with lives.life(agent=ScriptedAgent()) as house:
+        await house.wait_until_idle()
+        assert counts(lives.home) == {}
     assert lives.platform.shown() == ["you said: one"]
+
+
+async def test_a_gateway_is_busy_with_a_turn_that_is_about_to_run(
+    lives: Lives, monkeypatch: pytest.MonkeyPatch
+):
+    async with lives.life(agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        await house.gateway.drain(AT_ONCE)
+    gate, refresh, calls = Gate(), RestartRecords.refresh, itertools.count()
+
+    async def slowly(records: RestartRecords) -> None:
+        if next(calls):  # the first one is that of the start
+            await gate.passage()
+        await refresh(records)
+
+    monkeypatch.setattr(RestartRecords, "refresh", slowly)
+    async with lives.life(agent=ScriptedAgent("done")) as house:
+        await gate.reached()
+        assert house.store.ledger.total_waiting == 0
+        assert house.gateway.running_turn(house.key("ann")) is None
+        assert house.gateway.busy
+        gate.open()
+        await house.wait_until_idle()
+        assert house.platform.shown() == ["done"]
+
+
+async def test_a_turn_that_answers_within_the_drain_is_no_failed_try(lives: Lives):
+    lives.config = replace(QUICK, agent=AgentConfig(max_restart_attempts=1))
+    async with lives.life(agent=ScriptedAgent([takes(5), answers("in time")])) as house:
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(house.gateway.drain)
+            await house.clock.advance(seconds=6)
+        assert counts(lives.home) == {}
+        assert await house.outcomes("ann") == {"turned": 1}
+
+
+async def test_a_turn_that_is_cut_off_for_another_process_is_marked_for_that_reason(lives: Lives):
+    async with lives.life(agent=ScriptedAgent([hangs()])) as house:
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        await house.store.control.drain()  # as whoever waits for the store asks
+        await house.gateway.drain(AT_ONCE)
+        entry = await house.store.get_session(house.key("ann"))
+        assert entry is not None
+        assert (entry.state, entry.state_reason) == (
+            SessionState.RESUME_PENDING, ResumeReason.RESTART_TIMEOUT,
+        )  # fmt: skip
 
 
 async def test_a_reply_that_was_on_its_way_at_a_kill_is_sent_again_and_says_so(lives: Lives):
     async with lives.life(killed=True, agent=echo) as house:
         with house.platform.late_ack():
             await house.platform.says("ann", "one")
-            await house.settles()
+            await house.wait_until_idle()
             left = left_behind(lives.home)
     lives.home = left
     async with lives.life(agent=echo) as house:
         assert house.store.started.doubted == 1
-        await house.settles()
+        await house.wait_until_idle()
     first, second = lives.platform.shown()
     assert first == "you said: one"
     assert second == f"{REPEATED}\nyou said: one"
+
+
+async def test_a_reply_that_is_on_its_way_as_a_drain_runs_out_of_time_is_not_sent_again(lives: Lives):
+    """Nothing was stopped, so nobody waited for the platform: the next start said it once more."""
+    async with asyncio.TaskGroup() as tasks, lives.life(agent=echo) as house:
+        with house.platform.late_ack():
+            await house.platform.says("ann", "one")
+            await house.wait_until_idle()
+            draining = tasks.create_task(house.gateway.drain(AT_ONCE))
+            await house.wait_until_idle()
+        assert not await draining
+    async with lives.life(agent=echo) as house:
+        assert house.store.started.doubted == 0
+        await house.wait_until_idle()
+    assert lives.platform.shown() == ["you said: one"]
 
 
 async def test_a_reply_that_had_to_wait_at_a_kill_is_sent_once_and_without_a_mark(lives: Lives):
@@ -509,7 +703,7 @@ async def test_a_reply_that_had_to_wait_at_a_kill_is_sent_once_and_without_a_mar
             await house.platform.says("ann", "one")
     async with lives.life(agent=echo) as house:
         await house.clock.advance(minutes=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert house.store.started.doubted == 0
     assert lives.platform.shown() == ["you said: one"]
 
@@ -541,7 +735,7 @@ BOT = """
         print("ready", flush=True)
 
     async def main():
-        platform = FakePlatform()
+        platform = FakePlatform(run="")
         config = Config(gateway=GatewayConfig(drain_timeout=timedelta(seconds=0.3)))
         async with SessionStore.open(sys.argv[1], config) as store:
             async with Gateway(store, agent=agent, adapters=[platform]) as gateway:
@@ -557,13 +751,23 @@ BOT = """
 """
 
 
-async def test_a_signal_ends_a_process_in_order(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("before", "sent"),
+    [([], [signal.SIGTERM]), ([], [signal.SIGHUP]), (["nohup"], [signal.SIGHUP, signal.SIGTERM])],
+    ids=["asked to", "its terminal is gone", "it outlives its terminal"],
+)
+async def test_a_signal_ends_a_process_in_order(
+    tmp_path: Path, before: list[str], sent: list[signal.Signals]
+):
     home = tmp_path / "home"
-    command = [sys.executable, "-c", textwrap.dedent(BOT), str(home)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = [*before, sys.executable, "-c", textwrap.dedent(BOT), str(home)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
+        for number in sent:
+            assert process.poll() is None
+            process.send_signal(number)
+            await asyncio.sleep(0.1 * (len(sent) - 1))
         said, _ = process.communicate(timeout=15)
     assert process.returncode == 0
     assert json.loads(said) == [False, ["short"]]
@@ -573,7 +777,7 @@ async def test_a_signal_ends_a_process_in_order(tmp_path: Path):
     agent = ScriptedAgent()
     async with lives.life(agent=agent) as house:
         assert house.store.started.clean
-        await house.settles()
+        await house.wait_until_idle()
         (history,) = agent.histories
         assert [row["content"] for row in history] == ["long", "half"]
         assert await house.outcomes("ann") == await house.outcomes("bob") == {"turned": 1}

@@ -46,12 +46,12 @@ async def test_the_person_is_told_and_can_try_again(tmp_path: Path, answer: Call
 
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown() == [FAILED]
         assert await house.outcomes("ann") == {"dead": 1}
         refused = False
         await house.platform.says("ann", "/retry")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown()[-1] == "done"
         assert await house.transcript("ann") == [("user", "one"), ("assistant", "done")]
 
@@ -62,10 +62,10 @@ async def test_what_was_to_be_told_with_it_is_told(tmp_path: Path):
 
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         house.clock.step(hours=40)
         await house.platform.says("ann", "two")
-        await house.settles()
+        await house.wait_until_idle()
         first, notice, failed = house.platform.shown()
         assert (first, failed) == ("done", FAILED)
         assert "new conversation" in notice or "reset" in notice
@@ -78,10 +78,10 @@ async def test_the_same_goes_for_what_was_shown_of_a_reply_that_was_interrupted(
     agent = ScriptedAgent([shows, hangs()], "done")
     async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
         await house.clock.advance(seconds=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert FAILED in house.platform.shown()
         assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
 
@@ -93,7 +93,7 @@ async def test_and_for_rows_that_an_agent_appends(tmp_path: Path):
 
     async with open_house(tmp_path, agent=ScriptedAgent([appends])) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown() == [FAILED]
         assert await house.transcript("ann") == [("user", "one"), ("assistant", "first")]
 
@@ -103,6 +103,6 @@ async def test_the_next_replies_of_the_lane_find_their_way(tmp_path: Path):
     async with open_house(tmp_path, agent=agent) as house:
         for text in ("one", "two", "three"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         assert house.platform.shown() == [FAILED, "two", "three"]
         assert not house.gateway.busy

@@ -52,15 +52,15 @@ async def spent(house: House, session_id: str) -> tuple[int, float | None]:
 async def after(house: House, *said: str) -> tuple[int, float | None]:
     """What was spent in the session of the first message, once all is said."""
     await house.platform.says("ann", said[0])
-    await house.settles()
+    await house.wait_until_idle()
     session_id = await house.store.peek_session_id(house.key("ann"))
     assert session_id is not None
     for text in said[1:]:
         await house.platform.says("ann", text)
-        await house.settles()
+        await house.wait_until_idle()
     for _ in range(2):
         await house.clock.advance(seconds=5)
-        await house.settles()
+        await house.wait_until_idle()
     return await spent(house, session_id)
 
 
@@ -96,12 +96,12 @@ async def test_what_is_spent_while_a_turn_is_stopped_counts_as_well(tmp_path: Pa
 async def test_a_turn_that_goes_on_after_the_next_start_has_cost_both_times(tmp_path: Path):
     async with open_house(tmp_path, agent=spends) as house:
         await house.platform.says("ann", "hang")
-        await house.settles()
+        await house.wait_until_idle()
         await house.gateway.drain(timedelta(0))
     async with open_house(tmp_path, agent=spends, clock=house.clock, platform=house.platform) as house:
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "/stop")
-        await house.settles()
+        await house.wait_until_idle()
         session_id = await house.store.peek_session_id(house.key("ann"))
         assert session_id is not None
         assert await spent(house, session_id) == (2, 2.0)
@@ -119,7 +119,7 @@ async def test_turns_that_fail_reach_a_budget(tmp_path: Path):
     async with open_house(tmp_path, config, agent=agent) as house:
         for _ in range(4):
             await house.platform.says("ann", "fail")
-            await house.settles()
+            await house.wait_until_idle()
         assert calls == 2
 
 
@@ -136,10 +136,10 @@ async def test_nothing_is_counted_of_somebody_who_was_forgotten_meanwhile(tmp_pa
     async with open_house(tmp_path, agent=agent) as house:
         for text in ("hang", "/stop"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         await house.store.erase(house.platform.source("ann"))
         leaves.set()
-        await house.settles()
+        await house.wait_until_idle()
         assert house.gateway.running_turn(house.key("ann")) is None
         assert (await house.store.db.insights(scope=Scope.operator())).models == ()
 
@@ -156,12 +156,12 @@ async def test_a_turn_may_tell_again_what_it_used_when_it_is_tried_again_in_anot
 
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "hi")
-        await house.settles()
+        await house.wait_until_idle()
         first = await house.store.peek_session_id(house.key("ann"))
         fails = False
         for text in ("/new", "/retry"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         second = await house.store.peek_session_id(house.key("ann"))
         assert house.platform.shown()[-1] == "done"
         assert first is not None
@@ -178,7 +178,7 @@ async def test_what_is_told_after_the_end_is_refused_because_nobody_would_count_
 
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "hi")
-        await house.settles()
+        await house.wait_until_idle()
         with pytest.raises(FencedError):
             turns[0].report_usage(model="m", input_tokens=1)
 
@@ -206,13 +206,13 @@ async def test_what_was_spent_is_counted_when_the_database_is_back(
         database = Away(house, monkeypatch)
         assert await after(house, "hang", "/stop") == (0, 0.0)
         await house.platform.says("ann", "done")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown() == ["Stopped.", "done"]
         database.away = False
         session_id = await house.store.peek_session_id(house.key("ann"))
         assert session_id is not None
         await house.clock.advance(seconds=30)
-        await house.settles()
+        await house.wait_until_idle()
         assert await spent(house, session_id) == (2, 2.0)
 
 

@@ -102,7 +102,7 @@ async def tasks() -> AsyncGenerator[asyncio.TaskGroup]:
 async def goes(house: House, agent: Agent) -> None:
     """The agent ends its first turn, and works on all the others."""
     agent.go_on.set()
-    await house.settles()
+    await house.wait_until_idle()
 
 
 @pytest.mark.parametrize("kind", [Hanging, Obstinate, Cancelling, Failing])
@@ -113,7 +113,7 @@ async def test_an_agent_that_hangs_over_a_message_lets_it_wait_for_a_turn_of_its
     agent = kind()
     async with open_house(tmp_path, STEERED, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         bringing = tasks.create_task(house.platform.says("ann", "two"))
         await house.clock.advance(TO_TAKE)
         receipt = await asyncio.wait_for(bringing, 5)
@@ -126,13 +126,31 @@ async def test_an_agent_that_hangs_over_a_message_lets_it_wait_for_a_turn_of_its
         assert await house.outcomes("ann") == {"turned": 2}
 
 
+async def test_an_edit_that_comes_while_its_message_is_taken_is_told_to_the_agent(
+    tmp_path: Path, tasks: asyncio.TaskGroup
+):
+    """The transcript had the edit, and the agent went on with what had been said before it."""
+    agent = Thoughtful()
+    async with open_house(tmp_path, STEERED, agent=agent) as house:
+        await house.platform.says("ann", "one")
+        await house.wait_until_idle()
+        bringing = tasks.create_task(house.platform.says("ann", "pay 100", message_id="m"))
+        await house.wait_until_idle()
+        assert isinstance(await house.platform.edits("m", "pay 200"), Accepted)
+        agent.thought.set()
+        await bringing
+        await goes(house, agent)
+        assert agent.taken == ["pay 100", "pay 200"]
+        assert (await house.transcript("ann"))[0] == ("user", "one\n\npay 200")
+
+
 async def test_an_agent_that_hangs_over_an_edit_keeps_nobody_waiting(
     tmp_path: Path, tasks: asyncio.TaskGroup
 ):
     agent = Hanging()
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "one", message_id="m")
-        await house.settles()
+        await house.wait_until_idle()
         changing = tasks.create_task(house.platform.edits("m", "won"))
         await house.clock.advance(TO_TAKE)
         receipt = await asyncio.wait_for(changing, 5)
@@ -149,7 +167,7 @@ async def test_an_agent_that_fails_over_an_edit_does_not_fail_whoever_brings_it(
     agent = kind()
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "one", message_id="m")
-        await house.settles()
+        await house.wait_until_idle()
         receipt = await house.platform.edits("m", "won")
         assert isinstance(receipt, Accepted)
         await goes(house, agent)
@@ -162,13 +180,13 @@ async def test_a_stop_is_answered_while_the_agent_hangs_over_a_message(
     agent = Hanging()
     async with open_house(tmp_path, STEERED, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         bringing = tasks.create_task(house.platform.says("ann", "two"))
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "/stop")
         with anyio.fail_after(5):
             await bringing  # no time passes: the turn is over, so nobody is to hear the message
-            await house.settles()
+            await house.wait_until_idle()
         assert any("top" in text for text in house.platform.shown("ann")), house.platform.shown("ann")
 
 
@@ -179,13 +197,13 @@ async def test_an_agent_that_is_done_meanwhile_hears_the_message_in_its_own_turn
     agent = Thoughtful()
     async with open_house(tmp_path, STEERED, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         bringing = tasks.create_task(house.platform.says("ann", "two"))
-        await house.settles()
+        await house.wait_until_idle()
         await goes(house, agent)
         assert bringing.done()
         agent.thought.set()
-        await house.settles()
+        await house.wait_until_idle()
         assert agent.turns == ["one", "two"]
         assert agent.taken == []
 
@@ -195,9 +213,9 @@ async def test_what_ends_a_turn_is_part_of_it_and_is_not_answered_again(tmp_path
     agent = Finishing()
     async with open_house(tmp_path, STEERED, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
-        await house.settles()
+        await house.wait_until_idle()
         assert agent.taken == ["two"]
         assert agent.turns == ["one"]
         assert await house.transcript("ann") == [("user", "one\n\ntwo"), ("assistant", "you said: one")]
@@ -207,7 +225,7 @@ async def test_an_agent_sees_nothing_of_whoever_brings_a_message(tmp_path: Path)
     agent = Looking()
     async with open_house(tmp_path, STEERED, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         canary.set("the adapter's")
         await house.platform.says("ann", "two")
         assert agent.taken == ["none"]

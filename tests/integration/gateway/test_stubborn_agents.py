@@ -72,17 +72,17 @@ async def agent() -> AsyncGenerator[Stubborn]:
 async def test_one_that_takes_too_long_loses_its_lane_and_the_person_is_told(tmp_path: Path, agent: Stubborn):
     async with open_house(tmp_path, LIMITED, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
         await house.clock.advance(seconds=5)
         assert house.gateway.running_turn(house.key("ann")) is not None
         await house.clock.advance(AT_MOST)
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown()[1:] == [TOOK_TOO_LONG, "you said: two"]
         assert await house.outcomes("ann") == {"dead": 1, "turned": 1}
         before = await house.transcript("ann")
         await agent.ends()
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.transcript("ann") == before
         assert house.platform.shown()[1:] == [TOOK_TOO_LONG, "you said: two"]
 
@@ -90,10 +90,10 @@ async def test_one_that_takes_too_long_loses_its_lane_and_the_person_is_told(tmp
 async def test_one_that_is_interrupted_gives_way_to_the_next_message(tmp_path: Path, agent: Stubborn):
     async with open_house(tmp_path, busy(BusyMode.INTERRUPT), agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
         await house.clock.advance(AT_MOST)
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown()[-1] == "you said: two"
         assert await house.outcomes("ann") == {"interrupted": 1, "turned": 1}
         await agent.ends()
@@ -102,7 +102,7 @@ async def test_one_that_is_interrupted_gives_way_to_the_next_message(tmp_path: P
 async def test_a_drain_comes_back_and_the_turn_goes_on_after_the_next_start(tmp_path: Path, agent: Stubborn):
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         ended: list[bool] = []
 
         async def drain() -> None:
@@ -115,7 +115,7 @@ async def test_a_drain_comes_back_and_the_turn_goes_on_after_the_next_start(tmp_
         assert house.gateway.running_turn(house.key("ann")) is None
     await agent.ends()
     async with open_house(tmp_path, agent=agent, clock=house.clock) as house:
-        await house.settles()
+        await house.wait_until_idle()
         assert agent.turns == ["one", "one"]
         assert [text for _, text in await house.transcript("ann")] == ["one", "you said: one"]
 
@@ -127,7 +127,7 @@ async def test_a_drain_waits_no_longer_for_a_factory_that_hangs(tmp_path: Path):
 
     async with open_house(tmp_path, agent_factory=factory) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         ended: list[bool] = []
 
         async def drain() -> None:

@@ -52,7 +52,7 @@ async def test_a_plain_function_answers_and_the_transcript_has_both_sides(tmp_pa
         assert isinstance(receipt, Accepted)
         assert receipt.seq == 1
         assert (await house.platform.wait_for_reply("ann")).text == "you said: hello"
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.transcript("ann") == [("user", "hello"), ("assistant", "you said: hello")]
         assert await house.outcomes("ann") == {"turned": 1}
         assert house.gateway.running_turn(house.key("ann")) is None
@@ -73,10 +73,10 @@ async def test_a_turn_of_a_warm_lane_asks_the_database_three_times(
     async with open_house(tmp_path, agent=echo) as house:
         for text in ("one", "two"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         monkeypatch.setattr(SessionDB, method, counted)
         await house.platform.says("ann", "three")
-        await house.settles()
+        await house.wait_until_idle()
         monkeypatch.undo()
     assert len(asked) == times
 
@@ -99,10 +99,10 @@ async def test_a_turn_of_a_warm_lane_takes_few_statements(tmp_path: Path, monkey
     async with open_house(tmp_path, agent=echo) as house:
         for text in ("one", "two"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         monkeypatch.setattr(Run, "drive", lambda run, verb: real(run, noted(verb, names)))
         await house.platform.says("ann", "three")
-        await house.settles()
+        await house.wait_until_idle()
         monkeypatch.undo()
     admitted = ["known_event", "touch_entry", "any_tombstone_since", "lease_calm_lane", "add_item"]
     ended = [
@@ -121,7 +121,7 @@ async def test_a_message_delivered_again_is_answered_once(tmp_path: Path):
         await house.platform.says("ann", "hello", message_id="m1")
         again = [await house.platform.redelivers("m1") for _ in range(3)]
         assert again == [Duplicate(seq=1, session_key=house.key("ann"))] * 3
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann") == ["you said: hello"]
         assert await house.transcript("ann") == [("user", "hello"), ("assistant", "you said: hello")]
 
@@ -146,9 +146,9 @@ async def test_an_agent_sees_its_turn(tmp_path: Path):
 
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "one")
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "two")
-        await house.settles()
+        await house.wait_until_idle()
     first, second = seen
     assert (first.seq, second.seq) == (1, 2)
     assert read == [["one"], ["one", "ok", "two"]]
@@ -164,7 +164,7 @@ async def test_tools_what_is_said_on_the_way_and_usage_are_part_of_the_turn(tmp_
     )
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "look")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann") == ["a moment", "done"]
         roles = [role for role, _ in await house.transcript("ann")]
         assert roles == ["user", "assistant", "tool", "assistant"]
@@ -176,7 +176,7 @@ async def test_tools_what_is_said_on_the_way_and_usage_are_part_of_the_turn(tmp_
 async def test_a_streamed_reply_grows_in_place_and_is_sent_once(tmp_path: Path):
     async with open_house(tmp_path, agent=ScriptedAgent([streams("hel", "lo ", "ann")])) as house:
         await house.platform.says("ann", "hi")
-        await house.settles()
+        await house.wait_until_idle()
         (shown,) = house.platform.sent
         assert shown.text == "hello ann"
         assert [one.text for one in shown.before][:1] == ["hel"]
@@ -187,14 +187,14 @@ async def test_an_agent_that_fails_leaves_a_dead_letter_and_says_so(tmp_path: Pa
     agent = ScriptedAgent([fails(ValueError("no model"))], "better")
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         (told,) = house.platform.shown("ann")
         assert "Something went wrong" in told
         (dead,) = await house.store.dead_letters()
         assert dead.message.text == "hello"
         assert dead.problem == "ValueError: no model"
         await house.store.requeue(dead.item_id)
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann")[1:] == ["better"]
         assert await house.store.dead_letters() == []
 
@@ -202,7 +202,7 @@ async def test_an_agent_that_fails_leaves_a_dead_letter_and_says_so(tmp_path: Pa
 async def test_a_factory_that_returns_nonsense_fails_the_turn_and_not_the_gateway(tmp_path: Path):
     async with open_house(tmp_path, agent_factory=lambda entry, history: 5) as house:  # type: ignore[arg-type,return-value]
         await house.platform.says("ann", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         (dead,) = await house.store.dead_letters()
         assert "returned a value of int" in dead.problem
 
@@ -214,10 +214,10 @@ async def test_a_turn_that_takes_too_long_is_stopped_and_its_lane_is_free(tmp_pa
         await house.clock.advance(seconds=59)
         assert house.platform.shown("ann") == []
         await house.clock.advance(seconds=1)
-        await house.settles()
+        await house.wait_until_idle()
         assert "took too long" in house.platform.shown("ann")[0]
         await house.platform.says("ann", "again")
-        await house.settles()
+        await house.wait_until_idle()
         assert house.platform.shown("ann")[1:] == ["second"]
 
 
@@ -237,7 +237,7 @@ async def test_a_turn_without_a_sign_of_life_is_stopped(tmp_path: Path):
         await house.clock.advance(seconds=24)
         assert house.platform.shown("ann") == []
         await house.clock.advance(seconds=10)
-        await house.settles()
+        await house.wait_until_idle()
         assert "got stuck" in house.platform.shown("ann")[0]
 
 
@@ -246,9 +246,9 @@ async def test_warm_agents_serve_the_next_turn_and_each_lane_has_its_own(tmp_pat
     async with open_house(tmp_path, agent_factory=agents) as house:
         for text in ("a", "b"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         await house.platform.says("bob", "c")
-        await house.settles()
+        await house.wait_until_idle()
         assert [key for key, _ in agents.made] == [house.key("ann"), house.key("bob")]
         assert house.platform.shown("ann") == ["one", "two"]
         assert house.gateway.agents.counts.idle == 2
@@ -260,14 +260,14 @@ async def test_an_agent_whose_transcript_somebody_else_wrote_to_is_made_anew(tmp
     agents = ScriptedAgents("one", "two")
     async with open_house(tmp_path, agent_factory=agents) as house:
         await house.platform.says("ann", "a")
-        await house.settles()
+        await house.wait_until_idle()
         session_id = await house.store.peek_session_id(house.key("ann"))
         assert session_id is not None
         await house.store.append_to_transcript(
             session_id, {"role": "user", "content": "aside", "observed": True}
         )
         await house.platform.says("ann", "b")
-        await house.settles()
+        await house.wait_until_idle()
         assert len(agents.made) == 2
 
 
@@ -283,7 +283,7 @@ async def test_turns_of_different_lanes_never_see_each_other(tmp_path: Path):
         for person in people:
             await house.platform.says(person, f"for {person}")
         await house.clock.advance(seconds=2)
-        await house.settles()
+        await house.wait_until_idle()
         for person in people:
             assert house.platform.shown(person) == [f"{person}:for {person}"]
 
@@ -343,7 +343,7 @@ async def test_edits_and_deletions_reach_what_waits_and_what_was_said(tmp_path: 
         assert isinstance(await house.platform.edits("m2", "two, better"), Accepted)
         assert isinstance(await house.platform.deletes("m3"), Accepted)
         gate.open()
-        await house.settles()
+        await house.wait_until_idle()
         assert [turn.text for turn in agent.turns] == ["one", "two, better"]
         assert isinstance(await house.platform.edits("m1", "one, better"), Accepted)
         assert (await house.transcript("ann"))[0] == ("user", "one, better")
@@ -356,16 +356,16 @@ async def test_what_was_said_before_a_reset_can_be_edited_and_deleted(tmp_path: 
         await house.platform.says("ann", "my PIN is 1234", message_id="m1")
         await house.clock.advance(seconds=2)  # no burst
         await house.platform.says("ann", "my dog is Rex", message_id="m2")
-        await house.settles()
+        await house.wait_until_idle()
         before = await house.store.peek_session_id(house.key("ann"))
         assert before is not None
         if reset == "/new":
             await house.platform.says("ann", "/new")
         else:
             await house.clock.advance(hours=30)
-        await house.settles()
+        await house.wait_until_idle()
         await house.platform.says("ann", "hello", message_id="m3")
-        await house.settles()
+        await house.wait_until_idle()
         assert await house.store.peek_session_id(house.key("ann")) != before
         assert isinstance(await house.platform.deletes("m1"), Accepted)
         assert isinstance(await house.platform.edits("m2", "my dog is Max"), Accepted)
@@ -379,7 +379,7 @@ async def test_what_was_said_before_a_reset_can_be_edited_and_deleted(tmp_path: 
 async def test_a_deletion_reaches_the_branches_of_a_conversation(tmp_path: Path):
     async with open_house(tmp_path, agent=echo) as house:
         await house.platform.says("ann", "my PIN is 1234", message_id="m1")
-        await house.settles()
+        await house.wait_until_idle()
         key = house.key("ann")
         first = await house.store.peek_session_id(key)
         await house.store.branch_session(key)
@@ -394,7 +394,7 @@ async def test_a_deletion_reaches_the_branches_of_a_conversation(tmp_path: Path)
 async def test_a_change_of_something_unknown_is_refused(tmp_path: Path):
     async with open_house(tmp_path, agent=echo) as house:
         await house.platform.says("ann", "hello", message_id="m1")
-        await house.settles()
+        await house.wait_until_idle()
         source = house.platform.source("ann")
         unknown = InboundMessage(source=source, text="?", message_id="m9", kind=MessageKind.EDIT, revision=1)
         refused = await house.gateway.submit(unknown)
@@ -405,7 +405,7 @@ async def test_a_change_of_something_unknown_is_refused(tmp_path: Path):
 async def test_two_adapters_of_one_account_are_refused(tmp_path: Path):
     async with SessionStore.open(tmp_path, QUICK) as store:
         with pytest.raises(InvalidInputError, match="a name of its own"):
-            Gateway(store, agent=echo, adapters=[FakePlatform(), FakePlatform()])
+            Gateway(store, agent=echo, adapters=[FakePlatform(run=""), FakePlatform(run="")])
 
 
 async def test_a_gateway_that_has_ended_takes_nothing(tmp_path: Path):
@@ -434,7 +434,7 @@ async def test_the_conversation_is_read_only_for_who_asks(tmp_path: Path, monkey
     async with open_house(tmp_path, agent_factory=lambda entry, history: forgetful) as house:
         for text in ("one", "two", "what was it?"):
             await house.platform.says("ann", text)
-            await house.settles()
+            await house.wait_until_idle()
         assert (
             house.platform.shown("ann")[-1]
             == "['[The beginning of this conversation is not shown.]', 'ok', 'what was it?']"
@@ -455,5 +455,5 @@ async def test_the_history_has_what_the_turn_itself_has_written(tmp_path: Path):
 
     async with open_house(tmp_path, agent=searching) as house:
         await house.platform.says("ann", "look for it")
-        await house.settles()
+        await house.wait_until_idle()
     assert read == [["user"], ["user", "assistant", "tool"]]

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway_sessions import Command, Gateway, Observer, SessionStore
+from gateway_sessions import (
+    Accepted,
+    Command,
+    Duplicate,
+    FirstExchange,
+    Gateway,
+    InboundMessage,
+    Message,
+    MessageKind,
+    Observer,
+    Reply,
+    Scope,
+    SessionSource,
+    SessionStore,
+)
+from gateway_sessions.adapters import Attachment, AttachmentKind, OutboundMessage
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
 from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing import FakePlatform
+from gateway_sessions.testing import FakeClock, FakePlatform
 from gateway_sessions.testing.scripted_agent import ScriptedAgent
 from tests.integration.gateway.house import QUICK, House, open_house
 
@@ -143,5 +159,134 @@ async def test_an_observer_that_answers_at_once_is_told_how_to_write_it(
 
 async def answer(house: House) -> list[str]:
     await house.platform.says("ann", "hello")
-    await house.settles()
+    await house.wait_until_idle()
     return house.platform.shown("ann")
+
+
+class Markup(str):
+    """A text as template engines and model libraries return it: it joins and prints in its own way."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "printed"
+
+    def __add__(self, other: object) -> Markup:
+        return Markup("joined")
+
+    def strip(self, *_: object) -> Markup:
+        return Markup("stripped")
+
+
+class Kept(FakePlatform):
+    """A platform whose program keeps names and texts in classes of its own."""
+
+    def source(self, person: str, **where: Any) -> SessionSource:
+        known = super().source(person, **where)
+        changes = {"chat_id": Markup(known.chat_id), "user_id": Markup(person), "user_name": Markup(person)}
+        return replace(known, **changes)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: Markup("hello"),
+        lambda: Reply(Markup("hello")),
+        lambda: Reply(Markup("hello"), extra={"notes": [Markup("x")], "n": True}),
+        lambda: Reply("hello", attachments=(Attachment(kind=AttachmentKind.PHOTO, url=Markup("a")),)),
+    ],
+    ids=["text", "reply", "extra", "attachment"],
+)
+async def test_texts_of_derived_classes_are_taken_and_sent_as_what_they_hold(
+    tmp_path: Path, answer: Callable[[], Any]
+):
+    async def agent(turn: TurnContext) -> Any:
+        assert type(turn.text) is str
+        return answer()
+
+    async with open_house(tmp_path, agent=agent, platform=Kept()) as house:
+        await house.platform.says("ann", Markup(" hi "), message_id=Markup("m7"))
+        await house.platform.wait_until_idle()
+        assert [message.text for message in house.platform.sent] == ["hello"]
+        assert all(type(message.text) is str for message in house.platform.sent)
+        assert [row[0] for row in await house.transcript("ann")] == ["user", "assistant"]
+        again = await house.platform.says("ann", " hi ", message_id="m7")
+        assert isinstance(again, Duplicate)
+
+
+async def test_a_text_of_a_derived_class_grows(tmp_path: Path):
+    async def agent(turn: TurnContext) -> None:
+        stream = turn.stream()
+        await stream.write(Markup("one "))
+        await stream.write(Markup("two"))
+
+    async with open_house(tmp_path, agent=agent) as house:
+        await house.platform.says("ann", "hi")
+        await house.platform.wait_until_idle()
+        assert [message.text for message in house.platform.sent] == ["one two"]
+
+
+class Number(int):
+    """A number of a class of its own, as libraries of platforms return it."""
+
+
+async def test_names_of_derived_classes_are_taken_for_what_they_hold(tmp_path: Path):
+    person, operator = Markup("main:cli:user:u"), Scope.operator()
+    async with SessionStore.open(tmp_path, QUICK, clock=FakeClock(), titler=None) as store:
+        await store.db.create_session(Markup("one"), Markup("cli"), user_id=Markup("u"))
+        said = Message("user", Markup("before"), platform_message_id=Markup("m1"))
+        await store.db.append_messages(Markup("one"), [said])
+        assert await store.db.edit_message("one", Markup("m1"), Markup("after"))
+        assert await store.db.retract_message("one", Markup("m1"))
+        record = await store.db.get_session("one")
+        assert record is not None
+        assert record.owner == "main:cli:user:u"
+        entry = await store.get_or_create_session(SessionSource(platform="local", chat_id="desk"))
+        await store.set_model_override(entry.session_key, {"model": Markup("large")})
+        await store.suspend_session(entry.session_key, Markup("too loud"))
+        kept = await store.get_session(entry.session_key)
+        assert kept is not None
+        assert (kept.model_override, kept.state_reason) == ({"model": "large"}, "too loud")
+        assert [one["id"] async for one in store.export_person(person)] == ["one"]
+        assert (await store.erase(person)).owner == "main:cli:user:u"
+        assert await store.db.get_session("one") is None
+        assert await store.db.list_sessions_rich(scope=operator, source=Markup("cli")) == []
+
+
+async def test_a_title_of_a_derived_class_is_what_it_holds(tmp_path: Path):
+    async def titler(_: FirstExchange) -> str:
+        return Markup("A journey")
+
+    clock = FakeClock()
+    platform = FakePlatform(clock=clock)
+    async with (
+        SessionStore.open(tmp_path, QUICK, clock=clock, titler=titler) as store,
+        Gateway(store, agent=ScriptedAgent("1"), adapters=[platform]),
+    ):
+        await platform.says("ann", "plan a long journey")
+        await platform.wait_until_idle()
+        session_id = await store.peek_session_id(store.key_for(platform.source("ann")))
+        assert session_id is not None
+        assert await store.db.get_session_title(session_id) == "A journey"
+
+
+async def test_a_number_of_a_derived_class_tells_which_edit_it_is(tmp_path: Path):
+    async with open_house(tmp_path, agent=ScriptedAgent("1")) as house:
+        await house.platform.says("ann", "before", message_id="m1")
+        await house.wait_until_idle()
+        edit = InboundMessage(
+            source=house.platform.source("ann"),
+            text="after",
+            message_id="m1",
+            kind=MessageKind.EDIT,
+            revision=Number(7),
+        )
+        assert type(edit.revision) is int
+        assert isinstance(await house.gateway.submit(edit), Accepted)
+        assert ("user", "after") in await house.transcript("ann")
+
+
+@pytest.mark.parametrize("text", [None, 5, b"x", ["x"]])
+def test_what_is_no_text_is_refused_before_it_is_sent(text: Any):
+    with pytest.raises(InvalidInputError, match=r"^text of a reply must be str, not"):
+        OutboundMessage(text=text)

@@ -31,10 +31,12 @@ from gateway_sessions.storage.drivers.limits import USUAL
 from gateway_sessions.storage.drivers.sqlite_engine import FileUpkeep
 from gateway_sessions.storage.queries import load_migrations, load_queries
 from gateway_sessions.storage.verbs.moving import BEGINNINGS
+from gateway_sessions.storage_errors import HermesDatabaseError
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.crash import crash_at, raising
 from gateway_sessions.testing.scripted_agent import ScriptedAgent
 from tests import mysql
+from tests.crash.calls import hermes_home
 from tests.integration.gateway.house import open_house
 from tests.integration.moving.furniture import (
     MESSAGES,
@@ -369,7 +371,7 @@ async def test_a_gateway_goes_on_with_its_queue_and_the_turn_that_was_cut_off(
     clock = FakeClock(SystemClock().now() + timedelta(minutes=1))
     async with open_house(tmp_path / "server", config, agent=ScriptedAgent(), clock=clock) as house:
         await house.platform.says("somebody", "hello")
-        await house.settles()
+        await house.wait_until_idle()
         assert ("user", "hello") in await house.transcript("somebody")
     async with SessionStore.open(tmp_path / "server", config) as store:
         texts = [row["content"] for row in await store.load_transcript(await session_of(store, 1))]
@@ -421,3 +423,10 @@ def test_every_table_and_column_moves():
             assert {one[0] for one in read} == columns, table
             written = queries[f"move_in_{table}"].sql.partition("(")[2].partition(")")[0]
             assert {one.strip() for one in written.split(",")} == columns, table
+
+
+async def test_a_database_of_hermes_is_told_by_its_name(tmp_path: Path):
+    home = hermes_home(tmp_path / "hermes")
+    with pytest.raises(HermesDatabaseError, match="import hermes"):
+        await migrate_store(home / "state.db", tmp_path / "new" / "sessions.db")
+    assert not (tmp_path / "new" / "sessions.db").exists()

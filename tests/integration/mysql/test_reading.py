@@ -44,7 +44,7 @@ async def sum_of(link: Link, counters: str) -> int:
     [
         ("few_of_owners", ('["o", "nobody"]', 5, "lane", 5), 50),
         ("few_of_owners", ('["nobody"]', 5, "lane", 5), 50),
-        ("sessions_to_prune", (0, "", None, None, None, None, 1, 0, 10), 200),
+        ("sessions_to_prune", (0, "", None, None, None, None, 1, 0, 1, 10), 200),
         ("descendants", ("s5",), 50),
         ("ancestors", ("s5",), 50),
         ("continuations", ("s5", "s5"), 100),

@@ -6,6 +6,7 @@ import re
 import secrets
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -58,10 +59,11 @@ async def test_the_page_makes_a_database_and_a_store_in_it(address: str, tmp_pat
 
 async def test_the_code_of_the_page_runs(address: str, tmp_path: Path):
     environ = {**os.environ, "STORE_ADDRESS": address, "XDG_STATE_HOME": str(tmp_path)}
-    environ["XDG_RUNTIME_DIR"] = str(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", BLOCKS["python"]], env=environ, capture_output=True, text=True, check=False
-    )
+    with tempfile.TemporaryDirectory() as runtime:  # a socket's path has to be short
+        environ["XDG_RUNTIME_DIR"] = runtime
+        done = subprocess.run(
+            [sys.executable, "-c", BLOCKS["python"]], env=environ, capture_output=True, text=True, check=False
+        )
     assert (done.stdout, done.stderr) == ("agent:main:local:dm:desk\n", "")
 
 

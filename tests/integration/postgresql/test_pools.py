@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -49,7 +50,7 @@ async def test_a_gateway_works_on_a_pool_and_gives_all_of_it_back(
     async with open_house(tmp_path, config_on(dsn), agent=ScriptedAgent(), pool=pool) as house:
         for text in ("one", "two"):
             await asyncio.gather(*(house.platform.says(name, text) for name in people))
-            await house.settles()
+            await house.wait_until_idle()
         for name in people:
             said = [content for role, content in await house.transcript(name) if role == "user"]
             assert said == ["one", "two"]
@@ -129,13 +130,10 @@ async def test_what_cannot_be_used_as_a_pool_is_refused(dsn: str, tmp_path: Path
 async def test_the_page_about_pools_works_as_it_stands(dsn: str, tmp_path: Path):
     page = await asyncio.to_thread(PAGE.read_text, "utf-8")
     code = page.split("```python\n")[1].split("```")[0]
-    environ = {
-        **os.environ,
-        "STORE_ADDRESS": dsn,
-        "XDG_STATE_HOME": str(tmp_path),
-        "XDG_RUNTIME_DIR": str(tmp_path),
-    }
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", "-c", code, env=environ, stdout=PIPE, stderr=PIPE
-    )
-    assert await child.communicate() == (b"agent:main:local:dm:desk 1\n", b"")
+    environ = {**os.environ, "STORE_ADDRESS": dsn, "XDG_STATE_HOME": str(tmp_path)}
+    with tempfile.TemporaryDirectory() as runtime:  # a socket's path has to be short
+        environ["XDG_RUNTIME_DIR"] = runtime
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-W", "error", "-c", code, env=environ, stdout=PIPE, stderr=PIPE
+        )
+        assert await child.communicate() == (b"agent:main:local:dm:desk 1\n", b"")

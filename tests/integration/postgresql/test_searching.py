@@ -11,11 +11,13 @@ import pytest
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.search_text import tokens
 from gateway_sessions.errors import StorageError, StorageUnavailableError
+from gateway_sessions.storage.drivers.postgresql_locks import number_of
 from gateway_sessions.storage.index_port import IndexState
 from gateway_sessions.storage.queries import load_queries
 from gateway_sessions.storage.search_column import asking, filling
 from gateway_sessions.storage.search_column.index import TOO_LONG
 from gateway_sessions.storage.search_column.languages import TSVECTOR
+from gateway_sessions.storage.verbs.locks import OF_INDEX
 from tests.postgresql import migrated_database
 
 QUERIES = load_queries("postgresql", "store", "search_column")
@@ -91,11 +93,13 @@ async def test_messages_of_an_earlier_version_are_found_at_once_and_told_of(
     db: SessionDB, rival: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ):
     await db.append_messages("slow", [{"role": "user", "content": f"walrus {n}"} for n in range(30)])
+    monkeypatch.setattr("gateway_sessions.storage.search_column.index.STEP", 7)
+    await rival.execute("SELECT pg_advisory_lock($1)", number_of(OF_INDEX))  # the index has to wait
     await rival.execute(OF_AN_EARLIER_VERSION)
     result = await db.search_messages("walrus", scope=EVERYTHING, limit=100)
     assert (result.matches, result.degraded) == (30, False)
-    monkeypatch.setattr("gateway_sessions.storage.search_column.index.STEP", 7)
     assert (await db.check_search_index()).state is IndexState.BUILDING
+    await rival.execute("SELECT pg_advisory_unlock_all()")
     await db.catch_up_search_index()
     assert await rival.fetchval(UNKNOWN) == 0
     result = await db.search_messages("walrus", scope=EVERYTHING, limit=100)

@@ -220,13 +220,29 @@ async def test_a_commit_that_nobody_hears_of_is_told_to_all_of_them(
     assert commits == 2  # nothing is said twice
 
 
-async def test_a_connection_that_is_lost_is_lost_for_all_of_them(
+async def test_all_of_them_go_alone_when_their_connection_is_lost(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
+    lost = 0
+
     async def lose(link: PostgresLink, sql: str, params: object) -> None:
+        nonlocal lost
+        lost += 1
         raise ConnectionResetError
 
     monkeypatch.setattr(PostgresLink, "fetch_each", lose)
+    assert await all_at_once(driver, [partial(make, lane) for lane in LANES]) == [True] * len(LANES)
+    assert await driver.read(lanes_that_are) == LANES
+    assert lost
+
+
+async def test_a_server_that_says_nothing_is_given_up_by_all_of_them(
+    driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
+):
+    async def say_nothing(link: PostgresLink, sql: str, params: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(PostgresLink, "fetch_each", say_nothing)
     outcomes = await all_at_once(driver, [partial(make, lane) for lane in LANES])
     assert outcomes[0] is True
     assert all(isinstance(one, StorageUnavailableError) for one in outcomes[1:])

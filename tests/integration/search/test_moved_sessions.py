@@ -9,18 +9,24 @@ from tests.integration.search.conftest import EVERYTHING
 from tests.unit.runtime.lanes import dm, group, open_store
 
 
-async def test_a_session_that_moved_is_found_from_its_new_lane_only(tmp_path: Path):
+async def test_a_session_that_moved_is_found_from_its_new_lane_and_what_was_said_before_from_the_old_one(
+    tmp_path: Path,
+):
     here, there = dm("1", "alice"), group("g", "alice")
     async with open_store(tmp_path) as store:
         entry = await store.get_or_create_session(here)
         other = await store.get_or_create_session(there)
         await store.db.append_message(entry.session_id, "user", "docker")
         await store.db.catch_up_search_index()
-        await store.switch_session(other.session_key, entry.session_id, scope=EVERYTHING)
+        await store.switch_session(other.session_key, entry.session_id, scope=EVERYTHING, move=True)
+        await store.db.append_message(entry.session_id, "user", "docker again")
         for _ in range(2):
-            for lane, expected in ((entry.session_key, 0), (other.session_key, 1)):
-                result = await store.db.search_messages("docker", scope=Scope.lane(lane))
-                assert len(result.hits) == expected
+            for lane, expected in (
+                (entry.session_key, ["docker"]),
+                (other.session_key, ["docker", "docker again"]),
+            ):
+                result = await store.db.search_messages("docker", scope=Scope.lane(lane), sort="oldest")
+                assert [hit.snippet.replace(">>>", "").replace("<<<", "") for hit in result.hits] == expected
             await store.db.catch_up_search_index()
 
 

@@ -125,7 +125,7 @@ async def shown_in(store: SessionStore, key: str) -> str:
 
 
 @pytest.mark.parametrize("piecemeal", [False, True], ids=["at_the_end", "while_it_runs"])
-async def test_what_they_said_in_a_room_loses_their_name_and_stays(
+async def test_what_they_said_in_a_room_goes_and_what_others_said_stays(
     home: Path, fake_clock: FakeClock, piecemeal: bool
 ):
     async with open_store(home, quick(group_sessions_per_user=False), clock=fake_clock, titler=None) as store:
@@ -145,9 +145,14 @@ async def test_what_they_said_in_a_room_loses_their_name_and_stays(
         report = await store.erase(DM)
         shown = await shown_in(store, receipt.session_key)
         assert NAME not in shown
-        assert "[unnamed] look" in shown
         assert "[Bob] look" in shown
-        assert (report.rows["inbox"], report.rows["scrubbed"] >= 1) == (1, True)
+        entry = await store.get_session(receipt.session_key)
+        assert entry is not None
+        left = await store.db.get_messages(entry.session_id, include_hidden=True)
+        said = [(one.role, one.platform_message_id) for one in left]
+        assert said.count(("user", "b")) == said.count(("user", None)) + 1 == 1
+        assert [one.seq for one in left] == list(range(1, len(left) + 1))
+        assert (report.rows["inbox"], report.rows["messages"], report.rows["scrubbed"]) == (1, 1, 2)
         assert await asyncio.to_thread(traces, home) == {}
         with closing(sqlite3.connect(home / "sessions.db")) as connection:
             check_database(connection)

@@ -152,12 +152,12 @@ async def test_what_is_used_between_choice_and_removal_stays(db: SessionDB, monk
     await begin(db, "b", days=100)
     plain = RetentionMethods._remove  # noqa: SLF001 -- the moment between choice and removal
 
-    async def used_meanwhile(self, groups, progress):
+    async def used_meanwhile(self, groups, progress, **options):
         await db.set_session_pinned("a")
-        return await plain(self, groups, progress)
+        return await plain(self, groups, progress, **options)
 
     monkeypatch.setattr(RetentionMethods, "_remove", used_meanwhile)
-    report = await db.prune_sessions()
+    report = await db.prune_sessions(unended=True)
     assert (report.session_ids, report.kept_in_use) == (("b",), ("a",))
 
 

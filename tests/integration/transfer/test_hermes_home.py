@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gateway_sessions import (
     StorageUnavailableError,
 )
 from gateway_sessions.core.export.reports import FindingKind, ImportReport, TransferProgress
+from gateway_sessions.storage.verbs import status
 from gateway_sessions.testing import FakeClock
 from tests.integration.transfer.hermes import (
     BRANCH,
@@ -78,14 +80,22 @@ async def test_everything_comes_along_from_every_version(store: SessionStore, tm
     dry = await store.import_hermes(home, dry_run=True)
     assert await everything(store) == []
     real = await store.import_hermes(home)
-    assert (real.imported, real.messages, real.errors, real.clashes) == (SESSIONS, MESSAGES, (), ())
-    assert (dry.imported, dry.messages, dry.lanes, dry.findings) == (
-        real.imported,
-        real.messages,
-        real.lanes,
-        real.findings,
-    )
+    assert (real.imported, real.errors, real.clashes) == (SESSIONS, (), ())
+    assert replace(dry, dry_run=False) == real
     assert fingerprint(home) == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_what_is_told_of_an_import_is_what_is_counted_afterwards(
+    store: SessionStore, tmp_path: Path, version: str
+):
+    told = await store.import_hermes(hermes_home(tmp_path / "hermes", version))
+    kept = await store.db.read(status.by_source)
+    assert sum(one.sessions for one in kept) == told.imported + told.begun
+    assert await store.db.read(status.count_messages) == told.messages
+    assert await store.db.read(status.count_lanes) == told.lanes
+    assert told.messages + told.hidden == MESSAGES
+    assert told.begun == (version == VERSIONS[0])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -299,7 +309,7 @@ async def test_messages_without_a_session_are_kept(store: SessionStore, tmp_path
     home = hermes_home(tmp_path / "hermes")
     change(home, "DELETE FROM sessions WHERE id = ?", STALE)
     report = await store.import_hermes(home)
-    assert (report.imported, report.messages) == (SESSIONS, MESSAGES)
+    assert (report.imported, report.messages + report.hidden) == (SESSIONS, MESSAGES)
     assert (await exported(store, STALE))["source"] == "unknown"
 
 
@@ -340,7 +350,7 @@ async def test_a_running_hermes_is_read_as_of_one_moment(
             hermes.execute("UPDATE messages SET content = 'too late'")
 
         report = await store.import_hermes(home, progress=write_meanwhile)
-        assert (report.imported, report.messages) == (SESSIONS, MESSAGES + 1)
+        assert (report.imported, report.messages + report.hidden) == (SESSIONS, MESSAGES + 1)
         assert (await store.load_transcript(TIP))[-1]["content"] == "now"
         assert fingerprint(home)["state.db"] == before["state.db"]
 
@@ -355,7 +365,7 @@ async def test_what_a_crash_left_in_the_log_is_read_and_left_there(store: Sessio
     before = fingerprint(crashed)
     assert [*before] == ["state.db", "state.db-wal"]
     report = await store.import_hermes(crashed)
-    assert report.messages == MESSAGES + 1
+    assert report.messages + report.hidden == MESSAGES + 1
     assert fingerprint(crashed) == before
     assert not list((tmp_path / "store").glob(".hermes.*"))
 

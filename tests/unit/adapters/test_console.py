@@ -315,7 +315,7 @@ async def test_what_is_attached_is_named(descriptors: contextlib.ExitStack):
     await Console(stdout=written).send(TARGET, OutboundMessage(attachments=attached), idempotency_key="k")
     assert os.read(screen, 1000).decode().splitlines() == [
         "[photo: file:///a.png]",
-        "[document: report.pdf]",
+        "[document: report.pdf file:///b.pdf]",
         "[voice: unnamed]",
     ]
 

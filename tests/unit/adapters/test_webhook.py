@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -185,6 +186,44 @@ async def test_what_is_no_message_is_told_so(connected: WebhookBench, gateway: G
     assert status == 422
     assert json.loads(answer)["error"]
     assert gateway.messages == []
+
+
+async def test_what_is_no_message_is_kept_where_its_sender_would_bring_nothing_else(
+    clock: FakeClock, gateway: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    aside = tmp_path / "unreadable"
+    async with (
+        WebhookBench(clock=clock, unreadable=aside).listening() as bench,
+        bench.adapter.connect(gateway),
+    ):
+        for _ in range(2):
+            status, answer = await post(bench, b'{"source": 5, "text": "\xff"}')
+            assert (status, json.loads(answer)["receipt"]) == (200, "put_aside")
+        gateway.result = InvalidInputError("no identifier")
+        assert (await post(bench))[0] == 200
+        gateway.result = StorageUnavailableError("sessions.db", "is away")
+        assert (await post(bench))[0] == 503
+    kept = [json.loads(one.read_text("utf-8")) for one in sorted(aside.iterdir())]
+    bodies = {one["update"]["body"] for one in kept}
+    assert bodies == {BODY.decode(), '{"source": 5, "text": "\ufffd"}'}
+    assert {one["update"]["id"] for one in kept} == {"w1"}
+    assert len([one for one in caplog.records if getattr(one, "action", "") == "update_put_aside"]) == 3
+
+
+async def test_what_can_be_kept_nowhere_stays_with_its_sender(
+    clock: FakeClock, gateway: Gateway, tmp_path: Path
+):
+    (tmp_path / "file").touch()
+    async with (
+        WebhookBench(clock=clock, unreadable=tmp_path / "file" / "no").listening() as bench,
+        bench.adapter.connect(gateway),
+    ):
+        assert (await post(bench, b"hello"))[0] == 503
+
+
+async def test_what_is_refused_for_good_is_logged(connected: WebhookBench, caplog: pytest.LogCaptureFixture):
+    assert (await post(connected, b"hello"))[0] == 422
+    assert [getattr(one, "action", "") for one in caplog.records] == ["webhook_unreadable"]
 
 
 async def test_a_problem_is_named(connected: WebhookBench):

@@ -11,6 +11,8 @@ import pytest
 
 from gateway_sessions import ConfigError
 from gateway_sessions.core.busy import (
+    BUSY,
+    FULL,
     Arrival,
     BusyMode,
     BusyRules,
@@ -22,6 +24,7 @@ from gateway_sessions.core.busy import (
     Refuse,
     acknowledge_due,
     plan_arrival,
+    refusal_by_count,
 )
 from gateway_sessions.core.busy_notices import acknowledgement, demotion_note, dropped_notice, refusal
 from gateway_sessions.core.inbound import AttachmentKind
@@ -434,3 +437,60 @@ class TestRules:
         nothing = timedelta(0)
         rules = BusyRules(debounce=nothing, debounce_cap=nothing, ack_cooldown=nothing, max_queued=1)
         assert replace(rules, merge_limit=1, merge_chars=1).debounce_cap == nothing
+
+
+# ---------------------------------------------------------------- full, whatever else is true of the lane
+
+
+def test_what_is_refused_by_count_is_refused_so_on_every_lane_on_which_so_many_wait():
+    """A refusal that is decided from a count alone is the one that a look at the whole lane would bring."""
+    refused = 0
+    for mode, drop, debounce in product(EVERY, DropPolicy, (timedelta(0), DEBOUNCE)):
+        rules = BusyRules(mode=mode, drop=drop, debounce=debounce, max_queued=2)
+        for one, can_steer, waiting in product(
+            (arrival(), arrival(solo=True), arrival(internal=True), arrival(""), photo()),
+            (False, True),
+            (1, 2, 3),
+        ):
+            refusal = refusal_by_count(one, waiting, rules, can_steer=can_steer)
+            if refusal is None:
+                continue
+            refused += 1
+            for running, last, oldest, stopping in product(
+                (False, True), (None, slot(), slot("bob")), (None, 3), (False, True)
+            ):
+                lane = LaneLoad(
+                    running=running,
+                    can_steer=can_steer,
+                    stopping=stopping,
+                    waiting=waiting,
+                    deferred=waiting,
+                    last=last,
+                    oldest=oldest,
+                )
+                assert plan_arrival(one, lane, rules) == refusal, (one, lane, rules)
+    assert refused > 50
+
+
+def test_where_there_is_room_or_a_way_around_the_line_the_lane_has_to_be_looked_at():
+    rules = BusyRules(debounce=timedelta(0), max_queued=2)
+    assert refusal_by_count(arrival(), 2, rules, can_steer=False) == FULL
+    assert refusal_by_count(arrival(), 1, rules, can_steer=False) is None
+    assert (
+        refusal_by_count(arrival(), 2, replace(rules, drop=DropPolicy.DROP_OLDEST), can_steer=False) is None
+    )
+    assert refusal_by_count(arrival(), 2, replace(rules, mode=BusyMode.COLLECT), can_steer=False) is None
+    assert refusal_by_count(arrival(), 2, replace(rules, debounce=DEBOUNCE), can_steer=False) is None
+    assert refusal_by_count(arrival(""), 2, replace(rules, debounce=DEBOUNCE), can_steer=False) == FULL
+    steering = replace(rules, mode=BusyMode.STEER)
+    assert refusal_by_count(arrival(), 2, steering, can_steer=False) == FULL
+    assert refusal_by_count(arrival(), 2, steering, can_steer=True) is None
+
+
+def test_the_mode_that_refuses_says_busy_however_many_wait_and_may_wait():
+    rules = BusyRules(mode=BusyMode.REJECT, debounce=timedelta(0), max_queued=2)
+    assert refusal_by_count(arrival(), 0, rules, can_steer=False) is None
+    assert refusal_by_count(arrival(), 1, rules, can_steer=False) == BUSY
+    assert refusal_by_count(arrival(), 2, rules, can_steer=True) == BUSY
+    assert refusal_by_count(arrival(solo=True), 1, rules, can_steer=False) is None
+    assert refusal_by_count(arrival(solo=True), 2, rules, can_steer=False) == FULL

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -272,6 +274,8 @@ class TestAnswers:
         stopping = answers.Situation(session_id="s1", running_for=timedelta(), stopping=True)
         assert "stopping, for 0 s" in answers.status(stopping)
         assert "Next reset: none" in answers.status(stopping)
+        berlin = replace(stopping, next_reset=NOW.astimezone(ZoneInfo("Europe/Berlin")))
+        assert answers.status(berlin).endswith(" Europe/Berlin")
 
     def test_help_names_arguments_and_other_names(self):
         new = answers.CommandHelp(name="new", summary="Begin.", usage="[title]", aliases=("reset",))

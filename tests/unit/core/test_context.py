@@ -317,8 +317,24 @@ class TestRedaction:
         source = direct(user_name=None, user_id_alt="5f0c-uuid")
         assert NAMES.user("signal", "5f0c-uuid") in prompt_of(source, pseudonyms=NAMES)
 
-    def test_names_of_people_stay(self):
-        assert '**User:** "Alice"' in prompt_of(direct(), pseudonyms=NAMES)
+    def test_names_of_people_and_chats_are_the_pseudonyms_of_their_ids(self):
+        user = NAMES.user("signal", "+491701234567")
+        prompt = prompt_of(direct(), pseudonyms=NAMES)
+        assert f'**User:** "{user}"' in prompt
+        assert "Alice" not in prompt
+        source = replace(direct(chat_name="Our street"), chat_type="group", chat_topic="Alice and Our Street")
+        prompt = prompt_of(source, pseudonyms=NAMES)
+        chat = NAMES.chat("signal", "+491701234567")
+        assert f'"group: {chat}"' in prompt
+        assert f'**Channel Topic:** "{user} and {chat}"' in prompt
+
+    def test_somebody_with_a_name_only_is_hidden_as_well(self):
+        prompt = prompt_of(direct(user_id=None), pseudonyms=NAMES)
+        assert f'**User:** "{NAMES.user("signal", "Alice")}"' in prompt
+
+    def test_names_stay_where_ids_have_to(self):
+        source = replace(direct(), platform="discord")
+        assert '**User:** "Alice"' in prompt_of(source, pseudonyms=NAMES)
 
     @pytest.mark.parametrize(
         "name", ["+491701234567", "+49 170 1234567", "Alice (49) 170-1234567", "491\u200b701234567"]

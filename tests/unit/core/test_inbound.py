@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,9 +22,9 @@ from gateway_sessions.core.inbound import (
     turn_content,
     turn_text,
     user_row,
-    without_name,
 )
 from gateway_sessions.core.messages import NO_EXTRA, Role
+from gateway_sessions.core.outbound import ReplyTarget
 
 AT = datetime(2026, 6, 10, 12, tzinfo=UTC)
 PRIVATE = SessionSource(platform="telegram", chat_id="5", user_id="5", user_name="Anne")
@@ -312,6 +311,30 @@ class TestTheRowOfATurn:
         assert user_row([said("x")], steered=True).extra == {"name": "Anne", "steered": True}
 
 
+class TestAccounts:
+    """An adapter names itself in the message, in its source, or in both: all of that says the same."""
+
+    PLAIN = SessionSource(platform="telegram", chat_id="1")
+    NAMED = SessionSource(platform="telegram", chat_id="1", account="support")
+
+    @pytest.mark.parametrize(("source", "account"), [(PLAIN, "support"), (NAMED, ""), (NAMED, "support")])
+    def test_message_and_source_name_the_same(self, source, account):
+        message = InboundMessage(source=source, account=account, message_id="1")
+        assert (message.account, message.source) == ("support", self.NAMED)
+        assert ReplyTarget.answering(message).account == "support"
+
+    def test_two_different_ones_are_refused(self):
+        with pytest.raises(InvalidInputError, match=r"'sales'.*'support'"):
+            InboundMessage(source=self.NAMED, account="sales")
+
+    def test_a_place_at_an_account_is_answered_there(self):
+        assert ReplyTarget.at(self.NAMED).account == "support"
+
+    def test_what_an_earlier_version_stored_of_a_named_account_is_read_as_its_own(self):
+        stored = b'{"source":{"platform":"telegram","chat_id":"1"},"account":"support"}'
+        assert msgspec.json.decode(stored, type=InboundMessage).source == self.NAMED
+
+
 def test_a_message_is_the_same_after_it_was_stored():
     message = said(
         "look",
@@ -356,27 +379,6 @@ class TestWhatAModelIsTold:
         assert isinstance(row.api_content, str)
         assert len(row.api_content) < 600
         assert "what Bob said" in row.api_content
-
-
-class TestWithoutName:
-    @pytest.mark.parametrize("text", ["hello", "hello\n[Anne] yes", ""])
-    @pytest.mark.parametrize("attached", [(), (PHOTO,)])
-    @pytest.mark.parametrize("answered", [None, ReplyTo(message_id="1", text="[Anne] was here")])
-    def test_a_row_is_as_if_nobody_had_told_the_name(self, text, attached, answered):
-        named = InboundMessage(
-            source=PRIVATE, text=text, message_id="7", attachments=attached, reply_to=answered
-        )
-        nameless = msgspec.structs.replace(named, source=replace(PRIVATE, user_name=None))
-        row, wanted = (user_row([one], shared=True) for one in (named, nameless))
-        assert without_name(row.api_content, row.extra) == (wanted.api_content, dict(wanted.extra))
-
-    @pytest.mark.parametrize("told", [None, "[Anne] hello", [{"type": "image", "url": "a"}]])
-    def test_what_names_nobody_stays(self, told):
-        assert without_name(told, {"steered": True}) == (told, {"steered": True})
-
-    @pytest.mark.parametrize("told", [None, [], {"odd": 1}, [{"type": "image", "url": "a"}]])
-    def test_a_form_that_holds_no_name_loses_the_member_only(self, told):
-        assert without_name(told, {"name": "Anne"}) == (told, {})
 
 
 def test_the_key_of_a_message_tells_its_id():

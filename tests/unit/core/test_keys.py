@@ -10,11 +10,13 @@ import pytest
 from gateway_sessions.core.keys import (
     Isolation,
     Sharing,
+    account_of,
     aliased_ids,
     build_session_key,
     decode_part,
     encode_part,
     identity,
+    is_room,
     is_shared_multi_user_session,
     normalize_whatsapp,
     owner_of,
@@ -24,6 +26,7 @@ from gateway_sessions.core.keys import (
     same_conversation,
     session_key,
     sharing_of,
+    without_account,
 )
 from gateway_sessions.core.source import SessionSource
 
@@ -108,6 +111,56 @@ class TestProfiles:
 
     def test_a_profile_of_the_source_changes_no_key(self):
         assert key(chat_id="1", profile="work") == "agent:main:telegram:dm:1"
+
+    def test_a_gateway_of_several_profiles_goes_by_that_of_the_source(self):
+        flags = Isolation(multiplex_profiles=True)
+        one = source(chat_id="1", user_id="7", profile="work")
+        assert session_key(one, flags) == "agent:work:telegram:dm:1"
+        assert identity(one, flags) == "agent:work:telegram:dm:%chat:1"
+        assert owner_of(one, flags) == "work:telegram:user:7"
+        assert room_of(one, flags) == "work:telegram:room:dm:1"
+        assert not same_conversation(one, source(chat_id="1", user_id="7"), flags)
+
+    @pytest.mark.parametrize("profile", [None, "", "default", "main"])
+    def test_a_source_without_a_profile_of_its_own_has_the_gateway_s(self, profile):
+        flags = Isolation(multiplex_profiles=True)
+        assert session_key(source(chat_id="1", profile=profile), flags) == "agent:main:telegram:dm:1"
+
+
+class TestAccounts:
+    """Each named account of a platform has lanes, owners and rooms of its own."""
+
+    def test_an_account_without_a_name_changes_nothing(self):
+        assert key(chat_id="1", account="") == "agent:main:telegram:dm:1"
+
+    def test_a_named_one_stands_behind_the_chat_type(self):
+        assert key(chat_id="1", account="support") == "agent:main:telegram:dm:%account:support:1"
+        room = source(chat_type="group", chat_id="C", user_id="7", thread_id="t", account="a:b")
+        assert session_key(room, FLAGS) == "agent:main:telegram:group:%account:a%3Ab:C:t"
+        assert identity(room, FLAGS) == "agent:main:telegram:group:%account:a%3Ab:%chat:C:%thread:t"
+
+    def test_its_owners_are_its_own(self):
+        one = source(chat_id="1", user_id="7", account="support")
+        assert person_of(one, FLAGS) == "main:telegram:user:%account:support:7"
+        assert person_of(source(chat_id="1", account="support"), FLAGS) == (
+            "main:telegram:chat:%account:support:1"
+        )
+        room = room_of(source(chat_type="group", chat_id="C", account="support"), FLAGS)
+        assert room == "main:telegram:room:%account:support:group:C"
+        assert is_room(room)
+
+    def test_two_accounts_are_never_one_conversation(self):
+        here, there = (source(chat_id="1", user_id="7", account=name) for name in ("support", "sales"))
+        assert not same_conversation(here, there, FLAGS)
+        assert not same_conversation(here, source(chat_id="1", user_id="7"), FLAGS)
+
+    def test_a_key_still_tells_its_place(self):
+        assert place_in(key("telegram", "group", "C", account="support")) == ("telegram", "group")
+
+    @pytest.mark.parametrize("of", ["agent:main:telegram:dm:1", "main:telegram:user:7", "lane:x", ""])
+    def test_what_names_no_account_is_left_as_it_is(self, of):
+        assert account_of(of) == ""
+        assert without_account(of) == of
 
 
 class TestSeparators:
@@ -196,6 +249,8 @@ class TestWhatsApp:
         [
             ("49155@s.whatsapp.net", "49155"), ("49155:3@lid", "49155"), ("+49155", "49155"),
             (" 49155 ", "49155"), ("++49155", "+49155"), ("", ""), ("@lid", ""), ("+", ""),
+            ("+49 155", "49155"), ("+49 (155) 12-34", "491551234"), ("49\u00a0155@s.whatsapp.net", "49155"),
+            ("49.155/12", "4915512"), ("le na", "lena"), ("120-456@g.us", "120456"), ("x-1", "x-1"),
         ],
     )  # fmt: skip
     def test_all_forms_of_a_number_are_one(self, given, bare):

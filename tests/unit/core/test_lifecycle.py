@@ -22,6 +22,8 @@ from gateway_sessions.core.lifecycle import (
     boundary_to_remember,
     due_instant,
     is_fresh,
+    is_resumed,
+    marked_at,
     nothing_passed,
     plan_access,
     plan_end,
@@ -158,7 +160,7 @@ class Case:
         return entry(self.last, self.state)
 
     def expected(self) -> object:
-        """The precedence in words: suspended, expired, fresh mark, policy, aged mark, keep."""
+        """The precedence in words: suspended, expired, fresh mark, policy, keep."""
         if self.state is SUSPENDED:
             return EndReason.SUSPENDED
         if self.state is EXPIRED:
@@ -167,7 +169,7 @@ class Case:
             return Keep
         if self.due:  # what came last
             return self.unless_put_off(EndReason.IDLE if self.require is Require.ANY else EndReason.DAILY)
-        return self.unless_put_off(EndReason.RESUME_PENDING_EXPIRED) if self.state is PENDING else Keep
+        return Keep
 
     def unless_put_off(self, reason: EndReason) -> object:
         if self.grace:
@@ -222,8 +224,10 @@ class TestPrecedence:
     def test_a_mark_without_a_time_is_as_old_as_the_last_write(self):
         marked = entry(NOON - FRESHNESS - TICK, PENDING)
         assert outcome(plan_access(marked, rules(NEVER))) is Keep
-        idle = SessionResetPolicy(idle_minutes=600, mode="idle")
-        assert outcome(plan_access(marked, rules(idle, active=False))) is EndReason.RESUME_PENDING_EXPIRED
+        fresh = entry(NOON - FRESHNESS, PENDING)
+        idle = SessionResetPolicy(idle_minutes=10, mode="idle")
+        assert outcome(plan_access(marked, rules(idle, active=False))) is EndReason.IDLE
+        assert outcome(plan_access(fresh, rules(idle, active=False))) is Keep
 
     def test_the_veto_of_active_work_has_a_greatest_age(self):
         policy = SessionResetPolicy(mode="idle", idle_minutes=60, bg_process_max_age_hours=24)
@@ -258,6 +262,19 @@ class TestFreshness:
 
     def test_without_a_window_any_age_is_fresh(self):
         assert is_fresh(NOON - timedelta(days=9999), NOON, None)
+
+
+class TestIsResumed:
+    @pytest.mark.parametrize("state", SessionState)
+    @pytest.mark.parametrize("age", [timedelta(0), HOUR, HOUR + TICK, timedelta(days=99)])
+    def test_only_a_mark_that_has_aged_out_stops_a_turn(self, state, age):
+        marked = entry(NOON - age, state, state_since=NOON - age)
+        assert is_resumed(marked, NOON, HOUR) == (state is not PENDING or age <= HOUR)
+        assert is_resumed(marked, NOON, None)
+
+    def test_a_mark_without_a_time_is_as_old_as_the_last_write(self):
+        assert not is_resumed(entry(NOON - HOUR - TICK, PENDING), NOON, HOUR)
+        assert marked_at(entry(NOON - HOUR, PENDING)) == NOON - HOUR
 
 
 class TestNothingPassed:
@@ -346,9 +363,11 @@ class TestDueInstant:
     def test_an_ended_session_is_looked_at_no_more(self):
         assert due_instant(entry(NOON, EXPIRED), resolved(DAILY), FRESHNESS) is None
 
-    def test_a_mark_is_looked_at_when_it_has_aged(self):
+    def test_a_mark_only_puts_the_policys_instant_off(self):
         marked = entry(NOON, PENDING, state_since=NOON - MINUTE)
-        assert due_instant(marked, resolved(DAILY), FRESHNESS) == NOON - MINUTE + FRESHNESS + TICK
+        quick = SessionResetPolicy(mode="idle", idle_minutes=10)
+        assert due_instant(marked, resolved(quick), FRESHNESS) == NOON - MINUTE + FRESHNESS + TICK
+        assert due_instant(marked, resolved(DAILY), FRESHNESS) == FOUR + timedelta(days=1)
 
     @pytest.mark.parametrize(("policy", "freshness"), [(NEVER, FRESHNESS), (DAILY, None)])
     def test_a_mark_that_cannot_age_is_never_looked_at(self, policy, freshness):

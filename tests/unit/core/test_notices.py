@@ -1,10 +1,11 @@
 """When people are told that their conversation started afresh."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gateway_sessions import EndReason, SessionEntry, SessionResetPolicy
+from gateway_sessions.core.gateway_notices import cut_off_notice
 from gateway_sessions.core.lifecycle import notice_due
 
 NOON = datetime(2026, 6, 10, 12, tzinfo=UTC)
@@ -46,3 +47,17 @@ def test_what_no_policy_asked_for_is_always_told(reason):
 @pytest.mark.parametrize("reason", [None, *(one for one in EndReason if not one.is_automatic)])
 def test_what_a_person_asked_for_is_not_told(reason):
     assert not notice_due(opened(reason), SessionResetPolicy())
+
+
+@pytest.mark.parametrize(
+    ("passed", "told"),
+    [
+        (timedelta(minutes=61), "1 h 1 min ago"),
+        (timedelta(hours=3), "3 h ago"),
+        (timedelta(days=2, hours=5, minutes=7), "2 d 5 h ago"),
+        (timedelta(seconds=30), "30 s ago"),
+        (-timedelta(hours=1), "0 s ago"),
+    ],
+)
+def test_people_are_told_how_long_ago_their_turn_was_cut_off(passed, told):
+    assert f", {told}, and" in cut_off_notice(NOON - passed, NOON)

@@ -34,11 +34,17 @@ class TestPolicyBook:
             (("telegram", "dm"), IDLE, "platform", "platforms.telegram.session_reset"),
             (("telegram", "group"), NEVER, "chat_type", "platforms.telegram.chat_types.group.session_reset"),
             (("discord", "group"), DAILY, "default", "session_reset"),
+            (("local", "dm"), NEVER, "platform", "platforms.local.session_reset"),
         ],
     )
     def test_the_nearest_policy_counts_and_says_where_it_stands(self, where, policy, level, path):
         resolved = self.BOOK.resolve(*where)
         assert (resolved.policy, resolved.level, resolved.path) == (policy, level, path)
+
+    def test_the_terminal_resets_only_as_its_own_policy_says(self):
+        assert PolicyBook(by_platform={"Local": DAILY}).resolve("local", "dm").policy == DAILY
+        book = PolicyBook(default=DAILY, by_chat_type={("local", "dm"): IDLE})
+        assert book.resolve("local", "dm").policy == IDLE
 
     @pytest.mark.parametrize(
         "where", [("telegram", "group"), ("telegram", "dm"), ("discord", "dm"), (None, "dm")]

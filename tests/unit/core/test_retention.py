@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.core.retention import Bounds, Group, Member, Plan
+from gateway_sessions.core.retention import Bounds, FirstToGo, Group, Member, Plan
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -82,3 +82,16 @@ def test_a_group_that_was_used_since_is_not_what_was_planned():
 def test_bounds_that_are_none_are_refused(wrong: dict[str, float]):
     with pytest.raises(InvalidInputError):
         bounds(**wrong)  # type: ignore[arg-type]
+
+
+def test_of_all_groups_the_one_is_found_that_grows_too_old_first():
+    first = FirstToGo()
+    assert first.last_active is None
+    first.offer(group("pinned", days=9, protected=True))
+    assert first.last_active is None
+    first.offer(group("a", days=5))
+    first.offer(group("b", days=7))
+    first.offer(group("c", days=6))
+    assert first.last_active == NOW - timedelta(days=7)
+    assert first.wants_more(NOW - timedelta(days=8))
+    assert not first.wants_more(NOW - timedelta(days=7))

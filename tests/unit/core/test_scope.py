@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway_sessions.core.keys import Isolation, owner_of
@@ -101,6 +103,16 @@ def test_a_nameless_person_in_a_group_sees_the_room_only():
 def test_the_same_names_under_another_profile_are_other_people():
     mine = Scope.of(source(), Isolation(profile="work"))
     assert not mine.sees(owner=owner_of(source(), Isolation()), session_key=None)
+
+
+def test_another_account_of_the_platform_sees_nothing_of_this_one():
+    mine = replace(source(), account="support")
+    for other in (source(), replace(source(), account="sales")):
+        assert not sees(other, mine)
+        assert not sees(mine, other)
+    room, shared = replace(source("group", "g"), account="support"), Isolation(group_sessions_per_user=False)
+    assert sees(room, room, shared)
+    assert not sees(replace(room, account="sales"), room, shared)
 
 
 def test_separators_in_names_do_not_make_somebody_else():

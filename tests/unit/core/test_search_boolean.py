@@ -13,6 +13,7 @@ from gateway_sessions.core.search_documents import label
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_lexemes import Asked, Lexemes
 from gateway_sessions.core.search_query import parse_query
+from gateway_sessions.core.search_stems import FORM, Stemming, Stems
 from gateway_sessions.core.search_text import GAP, tokens
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
@@ -37,6 +38,23 @@ EVERYTHING = SearchFilter(scope=Scope.operator())
 )
 def test_words_and_phrases(query: str, expected: str, is_exact: bool):
     assert boolean_of(Certain(parse_query(query)), EVERYTHING) == Asked(expected, is_exact)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("runs", "+((+(zztruns zztrun zzt__188xrun)))"),
+        ("a -runs", "+((+(zzta zzt__188xa) -(zztruns zztrun zzt__188xrun)))"),
+        ('"runs"', "+((+zztruns))"),
+    ],
+)
+def test_a_word_is_asked_for_in_all_its_forms(query: str, expected: str):
+    stems = Stems(Stemming.ENGLISH)
+    assert boolean_of(Certain(parse_query(query, stems)), EVERYTHING) == Asked(expected)
+
+
+def test_stems_come_last():
+    assert words_of(Lexemes(["a"], (), (f"{FORM}run",))).split(" ")[-2:] == ["zzta", "zzt__188xrun"]
 
 
 def test_labels_narrow_what_is_asked_for():

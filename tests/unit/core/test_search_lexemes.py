@@ -18,6 +18,7 @@ from gateway_sessions.core.search_lexemes import (
     lexemes_of,
     tsvector_of,
 )
+from gateway_sessions.core.search_stems import FORM, Stemming, Stems
 
 NOW = to_micros(datetime(2026, 5, 4, tzinfo=UTC))
 LABELS = [f"'{label('role', 'user')}'", "'yr2026'", "'mo202605'"]
@@ -72,6 +73,14 @@ def test_what_cannot_be_held_is_marked(
         [] if mark is None else [f"'{mark}'"]
     )
     assert ("'tword1':2" in found, "'tword1'" in found) == (mark is None, mark == LONG)
+
+
+@pytest.mark.parametrize(("limit", "size"), [("MOST_PLACES", 1), ("MOST_BYTES", 60), ("MOST_BYTES", 90)])
+def test_stems_have_no_places_and_take_room(monkeypatch: pytest.MonkeyPatch, limit: str, size: int):
+    monkeypatch.setattr(search_lexemes, limit, size)
+    found = tsvector_of(lexemes_of(said("running runs"), Stems(Stemming.ENGLISH))).split()[len(LABELS) :]
+    assert found[:2] == ["'br'", f"'t{FORM}run'"]
+    assert found[2:] == (["'x1'", "'trunning'", "'truns'"] if size == 1 else ["'trunning':1", "'truns':2"])
 
 
 def test_no_token_can_end_a_literal():

@@ -10,6 +10,7 @@ from gateway_sessions.core.search_documents import label
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_lexemes import Asked
 from gateway_sessions.core.search_query import parse_query
+from gateway_sessions.core.search_stems import FORM, Stemming, Stems
 from gateway_sessions.core.search_tsquery import tsquery_of
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
@@ -32,6 +33,11 @@ EVERYTHING = SearchFilter(scope=Scope.operator())
 )
 def test_words_and_phrases(query: str, expected: str):
     assert tsquery_of(Certain(parse_query(query)), EVERYTHING) == Asked(expected)
+
+
+def test_a_word_is_asked_for_in_all_its_forms():
+    asked = tsquery_of(Certain(parse_query('runs -"runs"', Stems(Stemming.ENGLISH))), EVERYTHING)
+    assert asked == Asked(f"((('truns' | 'trun' | 't{FORM}run') & !('truns')) | 'x2')")
 
 
 def test_labels_narrow_what_is_asked_for():

@@ -36,6 +36,10 @@ class MemoryDatabase:
             for statement in statements(step.script):
                 self._raw.execute(statement)
 
+    @property
+    def writes_begun(self) -> int:
+        return self.writes
+
     async def read(self, verb: VerbFactory[T]) -> T:
         self.reads += 1
         return await asyncio.to_thread(self._run, verb)

@@ -266,7 +266,11 @@ class TestWhatsAppAliasFiles:
         missing = WhatsAppAliasFiles([tmp_path / "missing"])
         assert await missing("whatsapp", "+49") == "49"
 
-    @pytest.mark.parametrize("identifier", ["12 34", "a_b", "x/../../y", "ü", "a\x00b", "%2f", ""])
+    async def test_an_id_with_blanks_is_looked_up_without_them(self, bridge):
+        bridge.map("49151234", "77")
+        assert await bridge.canonical("+49 151 234") == "77"
+
+    @pytest.mark.parametrize("identifier", ["a_b", "x/../../y", "ü", "a\x00b", "%2f", ""])
     async def test_an_odd_id_stands_for_itself(self, bridge, identifier):
         bridge.map("other", "1")
         assert await bridge.canonical(identifier) == identifier

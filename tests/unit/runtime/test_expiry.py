@@ -233,8 +233,8 @@ class TestWatcher:
         assert (await house.watcher().sweep()).finalised == 1
         assert house.db.rows("SELECT end_reason FROM sessions") == [("suspended",)]
 
-    async def test_a_resume_mark_ends_when_it_has_aged_out(self, house, fake_clock):
-        policy = SessionResetPolicy(mode=ResetMode.DAILY, at_hour=4)
+    async def test_a_resume_mark_only_puts_off_what_the_policy_ends(self, house, fake_clock):
+        policy = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=10)
         lane = await house.lane(policy)
         await house.context(policy).apply(
             Actor.RECOVERY,
@@ -244,7 +244,7 @@ class TestWatcher:
         assert (await house.watcher(policy).sweep()).finalised == 0
         await fake_clock.advance(TICK)
         assert (await house.watcher(policy).sweep()).finalised == 1
-        assert house.db.rows("SELECT end_reason FROM sessions") == [("resume_pending_expired",)]
+        assert house.db.rows("SELECT end_reason FROM sessions") == [("idle",)]
 
     async def test_a_new_policy_counts_for_every_session_that_stands(self, house, fake_clock):
         never = SessionResetPolicy(mode=ResetMode.NONE)
@@ -274,7 +274,7 @@ class TestWatcher:
         """The page was read before, and is written after: whoever comes between must see to it alone."""
         lane = await house.lane(SessionResetPolicy(mode=ResetMode.NONE))
         context = house.context()
-        page = await house.db.read(partial(upkeep.key_page, ""))
+        page = (await house.db.read(partial(upkeep.key_page, ""))).entries
         turn = lanes.TurnEnd(session_key=lane.session_key)
         await context.apply(Actor.PERSON, partial(lanes.settle, turn=turn))
         await context.apply(Actor.WATCHER, partial(upkeep.reschedule, entries=page))

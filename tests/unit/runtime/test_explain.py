@@ -92,7 +92,7 @@ class TestSentence:
 
     async def test_of_a_lane_whose_session_lives_elsewhere(self, store):
         here, there = await store.get_or_create_session(dm()), await store.get_or_create_session(group())
-        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
         assert (await store.explain(there.session_key)).next_message == (
             f"starts a new session, because {there.session_id} was resumed elsewhere"
         )

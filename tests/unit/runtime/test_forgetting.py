@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,13 @@ class FailingLedger:
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
         self.asked = 0
+
+    @property
+    def writes_begun(self) -> int:
+        return self.asked
+
+    async def first_settled(self) -> datetime:
+        return datetime(2020, 1, 1, tzinfo=UTC)
 
     async def forget(self, _before: object) -> int:
         self.asked += 1

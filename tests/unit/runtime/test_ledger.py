@@ -28,12 +28,15 @@ from gateway_sessions.core.queue import ItemKind
 from gateway_sessions.core.session import session_id_at
 from gateway_sessions.errors import FencedError
 from gateway_sessions.failpoints import arm
+from gateway_sessions.runtime.admissions import LaneHere
 from gateway_sessions.runtime.entropy import Entropy
 from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.lanes import (
     APART,
+    BEGINS_HERE,
     BOB,
+    COLLECTING,
     LANE,
     OTHER_LANE,
     accept,
@@ -70,7 +73,7 @@ def ids(monkeypatch: pytest.MonkeyPatch, *digits: str) -> None:
 
 async def enqueue_and_begin(store: SessionStore, message: InboundMessage) -> Turn | None:
     """What a gateway does with a message."""
-    _, turn = await store.ledger.enqueue(message, APART, begin=True)
+    _, turn = await store.ledger.enqueue(message, APART, here=BEGINS_HERE)
     return turn
 
 
@@ -128,10 +131,10 @@ class TestTakenIds:
             ids(monkeypatch, "next")
             await answer(store)
             await accept(store, "two")
-            await store.mark_resume_pending(LANE)
             fake_clock.step(timedelta(hours=2))
+            await store.suspend_session(LANE)
             await store.db.create_session(session_id_at(fake_clock.now(), "taken"), "cli")
-            ids(monkeypatch, "taken", "unused", "free")
+            ids(monkeypatch, "taken", "free")
             turn = await enqueue_and_begin(store, said("three"))
             assert turn is not None
             assert (turn.seq, turn.entry.session_id.rpartition("_")[2]) == (2, "free")
@@ -207,6 +210,31 @@ class TestCallersWhoGiveUp:
             later=later,
             allowed=lambda name: [name],  # if nothing was committed
         )
+
+    @pytest.mark.parametrize("later", [False, True])
+    async def test_the_turn_of_another_lane_that_has_the_place_of_one_is_given_back(
+        self, store: SessionStore, later: bool
+    ):
+        turns: list[Turn] = []
+        ready: list[str] = []
+        store.ledger.on_ready = ready.append
+
+        async def prepare(name: str) -> None:
+            await store.stop_turn(OTHER_LANE)
+            await accept(store, name, f"{name}, next")
+            await accept(store, name, source=BOB)
+            turns.append(await begin(store))
+
+        assert await self.cancelled_everywhere(
+            store,
+            lambda _: turns[-1].commit([reply("hi")], go_on=OTHER_LANE),
+            prepare,
+            later=later,
+            allowed=lambda name: [name],  # if nothing was committed
+        )
+        # The last call was not cancelled, so that turn runs.
+        assert [one.running for one in await store.list_queued(OTHER_LANE)] == [True]
+        assert {LANE, OTHER_LANE} <= {*ready}
 
     async def test_what_was_committed_stays_committed(self, store: SessionStore):
         await accept(store, "one", "two")
@@ -302,6 +330,9 @@ class TestDamage:
         await accept(store, "one", source=BOB)
         broken = "UPDATE entries SET record = '{' WHERE session_key = ?"
         await asyncio.to_thread(execute, home, broken, (LANE,))
+        # As if somebody else had written it: what is remembered of it is not current any more.
+        newer = "UPDATE clocks SET version = version + 1"
+        await asyncio.to_thread(execute, home, newer, ())
         assert (await begin(store, None)).session_key == OTHER_LANE
         with pytest.raises(StorageCorruptError):
             await store.claim()
@@ -428,4 +459,27 @@ async def test_how_much_waits_is_known_after_everything_that_changes_it(home: Pa
         assert store.ledger.total_waiting == await store.queue_depth(LANE)
         assert store.ledger.waiting_on(LANE) == await store.queue_depth(LANE)
         await store.ledger.count()
-        assert store.ledger.lanes_waiting == 1
+        assert list(store.ledger.lanes_waiting) == [LANE]
+
+
+async def test_a_message_stands_in_line_since_when_its_process_says(
+    store: SessionStore, fake_clock: FakeClock
+):
+    """As one who waited for the answer stands where one stands who had written before it."""
+    before = fake_clock.now()
+    fake_clock.step(timedelta(milliseconds=10))
+    await accept(store, "came first", source=BOB)
+    fake_clock.step(timedelta(milliseconds=10))
+    here = LaneHere(since=lambda: before)
+    await store.ledger.enqueue(said("came later"), APART, here=here)
+    assert [key for key, _ in await store.ledger.ready()] == [LANE, OTHER_LANE]
+
+
+async def test_a_burst_is_waited_for_since_whenever_its_turn_stands_in_line(
+    store: SessionStore, fake_clock: FakeClock
+):
+    before = fake_clock.now()
+    fake_clock.step(timedelta(milliseconds=10))
+    here = LaneHere(since=lambda: before)
+    await store.ledger.enqueue(said("more will come"), COLLECTING, here=here)
+    assert await store.ledger.ready() == []

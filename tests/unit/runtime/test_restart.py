@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from pathlib import Path
 
 import pytest
 
 from gateway_sessions import ResumeReason, SessionState
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.runtime.restart import StartReport
+from gateway_sessions.storage import atomic_file
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import dm, everything, execute, lease, open_store, quick, stored
 
@@ -180,7 +180,7 @@ class TestCounts:
                 await store.get_or_create_session(dm(chat))
             await store.suspend_recently_active()
             held = HeldReplace(asyncio.get_running_loop())
-            monkeypatch.setattr(Path, "replace", held)
+            monkeypatch.setattr(atomic_file, "replace_file", held)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(store.clear_resume_pending(A))
                 await held.begun.wait()
@@ -194,13 +194,10 @@ class HeldReplace:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.begun = asyncio.Event()
         self._loop = loop
-        self._replace = Path.replace
+        self._replace = atomic_file.replace_file
         self._another = threading.Event()
 
-    def __get__(self, path, _):
-        return lambda target: self._take(path, target)
-
-    def _take(self, path, target):
+    def __call__(self, path, target):
         if not self.begun.is_set():
             self._loop.call_soon_threadsafe(self.begun.set)
             self._another.wait(0.3)

@@ -142,7 +142,7 @@ class TestCost:
         reads = db.reads
         duty.consider("a")
         await duty.sweep()
-        assert db.reads == reads == 2
+        assert db.reads == reads == 1
 
     async def test_a_session_nobody_says_anything_in_is_given_up(self, db):
         db.say("a")

@@ -103,6 +103,18 @@ class TestHistory:
         assert await turn.history() == await turn.history(limit=5) == [{"role": "user", "content": "hello"}]
         assert asked == [None, 5]
 
+    async def test_it_has_what_endpoints_accept_and_the_rest_if_that_is_asked_for(self, noted):
+        told = {"timestamp": 5.0, "message_id": "m1", "name": "Ann Lee", "display_content": "hi"}
+        row = {"role": "user", "content": "[Ann Lee] hi", **told}
+
+        async def read(_):
+            return [row]
+
+        turn = turn_of()
+        turn.ports = TurnPorts(append=noted.append, say=noted.say, read=read)
+        assert await turn.history() == [{"role": "user", "content": "[Ann Lee] hi"}]
+        assert await turn.history(details=True) == [row]
+
     async def test_a_turn_that_is_over_has_none(self, turn):
         turn.end()
         with pytest.raises(FencedError):

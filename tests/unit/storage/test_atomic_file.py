@@ -10,6 +10,7 @@ from gateway_sessions.storage.atomic_file import (
     AtomicFile,
     Files,
     backup_path,
+    followed,
     read_all,
     read_bytes_tail,
     remove,
@@ -59,11 +60,6 @@ class NoLinks(Files):
 class BrokenLinks(Files):
     def link(self, source: Path, target: Path) -> None:
         raise OSError(errno.EIO, "broken")
-
-
-class NotTheOwner(Files):
-    def inherit(self, descriptor: int, path: Path) -> None:
-        raise PermissionError(errno.EPERM, "not yours")
 
 
 def test_a_file_is_written_and_replaced(path: Path):
@@ -123,39 +119,50 @@ def test_a_new_file_is_private_whatever_the_umask(path: Path):
     assert mode(backup_path(path)) == 0o600
 
 
-def test_the_rights_of_the_group_stay_and_those_of_everybody_go(path: Path):
+def test_what_was_open_to_others_is_private_when_it_is_replaced(path: Path):
     write_atomically(path, b"one")
     path.chmod(0o644)
-    write_atomically(path, b"two")
-    assert mode(path) == 0o640
+    write_atomically(path, b"two", keep_backup=True)
+    assert (mode(path), mode(backup_path(path))) == (0o600, 0o600)
 
 
 @only_root
-def test_the_owner_stays_when_root_writes(path: Path):
+def test_a_file_that_root_writes_belongs_to_the_owner_of_its_directory(path: Path):
     write_atomically(path, b"one")
-    os.chown(path, SOMEBODY, SOMEBODY)
-    write_atomically(path, b"two")
-    assert (path.stat().st_uid, path.stat().st_gid) == (SOMEBODY, SOMEBODY)
+    os.chown(path.parent, SOMEBODY, SOMEBODY)
+    write_atomically(path, b"two", keep_backup=True)
+    for one in (path, backup_path(path)):
+        assert (one.stat().st_uid, one.stat().st_gid) == (SOMEBODY, SOMEBODY)
 
 
-def test_a_file_that_cannot_be_given_away_is_written_and_private(path: Path):
-    write_atomically(path, b"one")
-    path.chmod(0o640)
-    write_atomically(path, b"two", files=NotTheOwner())
-    assert path.read_bytes() == b"two"
-    assert mode(path) == 0o600
-
-
-def test_a_link_is_followed_and_stays(path: Path, tmp_path: Path):
+def test_a_link_is_replaced_and_what_it_leads_to_stays(path: Path, tmp_path: Path):
     real = tmp_path / "real" / "index.json"
     real.parent.mkdir()
+    real.write_bytes(b"precious")
     path.symlink_to(real)
-    write_atomically(path, b"one")
+    backup_path(path).symlink_to(real)
+    write_atomically(path, b"one", keep_backup=True)
     write_atomically(path, b"two", keep_backup=True)
-    assert path.is_symlink()
-    assert real.read_bytes() == b"two"
-    assert names(real.parent) == ["index.json", "index.json.bak"]
-    assert backup_path(path) == real.with_name("index.json.bak")
+    assert (path.read_bytes(), backup_path(path).read_bytes()) == (b"two", b"one")
+    assert not path.is_symlink()
+    assert not backup_path(path).is_symlink()
+    assert real.read_bytes() == b"precious"
+    assert names(real.parent) == ["index.json"]
+
+
+def test_a_link_that_is_set_aside_is_moved_itself(path: Path, tmp_path: Path):
+    real = tmp_path / "real.json"
+    real.write_bytes(b"precious")
+    path.symlink_to(real)
+    place = set_aside(path, tmp_path / "quarantine", "20261118")
+    assert place.is_symlink()
+    assert real.read_bytes() == b"precious"
+    assert not path.is_symlink()
+
+
+def test_a_path_that_a_person_names_is_followed(path: Path, tmp_path: Path):
+    path.symlink_to(tmp_path / "real.json")
+    assert followed(path) == tmp_path / "real.json"
 
 
 def test_links_in_a_circle_are_an_error(path: Path):
@@ -163,15 +170,23 @@ def test_links_in_a_circle_are_an_error(path: Path):
     path.symlink_to(other)
     other.symlink_to(path)
     with pytest.raises(OSError, match="symbolic links"):
-        write_atomically(path, b"one")
+        followed(path)
 
 
 @only_root
-def test_a_link_that_another_user_made_is_refused(path: Path, tmp_path: Path):
+def test_a_link_that_another_user_made_is_not_followed(path: Path, tmp_path: Path):
     path.symlink_to(tmp_path / "victim")
     os.chown(path, SOMEBODY, SOMEBODY, follow_symlinks=False)
     with pytest.raises(UnsupportedStorageError, match="another user"):
-        write_atomically(path, b"one")
+        followed(path)
+
+
+@only_root
+def test_a_link_in_the_directory_of_another_user_is_not_followed(path: Path, tmp_path: Path):
+    path.symlink_to(tmp_path / "victim")
+    os.chown(path.parent, SOMEBODY, SOMEBODY)
+    with pytest.raises(UnsupportedStorageError, match="another user"):
+        followed(path)
 
 
 def test_a_directory_that_everybody_can_write_is_refused(path: Path):

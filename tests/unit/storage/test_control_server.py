@@ -1,5 +1,6 @@
 import asyncio
 import errno
+import os
 import random
 import socket
 import tempfile
@@ -308,6 +309,22 @@ def test_a_directory_that_others_can_enter_holds_no_socket(tmp_path: Path, priva
         prepare_address(home)
 
 
+@pytest.mark.parametrize("runtime", [None, "", "nowhere"])
+def test_a_user_without_a_runtime_directory_has_one_among_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str | None
+):
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    if runtime is not None:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime and str(tmp_path / runtime))
+    home = tmp_path / ("long" * 30)
+    home.mkdir()
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        monkeypatch.setattr(tempfile, "tempdir", directory)
+        place = prepare_address(home)
+        assert place.parent == Path(directory) / f"gateway-sessions-{os.geteuid()}"
+        assert place.parent.stat().st_mode & 0o777 == 0o700
+
+
 async def test_where_there_are_no_such_sockets_that_is_said(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(control_address, "HAS_SOCKETS", False)
     monkeypatch.setattr(control_server, "HAS_SOCKETS", False)
@@ -321,9 +338,8 @@ async def test_where_there_are_no_such_sockets_that_is_said(home: Path, monkeypa
 def private(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A short path for the sockets of homes with long ones."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
-        place = Path(directory) / "gs"
-        monkeypatch.setattr(control_address, "user_runtime_path", lambda _: place)
-        yield place
+        monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
+        yield Path(directory) / "gateway-sessions"
 
 
 class FakeOwner:

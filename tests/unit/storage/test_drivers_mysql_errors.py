@@ -17,10 +17,17 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StorageUnavailableError,
 )
 from gateway_sessions.storage.drivers.mysql_errors import FOREIGN, is_end, is_overtaken, translate, was_cut
 from gateway_sessions.storage_errors import MissingRightError
+
+
+def in_state(state: str, error: MySQLError) -> MySQLError:
+    error.sqlstate = state
+    return error
+
 
 QUOTED = "Duplicate entry 'private' for key 'PRIMARY'"
 
@@ -42,7 +49,7 @@ QUOTED = "Duplicate entry 'private' for key 'PRIMARY'"
         (OperationalError(1045, "Access denied for user 'private'"), StorageUnavailableError),
         (OperationalError(1049, "Unknown database 'private'"), StorageUnavailableError),
         (OperationalError(1040, "Too many connections"), StorageUnavailableError),
-        (OperationalError(1205, "Lock wait timeout exceeded"), StorageUnavailableError),
+        (OperationalError(1205, "Lock wait timeout exceeded"), StorageLockedError),
         (OperationalError(1213, "Deadlock found"), StorageUnavailableError),
         (OperationalError(1290, "The server is running with --read-only"), StorageUnavailableError),
         (OperationalError(1969, "max_statement_time exceeded"), StorageUnavailableError),
@@ -55,7 +62,12 @@ QUOTED = "Duplicate entry 'private' for key 'PRIMARY'"
         (OverflowError("private"), InvalidInputError),
         (IntegrityError(1062, QUOTED), StorageError),
         (ProgrammingError(1146, "Table 'private' doesn't exist"), StorageError),
-        (MySQLError(), StorageError),
+        (ProgrammingError(1064, "You have an error in your SQL syntax"), StorageError),
+        (OperationalError(1054, "Unknown column 'private'"), StorageError),
+        (in_state("42S22", OperationalError(1999, "private")), StorageError),
+        (in_state("HY000", OperationalError(1999, "private")), StorageUnavailableError),
+        (OperationalError(9001, "a proxy that says it in its own words: private"), StorageUnavailableError),
+        (MySQLError(), StorageUnavailableError),
     ],
 )
 def test_every_error_of_the_driver_is_one_of_ours(error: Exception, ours: type[GatewaySessionsError]):

@@ -10,9 +10,17 @@ from gateway_sessions.errors import (
     StorageCorruptError,
     StorageError,
     StorageFullError,
+    StorageLockedError,
     StorageUnavailableError,
+    UnsupportedStorageError,
 )
-from gateway_sessions.storage.drivers.postgresql_errors import FOREIGN, is_end, is_overtaken, translate
+from gateway_sessions.storage.drivers.postgresql_errors import (
+    FOREIGN,
+    is_end,
+    is_overtaken,
+    translate,
+    was_cut,
+)
 from gateway_sessions.storage_errors import MissingRightError
 
 
@@ -24,7 +32,7 @@ from gateway_sessions.storage_errors import MissingRightError
         (IndexCorruptedError, StorageCorruptError),
         (asyncpg.CharacterNotInRepertoireError, InvalidInputError),
         (asyncpg.NumericValueOutOfRangeError, InvalidInputError),
-        (asyncpg.LockNotAvailableError, StorageUnavailableError),
+        (asyncpg.LockNotAvailableError, StorageLockedError),
         (asyncpg.QueryCanceledError, StorageUnavailableError),
         (asyncpg.AdminShutdownError, StorageUnavailableError),
         (asyncpg.TooManyConnectionsError, StorageUnavailableError),
@@ -39,7 +47,19 @@ from gateway_sessions.storage_errors import MissingRightError
         (OverflowError, InvalidInputError),
         (asyncpg.UniqueViolationError, StorageError),
         (asyncpg.UndefinedTableError, StorageError),
-        (asyncpg.InternalClientError, StorageError),
+        (asyncpg.NotNullViolationError, StorageError),
+        (asyncpg.FeatureNotSupportedError, StorageError),
+        (asyncpg.InternalClientError, StorageUnavailableError),
+        (asyncpg.ProtocolError, StorageUnavailableError),
+        (asyncpg.OutdatedSchemaCacheError, StorageUnavailableError),
+        (asyncpg.InvalidCachedStatementError, StorageUnavailableError),
+        (asyncpg.InternalServerError, StorageUnavailableError),
+        (asyncpg.UnknownPostgresError, StorageUnavailableError),
+        (asyncpg.IdleSessionTimeoutError, StorageUnavailableError),
+        (asyncpg.CannotConnectNowError, StorageUnavailableError),
+        (asyncpg.DataError, InvalidInputError),
+        (asyncpg.UnsupportedClientFeatureError, UnsupportedStorageError),
+        (asyncpg.ClientConfigurationError, UnsupportedStorageError),
     ],
 )
 def test_every_error_of_the_driver_is_one_of_ours(error: type[Exception], ours: type[GatewaySessionsError]):
@@ -67,6 +87,7 @@ def test_what_the_system_says_is_told():
 
 def test_only_what_others_did_is_tried_again():
     assert is_overtaken(asyncpg.DeadlockDetectedError())
+    assert is_overtaken(asyncpg.InvalidCachedStatementError())
     assert not is_overtaken(asyncpg.LockNotAvailableError())
 
 
@@ -75,4 +96,13 @@ def test_a_lost_connection_is_told_from_a_failed_statement():
     assert is_end(fatal)
     assert is_end(asyncpg.ConnectionDoesNotExistError("gone"))
     assert is_end(asyncpg.ReadOnlySQLTransactionError("cannot execute INSERT in a read-only transaction"))
+    assert is_end(asyncpg.InternalClientError("got result for unknown protocol state"))
     assert not is_end(asyncpg.UniqueViolationError("taken"))
+    assert not is_end(asyncpg.DataError("invalid input for query argument"))
+
+
+def test_nobody_waits_twice_for_a_server_that_says_nothing():
+    assert was_cut(asyncpg.ConnectionDoesNotExistError("gone"))
+    assert was_cut(ConnectionResetError())
+    assert not was_cut(TimeoutError())
+    assert not was_cut(asyncpg.UndefinedTableError())

@@ -68,6 +68,24 @@ async def test_work_that_ends_slowly_is_broken_off_in_a_cancelled_scope_as_well(
     assert not scope.cancelled_caught
 
 
+async def test_who_was_told_to_end_meanwhile_ends_although_the_work_failed():
+    """Else it would try again, and nobody tells it a second time."""
+    goes_on = asyncio.Event()
+
+    async def fail() -> None:
+        await goes_on.wait()
+        raise OSError(5, "broken")
+
+    task = asyncio.create_task(to_the_end(fail, 5))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
 async def test_a_failure_is_that_of_the_caller():
     async def fail() -> None:
         raise OSError(5, "broken")

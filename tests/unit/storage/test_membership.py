@@ -28,6 +28,8 @@ class Others:
         self.alive = True
         self.away = False
         self.was: list[int | None] = []
+        self.on_entering: Callable[[], object] = lambda: None
+        """Called while a node waits to come in."""
         self.more: list[int] = []
         """Other nodes that live."""
 
@@ -37,6 +39,7 @@ class Others:
 
     async def enter(self, verb: Any) -> Joined:
         self._there()
+        self.on_entering()
         self.was.append(verb.args[2])
         self.epoch += 1
         self.alive = True
@@ -94,6 +97,16 @@ async def test_a_node_trusts_itself_for_three_quarters_of_its_time(node: Members
     assert not node.trusted
     assert not node.leads
     assert not others.trusted()
+
+
+async def test_who_waited_long_to_come_in_is_trusted_all_the_same(others: Others, at: At):
+    def wait() -> None:
+        at.now += RULES.ttl.total_seconds()
+
+    others.on_entering = wait
+    node = Membership(others, RULES, name="a")  # type: ignore[arg-type] -- as much of it as is needed
+    await node.join(b"")
+    assert (node.trusted, node.epoch) == (True, 1)
 
 
 async def test_each_time_it_is_heard_counts_from_when_it_spoke(node: Membership, at: At):

@@ -11,6 +11,7 @@ from gateway_sessions.core.search_certain import Certain, Part, certain_of_liter
 from gateway_sessions.core.search_documents import UNLISTED, label, month_label, year_label
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_query import Branch, Phrase, Query, parse_query
+from gateway_sessions.core.search_stems import FORM, Stemming, Stems
 from gateway_sessions.storage.search_index.match import (
     FEW_WORDS,
     MANY_WORDS,
@@ -21,6 +22,14 @@ from gateway_sessions.storage.search_index.match import (
 )
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
+
+
+def test_a_word_is_asked_for_in_all_its_forms():
+    match = match_of(Certain(parse_query("runs -late", Stems(Stemming.ENGLISH))), EVERYTHING)
+    assert match is not None
+    assert match.expression() == (
+        f'({{text}} : (((("runs" OR "run" OR "{FORM}run")) NOT (("late" OR "{FORM}late")))))'
+    )
 
 
 def words(phrase: str, *, prefix: bool = False) -> Query:

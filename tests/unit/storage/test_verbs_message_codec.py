@@ -12,7 +12,15 @@ from gateway_sessions import Hidden, Message
 from gateway_sessions.storage.verbs.message_codec import encode
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-TEXT = {"role": "user", "content": "hello", "sent_at": NOW, "platform_message_id": "p1", "observed": True}
+TEXT: dict[str, Any] = {
+    "role": "user",
+    "content": "hello",
+    "sent_at": NOW,
+    "platform_message_id": "p1",
+    "observed": True,
+    "author": "main:telegram:user:1",
+    "from_lane": "agent:main:telegram:dm:1",
+}
 OTHERS: dict[str, Any] = {
     "content": [{"text": "hello"}],
     "tool_call_id": "c1",
@@ -29,18 +37,25 @@ OTHERS: dict[str, Any] = {
     "api_content": "hello!",
     "hidden_because": Hidden.REWOUND,
     "edited_at": NOW,
+    "platform_messages": [{"id": "1", "text": "a"}, {"id": "2", "text": "b"}],
+    "people": ("main:telegram:user:1", "main:telegram:user:2"),
     "extra": {"a": 1},
 }
 
 
-@pytest.mark.parametrize("absent", ["content", "platform_message_id", "sent_at", "observed"])
+@pytest.mark.parametrize(
+    "absent", ["content", "platform_message_id", "sent_at", "observed", "author", "from_lane"]
+)
 def test_nothing_but_text_has_few_columns(absent: str):
     message = Message(**{name: value for name, value in TEXT.items() if name != absent})
     content, name = message.content, message.platform_message_id
-    expected = ("user", content, 1_767_312_000_000_000, name, int(message.observed))
+    whose = (message.author, message.from_lane)
+    expected = ("user", content, 1_767_312_000_000_000, name, int(message.observed), *whose)
     stored = encode(message, NOW)
     assert stored.text_columns == expected
-    assert stored.columns == (*encode(message.altered(extra={"a": 1}), NOW).columns[:-1], None)
+    *others, extra, author, from_lane, people = encode(message.altered(extra={"a": 1}), NOW).columns
+    assert stored.columns == (*others, None, author, from_lane, people)
+    assert (extra, author, from_lane, people) == ('{"a":1}', *whose, None)
 
 
 @pytest.mark.parametrize("name", OTHERS)

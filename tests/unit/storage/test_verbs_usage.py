@@ -128,7 +128,7 @@ async def test_what_is_counted_late_stays_with_the_session_that_used_it(store: S
 async def test_a_session_whose_lane_went_on_elsewhere_can_still_be_counted(store: SessionStore):
     """It has neither an entry nor a record of one."""
     one, two = await store.get_or_create_session(dm("1")), await store.get_or_create_session(dm("2"))
-    await store.switch_session(two.session_key, one.session_id, scope=Scope.operator())
+    await store.switch_session(two.session_key, one.session_id, scope=Scope.operator(), move=True)
     with closing(sqlite3.connect(store.db.path)) as connection:
         connection.execute("UPDATE sessions SET entry = NULL")
         connection.commit()

@@ -55,6 +55,105 @@ async def in_thread(work: Callable[[], None] = lambda: time.sleep(0.02)) -> None
     await asyncio.to_thread(work)
 
 
+class Errands:
+    """What a duty has ahead of it, as a test says."""
+
+    def __init__(self, clock: FakeClock, due: datetime | None = None) -> None:
+        self.clock = clock
+        self.due = due
+        self.changes = 0
+        self.passes: list[datetime] = []
+
+    def state(self) -> int:
+        return self.changes
+
+    async def next_due(self) -> datetime | None:
+        return self.due
+
+    def set(self, due: datetime | None) -> None:
+        self.due = due
+        self.changes += 1
+
+    async def run(self, period: timedelta) -> None:
+        while True:
+            await self.clock.skip_idle_periods(period, self)
+            self.passes.append(self.clock.now())
+            if self.due is not None and self.due <= self.clock.now():
+                self.due = None
+
+
+def at(hour: int, minute: int = 0, *, day: int = 1) -> datetime:
+    return NEW_YEAR.replace(day=day, hour=hour, minute=minute)
+
+
+class TestIdlePeriods:
+    """A duty that looks every five minutes costs a test nothing while it has nothing to do."""
+
+    PERIOD = timedelta(minutes=5)
+
+    async def test_periods_without_work_are_passed_over(self, clock, background):
+        errands = Errands(clock)
+        background.start(errands.run(self.PERIOD))
+        await clock.advance(days=3650)
+        assert errands.passes == []
+
+    @pytest.mark.parametrize(
+        ("due", "looked"),
+        [
+            (at(4, 1), at(4, 5)),
+            (at(4, 5), at(4, 5)),
+            (at(4, 5) + timedelta(microseconds=1), at(4, 10)),
+            (at(0), at(0, 5)),
+            (NEW_YEAR - timedelta(days=1), at(0, 5)),
+        ],
+    )
+    async def test_work_is_done_at_the_end_of_the_period_that_it_falls_in(
+        self, clock, background, due, looked
+    ):
+        errands = Errands(clock, due)
+        background.start(errands.run(self.PERIOD))
+        await clock.advance(days=1)
+        assert errands.passes == [looked]
+
+    async def test_work_that_comes_up_is_looked_at_in_the_same_period(self, clock, background):
+        errands = Errands(clock, at(0, day=9))
+        background.start(errands.run(self.PERIOD))
+        await clock.advance(minutes=12)
+        errands.set(None)
+        await clock.advance(minutes=2)
+        assert errands.passes == []
+        await clock.advance(hours=1)
+        assert errands.passes == [at(0, 15)]
+
+    async def test_what_another_sleeper_brings_up_is_looked_at_in_its_period(self, clock, background):
+        errands = Errands(clock)
+
+        async def brings_work() -> None:
+            await clock.sleep(timedelta(hours=7, minutes=3).total_seconds())
+            errands.set(at(8, 1))
+
+        background.start(errands.run(self.PERIOD))
+        background.start(brings_work())
+        await clock.advance(days=1)
+        assert errands.passes == [at(7, 5), at(8, 5)]
+
+    async def test_whoever_sets_the_wall_clock_is_noticed(self, clock, background):
+        errands = Errands(clock, at(12))
+        background.start(errands.run(self.PERIOD))
+        await clock.advance(minutes=1)
+        clock.step(hours=14)
+        await clock.advance(minutes=5)
+        assert errands.passes == [at(14, 5)]
+
+    async def test_whoever_is_cancelled_skips_nothing_more(self, clock, background):
+        task = background.start(Errands(clock).run(self.PERIOD))
+        await clock.advance(minutes=1)
+        assert clock.sleepers == 1
+        task.cancel()
+        await clock.advance(minutes=1)
+        assert clock.sleepers == 0
+
+
 class TestTheTime:
     def test_it_begins_at_new_year_2026(self, clock):
         assert clock.now() == NEW_YEAR

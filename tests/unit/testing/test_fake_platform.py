@@ -42,7 +42,7 @@ def inbox() -> Inbox:
 
 @pytest.fixture
 def platform() -> FakePlatform:
-    return FakePlatform(patience=timedelta(seconds=0.05))
+    return FakePlatform(patience=timedelta(seconds=0.05), run="")
 
 
 @pytest.fixture
@@ -154,14 +154,14 @@ async def test_nothing_arrives_where_nobody_is_connected(platform: FakePlatform,
 
 async def test_a_message_knows_its_time_where_there_is_a_clock(inbox: Inbox):
     clock = FakeClock()
-    platform = FakePlatform(clock=clock)
+    platform = FakePlatform(clock=clock, run="")
     async with platform.connect(inbox):
         await platform.says("ann", "hello")
     assert inbox.messages[0].sent_at == clock.now()
 
 
 async def test_accounts_of_one_platform_are_told_apart(inbox: Inbox):
-    home, work = FakePlatform(name="home"), FakePlatform(name="work")
+    home, work = FakePlatform(name="home", run=""), FakePlatform(name="work", run="")
     async with home.connect(inbox), work.connect(inbox):
         await home.says("ann", "hello")
         await work.says("ann", "hello")
@@ -245,7 +245,7 @@ async def test_it_settles_when_what_was_set_going_has_come_to_rest(connected: Fa
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(work())
-        await connected.settles()
+        await connected.wait_until_idle()
         assert seen == ["done"]
 
 
@@ -294,7 +294,7 @@ async def test_a_late_answer_comes_in_the_end(connected: FakePlatform):
         with connected.late_ack():
             sending = tasks.create_task(send(connected, "one"))
             assert (await connected.wait_for_reply("ann")).text == "one"
-            await connected.settles()
+            await connected.wait_until_idle()
             assert not sending.done()
     assert sending.result() == connected.sent[0].message_id
 
@@ -305,7 +305,7 @@ async def test_what_is_sent_twice_is_seen_twice(connected: FakePlatform):
 
 
 async def test_a_platform_that_knows_its_keys_shows_a_repeat_once():
-    platform = FakePlatform(capabilities=AdapterCapabilities(idempotent_send=True))
+    platform = FakePlatform(capabilities=AdapterCapabilities(idempotent_send=True), run="")
     assert await send(platform, "one", key="k") == await send(platform, "one", key="k")
     assert await send(platform, "one", key="l")
     assert platform.shown() == ["one", "one"]
@@ -331,3 +331,48 @@ async def test_half_a_character_is_not_shown_but_fails_as_on_any_wire(platform: 
     with pytest.raises(UnicodeEncodeError):
         await platform.edit(ANN, message_id, broken)
     assert platform.shown() == ["whole"]
+
+
+class TestIds:
+    """A store outlives the program that filled it, so no two programs may give an id twice."""
+
+    async def test_two_instances_never_give_the_same_id(self, inbox: Inbox) -> None:
+        ids: list[str] = []
+        for _ in range(3):
+            platform = FakePlatform()
+            async with platform.connect(inbox):
+                for _ in range(3):
+                    await platform.says("ann", "hello")
+                    ids.append(platform.last_message_id)
+                ids.append(await platform.send(ANN, said("x"), idempotency_key="k") or "")
+        assert len(set(ids)) == len(ids) == 12
+        assert all(ids)
+
+    async def test_what_was_delivered_last_is_delivered_again(
+        self, connected: FakePlatform, inbox: Inbox
+    ) -> None:
+        await connected.says("ann", "one")
+        await connected.says("ann", "two")
+        await connected.edits("m1", "one, better")
+        await connected.redelivers()
+        assert connected.last_message_id == "m1"
+        assert [one.text for one in inbox.messages] == ["one", "two", "one, better", "one, better"]
+
+    async def test_nothing_can_be_repeated_before_anything_was_said(self, connected: FakePlatform) -> None:
+        with pytest.raises(InvalidInputError, match="nobody has written"):
+            await connected.redelivers()
+
+    async def test_a_turn_that_waits_is_idle_and_under_its_old_name_as_well(self) -> None:
+        platform, begun = FakePlatform(), asyncio.Event()
+
+        async def wait() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        waiting = asyncio.create_task(wait())
+        await platform.wait_until_idle()
+        assert begun.is_set()
+        with pytest.warns(DeprecationWarning, match="wait_until_idle"):
+            await platform.settles()
+        assert not waiting.done()
+        waiting.cancel()

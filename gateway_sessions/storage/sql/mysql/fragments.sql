@@ -55,6 +55,10 @@ octet_length(@) > 0
 -- Equal, or both without a value.
 <=>
 
+-- fragment: holds
+-- Whether it has a text in it, letter by letter.
+instr(@, ?) > 0
+
 -- fragment: says
 -- Whether it holds a text, whatever the case of its letters.
 lower(@) LIKE lower(?) ESCAPE '~'
@@ -78,6 +82,10 @@ json_extract(@, '$')
 -- fragment: json_text
 -- JSON as a text.
 CAST(@ AS CHAR)
+
+-- fragment: as_text
+-- A name, which is kept as bytes, as a text.
+CONVERT(@ USING utf8mb4)
 
 -- fragment: length_of_list
 -- How many members a list in JSON has.
@@ -109,11 +117,12 @@ VALUES(@)
 ON DUPLICATE KEY UPDATE @ = @
 
 -- fragment: lead_like_head
--- Give a message all that the one has that led its turn, one message less.
+-- Give a message all that the one has that led its turn, one message less. Its place is the next one: the other may wait
+-- in its own place again, and comes first then.
 UPDATE inbox AS item JOIN inbox AS head ON head.item_id = ?
-SET item.merged_into = NULL, item.place = head.place, item.messages = head.messages - 1,
+SET item.merged_into = NULL, item.place = head.place + 1, item.messages = head.messages - 1,
     item.characters = head.characters, item.media = head.media, item.solo = head.solo, item.last_at = head.last_at,
-    item.ready_at = head.ready_at
+    item.ready_at = head.ready_at, item.tries = head.tries, item.growing = head.growing
 WHERE item.item_id = ?
 
 -- fragment: several

@@ -54,6 +54,10 @@ octet_length(@)
 -- Equal, or both without a value.
 IS NOT DISTINCT FROM
 
+-- fragment: holds
+-- Whether it has a text in it, letter by letter.
+strpos(@, ?) > 0
+
 -- fragment: says
 -- Whether it holds a text, whatever the case of its letters.
 @ ILIKE ? ESCAPE '~'
@@ -77,6 +81,10 @@ json_build_array
 -- fragment: json_text
 -- JSON as a text.
 @::text
+
+-- fragment: as_text
+-- A name as a text.
+@
 
 -- fragment: length_of_list
 -- How many members a list in JSON has.
@@ -105,10 +113,12 @@ excluded.@
 ON CONFLICT (@) DO NOTHING
 
 -- fragment: lead_like_head
--- Give a message all that the one has that led its turn, one message less.
+-- Give a message all that the one has that led its turn, one message less. Its place is the next one: the other may wait
+-- in its own place again, and comes first then.
 UPDATE inbox SET merged_into = NULL,
-    (place, messages, characters, media, solo, last_at, ready_at) =
-        (SELECT place, messages - 1, characters, media, solo, last_at, ready_at FROM inbox WHERE item_id = ?)
+    (place, messages, characters, media, solo, last_at, ready_at, tries, growing) =
+        (SELECT place + 1, messages - 1, characters, media, solo, last_at, ready_at, tries, growing
+         FROM inbox WHERE item_id = ?)
 WHERE item_id = ?
 
 -- fragment: several

@@ -22,12 +22,12 @@ WHERE m.tokens IS NULL AND m.message_id < ? ORDER BY m.message_id DESC LIMIT ?
 
 -- name: messages_to_tell_of
 -- What the index has to be told of messages that it does not know, the newest first. A very long text is cut.
-SELECT message_id, session_id, role, sent_at, substr(content, 1, ?), tool_name, tool_calls FROM messages
+SELECT message_id, session_id, role, sent_at, substr(content, 1, ?), tool_name, tool_calls, author, from_lane FROM messages
 WHERE tokens IS NULL ORDER BY message_id DESC LIMIT ?
 
 -- name: messages_to_tell_of_again
 -- The same of messages that were changed since.
-SELECT message_id, session_id, role, sent_at, substr(content, 1, ?), tool_name, tool_calls FROM messages
+SELECT message_id, session_id, role, sent_at, substr(content, 1, ?), tool_name, tool_calls, author, from_lane FROM messages
 WHERE message_id IN ({each_number_of})
 
 -- name: put_tokens
@@ -46,6 +46,10 @@ WHERE message_id > ? AND message_id <= ? AND tokens IS NOT NULL
 -- name: end_of_page
 -- The last one of so many messages behind a message.
 SELECT max(message_id) FROM (SELECT message_id FROM messages WHERE message_id > ? ORDER BY message_id LIMIT ?) AS page
+
+-- name: index_standing
+-- How far the index can be relied on.
+SELECT name, value FROM meta WHERE name IN ('tokens_told_again', 'tokens_being_forgotten', 'tokens_stemmed_by')
 
 -- name: index_progress
 -- The highest id of a message, and whether the index has not been told of all.

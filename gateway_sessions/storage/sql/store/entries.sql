@@ -53,6 +53,18 @@ DELETE FROM clocks WHERE entry_id = ?
 SELECT {entry}
 FROM entries JOIN clocks USING (entry_id) WHERE session_key > ? ORDER BY session_key LIMIT ?
 
+-- name: keys_in_order
+-- A page of the keys of all lanes that have a session.
+SELECT session_key FROM entries WHERE session_key > ? ORDER BY session_key LIMIT ?
+
+-- name: first_due
+-- When the policy of any entry may be due first.
+SELECT min(due_at) FROM entries
+
+-- name: oldest_write
+-- When that entry was written that nobody has written since for the longest time.
+SELECT min(updated_at) FROM clocks
+
 -- name: entries_due
 -- Entries whose policy may be due, on lanes where no turn runs or waits; the earliest first.
 SELECT {entry}

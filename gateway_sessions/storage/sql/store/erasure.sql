@@ -50,6 +50,10 @@ SELECT session_id, entry FROM sessions WHERE owner <> ? AND source = ? AND {says
 -- The entry of an ended session, as it should be from now on.
 UPDATE sessions SET entry = ? WHERE session_id = ?
 
+-- name: users_of_sessions_of_others
+-- Who began sessions of others on a platform, by id.
+SELECT DISTINCT user_id FROM sessions WHERE owner <> ? AND source = ? AND user_id IS NOT NULL ORDER BY user_id
+
 -- name: forget_user_of_sessions
 -- It is not known any more who began these sessions of others.
 UPDATE sessions SET user_id = NULL WHERE owner <> ? AND source = ? AND user_id = ?
@@ -86,20 +90,72 @@ SELECT item_id, session_key, event, transcript_id FROM inbox
 WHERE admitted_at <= ? AND {on_lanes_of_person}
 ORDER BY item_id LIMIT ?
 
--- name: named_row
--- A message that may say what somebody is called.
-SELECT message_id, session_id, api_content, extra FROM messages
-WHERE message_id = ? AND role = 'user' AND extra IS NOT NULL
+-- name: row_without_author
+-- A message of which the transcript does not say who said it.
+SELECT message_id, session_id FROM messages WHERE message_id = ? AND role = 'user' AND author IS NULL
 
--- name: named_rows
+-- name: rows_without_author
 -- All such on a lane that a platform calls that.
-SELECT m.message_id, m.session_id, m.api_content, m.extra FROM messages AS m
-JOIN sessions AS s ON s.session_id = m.session_id
-WHERE s.session_key = ? AND m.platform_message_id = ? AND m.role = 'user' AND m.extra IS NOT NULL
+SELECT m.message_id, m.session_id FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
+WHERE s.session_key = ? AND m.platform_message_id = ? AND m.role = 'user' AND m.author IS NULL
 
--- name: set_named_row
--- The same without a name.
-UPDATE messages SET api_content = ?, extra = ? WHERE message_id = ?
+-- fragment: words_of
+-- Messages of somebody, with summaries of them, as far as they are from before.
+(author = ? OR (people IS NOT NULL AND {holds:people})) AND (message_id <= ? OR sent_at <= ?)
+
+-- name: sessions_with_words_of
+-- Sessions of others in which somebody said something, in their order.
+SELECT session_id, source FROM sessions
+WHERE session_id IN ({several:SELECT session_id FROM messages WHERE {words_of}}) AND owner <> ? AND session_id > ?
+ORDER BY session_id LIMIT ?
+
+-- name: count_words_in_sessions_of_others
+-- How many messages these are.
+SELECT count(*) FROM messages WHERE {words_of} AND session_id IN (SELECT session_id FROM sessions WHERE owner <> ?)
+
+-- name: words_in_session
+-- What somebody said in a session.
+SELECT {message} FROM messages WHERE session_id = ? AND {words_of} ORDER BY seq
+
+-- name: answers_behind
+-- What agents said in a session behind a place, as far as it is from before.
+SELECT message_id FROM messages
+WHERE session_id = ? AND seq > ? AND role <> 'user' AND author IS NULL AND (message_id <= ? OR sent_at <= ?)
+
+-- name: forget_replies_of_session
+-- Replies of a session that are owed, or could not be sent: they may repeat it as well.
+DELETE FROM outbox WHERE session_id = ? AND content IS NOT NULL AND created_at <= ?
+
+-- name: forget_problems_of_lane
+-- What went wrong with messages of a lane: an error may repeat it as well.
+UPDATE inbox SET problem = ? WHERE session_key = ? AND problem IS NOT NULL AND admitted_at <= ?
+
+-- name: lanes_left_by
+-- Lanes that were somebody's alone, for an agent spoke to them there, and that are nobody else's now.
+SELECT DISTINCT m.from_lane FROM messages AS m LEFT JOIN entries AS e ON e.session_key = m.from_lane
+WHERE m.author = ? AND m.role <> 'user' AND m.from_lane IS NOT NULL AND (e.owner IS NULL OR e.owner = ?)
+
+-- name: forget_title_of_words
+-- What a session is called came from what was said in it, or from somebody when it was theirs.
+UPDATE sessions SET title = NULL, title_by = NULL, title_owner = NULL
+WHERE title IS NOT NULL AND (title_by <> 'person' OR title_owner = ?) AND session_id = ?
+
+-- name: forget_titles_of_owner
+-- The same of all sessions of others that were called so by somebody.
+UPDATE sessions SET title = NULL, title_by = NULL, title_owner = NULL WHERE title_owner = ? AND owner <> ?
+
+-- name: titles_given_by
+-- What sessions of others are called because somebody called them so, or held them then; behind a session, some.
+SELECT session_id, source, title FROM sessions
+WHERE title_owner = ? AND owner <> ? AND title IS NOT NULL AND session_id > ? ORDER BY session_id LIMIT ?
+
+-- name: extra_of_session
+-- What is known of a session besides.
+SELECT extra FROM sessions WHERE session_id = ?
+
+-- name: set_extra_of_session
+-- What is known of it from now on.
+UPDATE sessions SET extra = ? WHERE session_id = ?
 
 -- name: kept_items_of_person
 -- What of them waits, runs or was given up, lane by lane.

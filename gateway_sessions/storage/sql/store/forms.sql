@@ -32,7 +32,7 @@ SELECT session_id, last_active FROM totals WHERE session_id > ? ORDER BY session
 -- name: forms_of_messages
 -- What of messages has to be read in one way only.
 SELECT message_id, sent_at, edited_at, hidden_because, parts, tool_calls, reasoning_details, codex_reasoning_items,
-    codex_message_items, api_content, extra
+    codex_message_items, api_content, platform_messages, extra
 FROM messages WHERE message_id > ? ORDER BY message_id LIMIT ?
 
 -- name: forms_of_message_versions

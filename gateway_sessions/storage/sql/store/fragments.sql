@@ -7,10 +7,11 @@ entries.entry_id, session_key, session_id, owner, platform, state, state_since, 
 -- A message as it is read in pages. Whatever is short comes as one value, for each value of a row takes its time; so do
 -- the members that few messages have, if one of them is set.
 message_id, sent_at, {json_text:{json_array}(session_id, seq, role, tool_call_id, tool_name, effect_disposition,
-        finish_reason, platform_message_id, token_count, {json:CASE WHEN observed = 1 OR edited_at IS NOT NULL OR coalesce(
-        parts, reasoning_details, codex_reasoning_items, codex_message_items, api_content, extra, hidden_because) IS NOT NULL
+        finish_reason, platform_message_id, token_count, {as_text:author}, {as_text:from_lane},
+        {json:CASE WHEN observed = 1 OR edited_at IS NOT NULL OR coalesce(parts, reasoning_details, codex_reasoning_items,
+        codex_message_items, api_content, extra, platform_messages, hidden_because, people) IS NOT NULL
         THEN {json_array}(observed, {flag:parts IS NOT NULL}, reasoning_details, codex_reasoning_items, codex_message_items,
-        api_content, extra, hidden_because, edited_at) END})},
+        api_content, extra, platform_messages, hidden_because, edited_at, people) END})},
     coalesce(parts, content), tool_calls, reasoning, reasoning_content
 
 -- fragment: part_of_conversation
@@ -38,7 +39,7 @@ coalesce({length_of_list:tool_calls}, 0)
 -- fragment: candidate
 -- A message that may be found, with all that decides about it.
 m.message_id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.sent_at, s.owner, s.session_key,
-    s.source, m.hidden_because, s.relation
+    s.source, m.hidden_because, s.relation, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 
 -- fragment: listed
@@ -119,10 +120,11 @@ t.session_id, t.last_active, t.last_seq, t.text_bytes,
 -- Which sessions may go.
 ({a_text} IS NULL OR s.source = ?) AND ({a_text} IS NULL OR s.relation = ?)
     AND ({a_number} = 1 OR s.archived = 0) AND ({a_number} = 0 OR t.last_seq = 0)
+    AND ({a_number} = 1 OR s.ended_at IS NOT NULL)
 
 -- fragment: sent_to_room
--- Whether somebody sent it where others are as well.
-sender = ? AND substr(owner, 1, {length}({a_text})) = ?
+-- Whether somebody sent it where others are as well, at their account of the platform.
+sender = ? AND substr(owner, 1, {length}({a_text})) = ? AND substr(owner, 1, {length}({a_text})) <> ?
 
 -- fragment: on_lanes_of_person
 -- Whether it concerns somebody.

@@ -2,6 +2,10 @@
 -- Whether an event of a platform was accepted before.
 SELECT session_key, seq FROM inbox WHERE event = ?
 
+-- name: waiting_events
+-- The newest events of platforms that were accepted and have not had their turn.
+SELECT event, seq, session_key FROM inbox WHERE outcome IS NULL AND event IS NOT NULL ORDER BY item_id DESC LIMIT ?
+
 -- name: add_item
 -- A message was accepted.
 INSERT INTO inbox (item_id, session_key, seq, place, event, owner, sender, kind, solo, media, merged_into, messages,
@@ -10,7 +14,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: last_waiting
 -- The turn that would begin last; a message may become part of it.
-SELECT seq, sender, solo, media, kind, messages, characters, admitted_at, last_at, place, item_id
+SELECT seq, sender, solo, media, kind, messages, characters, admitted_at, last_at, place, tries, item_id
 FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
 ORDER BY {by_place:DESC} LIMIT 1
 
@@ -30,7 +34,7 @@ WHERE item_id = ?
 
 -- name: next_waiting
 -- The turn that begins next.
-SELECT seq, ready_at, last_at, item_id FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
+SELECT seq, ready_at, last_at, item_id, tries FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
 ORDER BY {by_place:ASC} LIMIT 1
 
 -- name: turn_in_place
@@ -47,10 +51,10 @@ SELECT coalesce(max(place), 0) FROM inbox WHERE session_key = ? AND outcome IS N
 
 -- name: items_of_next
 -- What a turn that waits is about: the message that leads it, then what became part of it.
-SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, sender, growing
 FROM inbox WHERE item_id = ? AND outcome IS NULL AND token IS NULL
 UNION ALL
-SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, sender, growing
 FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into = ?
 
 -- name: bury_item
@@ -67,15 +71,17 @@ SELECT count(*) FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'inte
 
 -- name: take_item
 -- A waiting message is given to whoever has that token: its turn begins.
-UPDATE inbox SET token = ? WHERE item_id = ?
+UPDATE inbox SET token = ?, steered_into = NULL WHERE item_id = ?
 
 -- name: steer_item
--- It becomes part of the turn that runs, and leads no message, not even itself, until it waits again.
-UPDATE inbox SET token = ?, messages = 0 WHERE item_id = ?
+-- It becomes part of the turn with that token, which runs: it was said into it. Programs of schema 6 that use the same
+-- server know that by `messages` alone; whoever gives the message back counts it again, for them as well.
+UPDATE inbox SET token = ?, steered_into = ?, messages = 0, tries = 0, growing = NULL WHERE item_id = ?
 
 -- name: items_of_turn
 -- What a turn is about: the message that leads it, then what was said into it, then what became part of it before.
-SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, {flag:messages = 0}
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, sender, growing,
+    {flag:coalesce(steered_into, 0) = token OR messages = 0}
 FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ?
 ORDER BY merged_into IS NOT NULL, place, seq
 
@@ -111,6 +117,21 @@ WHERE message_id = ? AND hidden_because IS NULL
 -- It stands elsewhere from now on; nobody brings it back to where it stood.
 UPDATE messages SET hidden_because = 'rewound', hidden_by = NULL WHERE message_id = ?
 
+-- name: note_growing
+-- Which message of the platform the answer of a running turn grows in; the message that leads the turn tells.
+UPDATE inbox SET growing = ?
+WHERE session_key = ? AND outcome IS NULL AND token = ? AND merged_into IS NULL
+    AND coalesce(steered_into, 0) <> token AND messages > 0
+
+-- name: grows_no_more
+-- No answer goes on growing in what was shown of this one.
+UPDATE inbox SET growing = ? WHERE item_id = ?
+
+-- name: waiting_half_answered
+-- Turns that wait for another try, of whose answers something was shown.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, sender, growing
+FROM inbox WHERE {turn_that_waits} AND growing IS NOT NULL
+
 -- name: settle_turn
 -- The turn has ended; of what was said, the transcript knows.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
@@ -142,7 +163,7 @@ WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('messag
 
 -- name: open_items
 -- All that waits or runs on a lane.
-SELECT item_id, seq, solo, merged_into, token, admitted_at, payload, place
+SELECT item_id, seq, solo, merged_into, token, admitted_at, payload, place, tries
 FROM inbox WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'internal')
 
 -- name: waiting_item
@@ -150,14 +171,18 @@ FROM inbox WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'in
 SELECT item_id, merged_into, payload FROM inbox
 WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
 
+-- name: set_tries
+-- Another turn is next before one that was cut off, which keeps its count.
+UPDATE inbox SET tries = ? WHERE item_id = ?
+
 -- name: set_place
 -- The turn begins earlier or later than it came.
 UPDATE inbox SET place = ? WHERE item_id = ?
 
 -- name: kept_event
--- A message that waits, runs or failed for good, by the name its platform knows it under.
+-- A message that was accepted, by the name its platform knows it under.
 SELECT item_id, session_key, seq, merged_into, token, outcome, payload
-FROM inbox WHERE event = ? AND (outcome IS NULL OR outcome = 'dead') AND kind IN ('message', 'internal')
+FROM inbox WHERE event = ? AND kind IN ('message', 'internal')
 
 -- name: set_payload
 -- The message says something else now.
@@ -186,6 +211,10 @@ WHERE outcome IS NULL AND kind IN ('command', 'change')
 -- It was not carried out, so it is news when it comes again.
 UPDATE inbox SET event = NULL WHERE item_id = ?
 
+-- name: hand_over_event
+-- The message is known by another row from now on, which asks for it once more.
+UPDATE inbox SET event = NULL WHERE event = ?
+
 -- name: dead_items
 -- Messages whose turns failed for good, the newest first.
 SELECT item_id, seq, session_key, owner, payload, admitted_at, settled_at, problem
@@ -196,14 +225,15 @@ FROM inbox WHERE outcome = 'dead' AND item_id < ? ORDER BY item_id DESC LIMIT ?
 SELECT session_key, seq, merged_into FROM inbox WHERE item_id = ? AND outcome = 'dead'
 
 -- name: dead_turn
--- One of them, with all that failed with it as part of one turn.
-SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place
+-- One of them, with all that failed with it as part of one turn: the message that leads it, then the others.
+SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, sender
 FROM inbox WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
+ORDER BY merged_into IS NOT NULL, seq
 
 -- name: revive
 -- It waits again, behind everything that waits, with all that was part of it.
 UPDATE inbox SET outcome = NULL, settled_at = NULL, settled_by = NULL, problem = NULL, token = NULL,
-    place = ?, ready_at = ?
+    tries = 0, place = ?, ready_at = ?
 WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
 
 -- name: forget_items
@@ -212,9 +242,16 @@ WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
     SELECT item_id FROM inbox WHERE item_id < ? AND outcome IS NOT NULL AND outcome <> 'dead' AND settled_at < ?
     ORDER BY item_id LIMIT ?}
 
+-- name: first_settled
+-- When the oldest of what is settled was, messages and replies.
+SELECT min(settled_at) FROM (
+    SELECT min(settled_at) AS settled_at FROM inbox WHERE outcome IS NOT NULL AND outcome <> 'dead'
+    UNION ALL SELECT min(settled_at) FROM outbox WHERE state = 'sent'
+) AS settled
+
 -- name: transcript_version
 -- What changes whenever anybody writes to a session.
-SELECT last_seq, message_count, rewind_count FROM totals WHERE session_id = ?
+SELECT last_seq, message_count, rewind_count, edit_count FROM totals WHERE session_id = ?
 
 -- name: lane_outcomes
 -- How often each thing became of what was accepted on a lane, as far as it is still known.

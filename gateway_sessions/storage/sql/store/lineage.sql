@@ -72,7 +72,8 @@ INSERT INTO totals (session_id, last_active, preview) SELECT ?, ?, preview FROM 
 -- name: add_descendant
 -- A session that comes from another one, with all that says where it belongs and how it is answered.
 INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, title,
-    title_by, model, model_config, system_prompt, billing_provider, billing_base_url, billing_mode, pinned, archived, extra)
+    title_by, model, model_config, system_prompt, billing_provider, billing_base_url, billing_mode, pinned, archived, extra,
+    title_owner)
 SELECT ?, session_key, owner, source, user_id, session_id, ?, ?, ?, ?, coalesce(?, model), model_config,
-    coalesce(?, system_prompt), billing_provider, billing_base_url, billing_mode, pinned, archived, extra
+    coalesce(?, system_prompt), billing_provider, billing_base_url, billing_mode, pinned, archived, extra, title_owner
 FROM sessions WHERE session_id = ?

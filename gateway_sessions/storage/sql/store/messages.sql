@@ -10,14 +10,15 @@ WHERE session_id = ? AND NOT EXISTS (SELECT 1 FROM tombstones WHERE erased_at >=
 INSERT INTO messages (message_id, session_id, seq, role, content, parts, tool_call_id, tool_calls, tool_name,
     effect_disposition, sent_at, token_count, finish_reason, reasoning, reasoning_content, reasoning_details,
     codex_reasoning_items, codex_message_items, api_content, platform_message_id, observed, hidden_because, edited_at,
-    extra{and_tokens})
+    platform_messages, extra, author, from_lane, people{and_tokens})
 VALUES (?, ?, (SELECT last_seq FROM totals WHERE session_id = ?) - ?,
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
 
 -- name: add_text
 -- The same for a message that has nothing but these: half of what it takes to add one is to hand values over.
-INSERT INTO messages (message_id, session_id, seq, role, content, sent_at, platform_message_id, observed{and_tokens})
-VALUES (?, ?, (SELECT last_seq FROM totals WHERE session_id = ?) - ?, ?, ?, ?, ?, ?{and_what_it_says})
+INSERT INTO messages (message_id, session_id, seq, role, content, sent_at, platform_message_id, observed, author,
+    from_lane{and_tokens})
+VALUES (?, ?, (SELECT last_seq FROM totals WHERE session_id = ?) - ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
 
 -- name: messages_after
 -- The first so many messages between two places.
@@ -122,7 +123,7 @@ WHERE session_id = ? AND hidden_because = 'rewound' AND hidden_by = ?
 -- name: adjust_totals
 -- Messages came back or went away.
 UPDATE totals SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,
-    text_bytes = text_bytes + ?, rewind_count = rewind_count + ?, preview = ?
+    text_bytes = text_bytes + ?, rewind_count = rewind_count + ?, edit_count = edit_count + ?, preview = ?
 WHERE session_id = ?
 
 -- name: reset_totals
@@ -145,6 +146,7 @@ SELECT coalesce({sum:
     + coalesce({octets:codex_reasoning_items}, 0)
     + coalesce({octets:codex_message_items}, 0) + coalesce({octets:api_content}, 0)
     + coalesce({octets:platform_message_id}, 0) + coalesce({octets:extra}, 0)
+    + coalesce({octets:platform_messages}, 0)
 }, 0) FROM messages WHERE session_id = ?
 
 -- name: delete_message
@@ -159,15 +161,39 @@ DELETE FROM message_versions WHERE message_id = ?
 -- A place before it has become free.
 UPDATE messages SET seq = ? WHERE message_id = ?
 
--- name: latest_platform_message
--- The last message that a platform calls that.
-SELECT message_id, role, content, parts, api_content, hidden_because FROM messages
-WHERE session_id = ? AND platform_message_id = ? ORDER BY seq DESC LIMIT 1
+-- name: sessions_said_on
+-- All sessions that are or were on a lane, and what came from them since: each may have what was said there.
+SELECT session_id FROM (
+    WITH RECURSIVE line (session_id) AS (
+        SELECT session_id FROM sessions WHERE session_key = ?
+        UNION SELECT session_id FROM transitions WHERE session_key = ?
+        UNION
+        SELECT child.session_id FROM line JOIN sessions AS child {by_parent} ON child.parent_session_id = line.session_id
+        WHERE child.relation <> 'succession'
+    )
+    SELECT session_id FROM line
+) AS line ORDER BY session_id
 
--- name: sessions_on_lane_that_hold
--- Those of a lane, whether they go on or have ended, in which a platform calls some message that.
-SELECT DISTINCT session_id FROM sessions JOIN messages USING (session_id)
-WHERE session_key = ? AND platform_message_id = ? ORDER BY session_id
+-- name: rows_of_platform_message
+-- The messages of sessions that may have been made of what a platform calls that. Those that were made of several say so.
+SELECT {message} FROM messages WHERE message_id IN ({several:
+    SELECT message_id FROM messages WHERE session_id IN ({each_of}) AND platform_message_id = ?
+    UNION SELECT message_id FROM messages WHERE session_id IN ({each_of}) AND platform_messages IS NOT NULL
+        AND ({says:platform_messages} OR (platform_messages = '[]' AND {says:extra}))})
+ORDER BY session_id, seq
+
+-- name: say_whose
+-- Messages that belong to the owner of their session say so themselves, before it gets another one.
+UPDATE messages SET author = ?, from_lane = coalesce(from_lane, ?) WHERE session_id = ? AND author IS NULL
+
+-- name: say_where
+-- Messages say on which lane they were said, before their session goes to another one.
+UPDATE messages SET from_lane = ? WHERE session_id = ? AND from_lane IS NULL
+
+-- name: people_of_conversation
+-- Whose the messages are that are part of the conversation.
+SELECT DISTINCT author, people FROM messages
+WHERE session_id = ? AND hidden_because IS NULL AND (author IS NOT NULL OR people IS NOT NULL)
 
 -- name: keep_message_version
 -- A message as it is, before it is changed.
@@ -175,32 +201,29 @@ INSERT INTO message_versions (message_id, version, content, parts, replaced_at)
 SELECT message_id, (SELECT count(*) FROM message_versions AS v WHERE v.message_id = m.message_id) + 1, content, parts, ?
 FROM messages AS m WHERE message_id = ?
 
--- name: edit_message
--- It says something else now, and so would a model be told.
-UPDATE messages SET content = ?, parts = ?, api_content = NULL, edited_at = ? WHERE message_id = ?
-
 -- name: message_versions
 -- What a message said before, the first version first.
 SELECT v.version, v.content, v.parts, v.replaced_at FROM message_versions AS v
 JOIN messages AS m ON m.message_id = v.message_id
 WHERE m.session_id = ? AND m.message_id = ? ORDER BY v.version
 
--- name: platform_messages_to_retract
--- All that a platform calls that and that is not retracted yet.
-SELECT message_id, {number_of_calls}, {flag:hidden_because IS NULL} FROM messages
-WHERE session_id = ? AND platform_message_id = ? AND (hidden_because IS NULL OR hidden_because <> 'retracted')
-
 -- name: retract_message
 -- It was deleted where it was said.
 UPDATE messages SET hidden_because = 'retracted', hidden_by = ? WHERE message_id = ?
 
--- name: row_of_messages
--- What a row tells that some messages of a platform became.
-SELECT session_id, hidden_because, platform_message_id, extra, content, parts, api_content FROM messages WHERE message_id = ?
+-- name: rows_of_several
+-- The rows of a session that keep what each of several messages said.
+SELECT {message} FROM messages WHERE session_id = ? AND platform_messages IS NOT NULL ORDER BY seq
+
+-- name: message_by_id
+-- A message, wherever it is.
+SELECT {message} FROM messages WHERE message_id = ?
 
 -- name: reword_row
--- Some of these messages say something else now, or are no part of it any more.
-UPDATE messages SET content = ?, parts = ?, api_content = ?, platform_message_id = ?, extra = ?, edited_at = ? WHERE message_id = ?
+-- Some of the messages that the row was made of say something else now, or are no part of it any more.
+UPDATE messages SET content = ?, parts = ?, api_content = ?, platform_message_id = ?, platform_messages = ?, extra = ?,
+    edited_at = ?
+WHERE message_id = ?
 
 -- name: add_index_change
 -- What the search index knows of a message is out of date.

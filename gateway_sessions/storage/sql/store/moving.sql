@@ -16,7 +16,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- All of them, the key first.
 session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, ended_at, end_reason,
 ends, entry, title, title_by, model, model_config, system_prompt, billing_provider, billing_base_url,
-billing_mode, pinned, archived, extra
+billing_mode, pinned, archived, extra, title_owner
 
 -- name: move_out_sessions
 -- Sessions in the order of their keys, from behind one on.
@@ -26,7 +26,7 @@ FROM sessions WHERE session_id > ? ORDER BY session_id LIMIT ?
 -- name: move_in_sessions
 -- A session as it was elsewhere.
 INSERT INTO sessions ({columns_of_sessions})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- fragment: columns_of_entries
 -- All of them, the key first.
@@ -87,7 +87,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- fragment: columns_of_totals
 -- All of them, the key first.
-session_id, last_active, last_seq, message_count, tool_call_count, text_bytes, rewind_count, preview,
+session_id, last_active, last_seq, message_count, tool_call_count, text_bytes, rewind_count, edit_count, preview,
 input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, api_call_count,
 estimated_cost_usd, actual_cost_usd, cost_status, cost_source, pricing_version
 
@@ -99,13 +99,14 @@ FROM totals WHERE session_id > ? ORDER BY session_id LIMIT ?
 -- name: move_in_totals
 -- A sum of a session as it was elsewhere.
 INSERT INTO totals ({columns_of_totals})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- fragment: columns_of_messages
 -- All of them, the key first.
 message_id, session_id, seq, role, content, parts, tool_call_id, tool_calls, tool_name, effect_disposition,
 sent_at, token_count, finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items,
-codex_message_items, api_content, platform_message_id, observed, hidden_because, hidden_by, edited_at, extra
+codex_message_items, api_content, platform_message_id, observed, hidden_because, hidden_by, edited_at, extra,
+platform_messages, author, from_lane, people
 
 -- name: move_out_messages
 -- Messages in the order of their keys, from behind one on.
@@ -115,7 +116,7 @@ FROM messages WHERE message_id > ? ORDER BY message_id LIMIT ?
 -- name: move_in_messages
 -- A message as it was elsewhere.
 INSERT INTO messages ({columns_of_messages}{and_tokens})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
 
 -- fragment: columns_of_message_versions
 -- All of them, the key first.
@@ -178,7 +179,7 @@ VALUES (?, ?)
 -- fragment: columns_of_inbox
 -- All of them, the key first.
 item_id, session_key, seq, place, event, owner, sender, kind, solo, media, merged_into, messages, characters,
-last_at, admitted_at, ready_at, token, transcript_id, payload, outcome, settled_at, settled_by, problem
+last_at, admitted_at, ready_at, token, transcript_id, payload, outcome, settled_at, settled_by, problem, steered_into, tries, growing
 
 -- name: move_out_inbox
 -- Accepted messages in the order of their keys, from behind one on.
@@ -188,7 +189,7 @@ FROM inbox WHERE item_id > ? ORDER BY item_id LIMIT ?
 -- name: move_in_inbox
 -- An accepted message as it was elsewhere.
 INSERT INTO inbox ({columns_of_inbox})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- fragment: columns_of_outbox
 -- All of them, the key first.

@@ -75,6 +75,18 @@ SELECT reply_id, session_key, session_id, seq, owner, platform, account, target,
     created_at, settled_at, problem
 FROM outbox WHERE state = 'dead' AND reply_id < ? ORDER BY reply_id DESC LIMIT ?
 
+-- name: all_owed_replies
+-- All that is owed, whatever its time, in the order in which it came to be.
+SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
+    created_at, next_try_at, problem
+FROM outbox WHERE state IN ('owed', 'sending') ORDER BY reply_id LIMIT ?
+
+-- name: all_owed_to_lane
+-- The same of one lane.
+SELECT reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
+    created_at, next_try_at, problem
+FROM outbox WHERE session_key = ? AND state IN ('owed', 'sending') ORDER BY reply_id LIMIT ?
+
 -- name: revive_reply
 -- It is tried again.
 UPDATE outbox SET state = 'owed', attempts = 0, next_try_at = ?, settled_at = NULL, problem = NULL

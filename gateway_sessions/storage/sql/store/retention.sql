@@ -15,13 +15,13 @@ FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
 WHERE {to_prune}
 
 -- name: session_to_remove
--- The same of one session.
-SELECT {what_it_holds}, s.relation
+-- The same of one session, and whether it has ended.
+SELECT {what_it_holds}, s.relation, {flag:s.ended_at IS NOT NULL}
 FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id WHERE s.session_id = ?
 
 -- name: sessions_that_hang_on
 -- The same of the sub-agents of a session and of what continues it.
-SELECT {what_it_holds}, s.relation
+SELECT {what_it_holds}, s.relation, {flag:s.ended_at IS NOT NULL}
 FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
 WHERE s.parent_session_id = ? AND s.relation IN ('delegate', 'continuation') ORDER BY s.session_id
 

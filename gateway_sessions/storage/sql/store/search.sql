@@ -6,14 +6,14 @@ SELECT (SELECT max(message_id) FROM messages), (SELECT max(change_id) FROM index
 -- name: messages_to_index
 -- What was said after a message, in the order of commits. A very long text is cut.
 SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at,
-    s.owner, s.session_key, s.source
+    s.owner, s.session_key, s.source, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id > ? ORDER BY m.message_id LIMIT ?
 
 -- name: messages_to_index_again
 -- Messages as they are now, for the index.
 SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at,
-    s.owner, s.session_key, s.source
+    s.owner, s.session_key, s.source, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id IN ({each_number_of})
 
@@ -34,6 +34,11 @@ DELETE FROM index_changes WHERE change_id <= ?
 SELECT {candidate}
 WHERE m.message_id > ? AND m.message_id < ? ORDER BY m.message_id DESC LIMIT ?
 
+-- name: texts_between
+-- Only what the same messages say, the newest first: most of them have nothing of what is looked for.
+SELECT m.message_id, m.content, m.tool_name, m.tool_calls FROM messages AS m
+WHERE m.message_id > ? AND m.message_id < ? ORDER BY m.message_id DESC LIMIT ?
+
 -- name: changed_messages
 -- Indexed messages of which the index says something that is not true any more, as they are now.
 SELECT {candidate}
@@ -47,7 +52,7 @@ SELECT DISTINCT message_id FROM index_changes WHERE change_id > ? AND message_id
 -- name: search_candidates
 -- Messages of a time that may be shown, with as much of their text as their place in the order depends on.
 SELECT m.message_id, m.session_id, m.role, substr(m.content, 1, ?), m.tool_name, m.tool_calls, m.sent_at, s.owner,
-    s.session_key, s.source, m.hidden_because, s.relation
+    s.session_key, s.source, m.hidden_because, s.relation, m.author, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id IN ({each_number_of}) AND m.sent_at >= ? AND m.sent_at < ?
 
@@ -59,7 +64,7 @@ WHERE m.message_id IN ({each_number_of}) AND m.sent_at >= ? AND m.sent_at < ?
 -- name: search_hits
 -- What is shown of messages that were found.
 SELECT m.message_id, m.session_id, m.seq, m.role, m.content, m.tool_name, m.tool_calls, m.sent_at, m.hidden_because,
-    s.session_key, s.source, s.model, s.started_at, s.title
+    s.session_key, s.source, s.model, s.started_at, s.title, m.from_lane
 FROM messages AS m JOIN sessions AS s ON s.session_id = m.session_id
 WHERE m.message_id IN ({each_number_of})
 

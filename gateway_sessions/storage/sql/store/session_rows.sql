@@ -5,7 +5,7 @@ SELECT s.session_id, s.source, s.owner, s.started_at, t.last_active, s.session_k
     s.billing_provider, s.billing_base_url, s.billing_mode, s.pinned, s.archived, s.extra, t.last_seq, t.message_count,
     t.tool_call_count, t.text_bytes, t.rewind_count, t.preview, t.input_tokens, t.output_tokens, t.cache_read_tokens,
     t.cache_write_tokens, t.reasoning_tokens, t.api_call_count, t.estimated_cost_usd, t.actual_cost_usd,
-    t.cost_status, t.cost_source, t.pricing_version
+    t.cost_status, t.cost_source, t.pricing_version, s.title_owner
 FROM sessions AS s JOIN totals AS t ON t.session_id = s.session_id
 WHERE s.session_id = ?
 
@@ -50,6 +50,10 @@ UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE session_id = ? AND 
 -- name: set_system_prompt
 -- What the model is told before anything else.
 UPDATE sessions SET system_prompt = ? WHERE session_id = ?
+
+-- name: note_system_prompt
+-- What the model was told first, unless somebody has said so already.
+UPDATE sessions SET system_prompt = ? WHERE session_id = ? AND system_prompt IS NULL
 
 -- name: set_session_model
 -- Which model answers now, and how it is set.

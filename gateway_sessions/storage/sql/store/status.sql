@@ -28,6 +28,10 @@ SELECT (SELECT count(*) FROM lanes WHERE lease_epoch IS NOT NULL),
     (SELECT count(*) FROM inbox WHERE outcome = 'dead'),
     (SELECT count(*) FROM outbox WHERE state = 'dead')
 
+-- name: count_running
+-- How many turns each opening of the store has begun and not ended.
+SELECT lease_epoch, count(*) FROM lanes WHERE lease_epoch IS NOT NULL GROUP BY lease_epoch
+
 -- name: count_by_source
 -- How many sessions there are of each source.
 SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC, 1

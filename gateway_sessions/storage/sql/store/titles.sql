@@ -1,14 +1,14 @@
 -- name: titled_session
--- Whose session it is, what it is called, and who called it so.
-SELECT owner, session_key, title, title_by FROM sessions WHERE session_id = ?
+-- Whose session it is, what it is called, who called it so, and whose it was then.
+SELECT owner, session_key, title, title_by, title_owner FROM sessions WHERE session_id = ?
 
 -- name: holder_of_title
 -- The session of that owner that has the title.
 SELECT session_id, session_key FROM sessions WHERE owner = ? AND title = ?
 
 -- name: set_title
--- What the session is called, and who says so.
-UPDATE sessions SET title = ?, title_by = ? WHERE session_id = ?
+-- What the session is called, who says so, and whose it was when they did: if nobody knows better, whose it is.
+UPDATE sessions SET title = ?, title_by = ?, title_owner = coalesce(?, owner) WHERE session_id = ?
 
 -- name: titles_of_owner
 -- One title, and those in a range, by the index of titles: an owner may have very many other sessions, so theirs is not used.

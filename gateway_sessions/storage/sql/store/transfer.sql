@@ -35,8 +35,8 @@ FROM usage_events WHERE session_id = ? ORDER BY at, event_id
 -- A session from a file.
 INSERT INTO sessions (session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at,
     ended_at, end_reason, ends, entry, title, title_by, model, model_config, system_prompt, billing_provider,
-    billing_base_url, billing_mode, pinned, archived, extra)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    billing_base_url, billing_mode, pinned, archived, extra, title_owner)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: take_in_totals
 -- What its messages and its use add up to.
@@ -50,8 +50,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 INSERT INTO messages (message_id, session_id, seq, hidden_by, role, content, parts, tool_call_id, tool_calls, tool_name,
     effect_disposition, sent_at, token_count, finish_reason, reasoning, reasoning_content, reasoning_details,
     codex_reasoning_items, codex_message_items, api_content, platform_message_id, observed, hidden_because, edited_at,
-    extra{and_tokens})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
+    platform_messages, extra, author, from_lane, people{and_tokens})
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?{and_what_it_says})
 
 -- name: take_in_version
 -- What a message said before.
@@ -61,14 +61,15 @@ INSERT INTO message_versions (message_id, version, content, parts, replaced_at) 
 -- The columns that an import writes.
 SELECT session_id, session_key, owner, source, user_id, parent_session_id, relation, started_at, ended_at, end_reason,
     ends, entry, title, title_by, model, model_config, system_prompt, billing_provider, billing_base_url, billing_mode,
-    pinned, archived, extra
+    pinned, archived, extra, title_owner
 FROM sessions WHERE session_id = ?
 
 -- name: messages_as_taken_in
 -- The same of messages behind a place.
 SELECT seq, hidden_by, role, content, parts, tool_call_id, tool_calls, tool_name, effect_disposition, sent_at,
     token_count, finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items,
-    codex_message_items, api_content, platform_message_id, observed, hidden_because, edited_at, extra
+    codex_message_items, api_content, platform_message_id, observed, hidden_because, edited_at, platform_messages, extra,
+    author, from_lane, people
 FROM messages WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?
 
 -- name: usage_elsewhere

@@ -113,7 +113,8 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}
     ("content", "goes_out"),
     [
         ("hello", "hello"),
-        (None, ""),
+        (None, "[empty message]"),
+        ([{"type": "unheard_of"}], "[empty message]"),
         ([{"type": "text", "text": "look"}, PHOTO], "look\n[photo: unnamed]"),
         ([{**PHOTO, "name": "cat.jpg"}], "[photo: cat.jpg]"),
         ([{"type": "text", "text": "look"}, IMAGE], [{"type": "text", "text": "look"}, IMAGE]),

@@ -102,7 +102,7 @@ async def test_a_key_of_no_lane_finds_nothing_or_is_refused(store, key):
         lambda: store.mark_resume_pending(key),
         lambda: store.clear_resume_pending(key),
         lambda: store.set_zone(key, "UTC"),
-        lambda: store.switch_session(key, "s", scope=EVERYTHING),
+        lambda: store.switch_session(key, "s", scope=EVERYTHING, move=True),
     )
     for call in calls:
         with contextlib.suppress(InvalidInputError):

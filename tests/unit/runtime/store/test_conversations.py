@@ -125,7 +125,7 @@ class TestSplitting:
 
     async def test_a_session_that_was_taken_elsewhere_meanwhile_is_left_alone(self, store):
         old, there = await talk(store), await talk(store, group())
-        await store.switch_session(there.session_key, old.session_id, scope=EVERYTHING)
+        await store.switch_session(there.session_key, old.session_id, scope=EVERYTHING, move=True)
         await store.get_or_create_session(dm())
         with pytest.raises(SessionEndedError) as caught:
             await store.split_session(old.session_key, old.session_id, SUMMARY)
@@ -149,7 +149,7 @@ class TestSplitting:
     async def test_the_original_can_be_resumed_and_compressed_again(self, store):
         old = await talk(store)
         new = await store.split_session(old.session_key, old.session_id, SUMMARY)
-        back = await store.switch_session(old.session_key, old.session_id, scope=EVERYTHING)
+        back = await store.switch_session(old.session_key, old.session_id, scope=EVERYTHING, move=True)
         assert back.session_id == old.session_id
         again = await store.split_session(old.session_key, old.session_id, SUMMARY)
         assert again.session_id not in (old.session_id, new.session_id)
@@ -225,7 +225,7 @@ class TestTitlesThatMove:
         mine, hers = await talk(store, dm("2", "bob")), await talk(store)
         for one in (mine, hers):
             await store.db.set_session_title(one.session_id, "Trip")
-        await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING)
+        await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING, move=True)
         assert await store.db.get_session_title(hers.session_id) == "Trip #2"
         assert await store.db.get_session_title(mine.session_id) == "Trip"
         record = await store.db.get_session(hers.session_id)
@@ -234,5 +234,5 @@ class TestTitlesThatMove:
     async def test_a_title_that_is_free_there_stays(self, store):
         mine, hers = await talk(store, dm("2", "bob")), await talk(store)
         await store.db.set_session_title(hers.session_id, "Trip")
-        await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING)
+        await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING, move=True)
         assert await store.db.get_session_title(hers.session_id) == "Trip"

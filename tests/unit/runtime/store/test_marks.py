@@ -126,15 +126,17 @@ class TestMark:
         entry = await stored(store, key)
         assert (entry.resume_reason, entry.last_resume_marked_at) == ("shutdown_timeout", clock.now())
 
-    async def test_a_mark_that_has_aged_ends_the_session_for_its_own_reason(self, home, clock):
+    async def test_a_mark_that_has_aged_ends_no_session_that_its_policy_does_not_end(self, home, clock):
         policy = type(IDLE)(mode="idle", idle_minutes=600)
         async with open_store(home, quick(session_reset=policy), clock) as store:
             old = await store.get_or_create_session(dm())
             await store.mark_resume_pending(old.session_key)
-            pass_time(clock, hours=1, microseconds=1)
+            pass_time(clock, hours=9)
+            assert (await store.get_or_create_session(dm())).session_id == old.session_id
+            pass_time(clock, hours=10, microseconds=1)
             new = await store.get_or_create_session(dm())
-        assert new.auto_reset_reason is EndReason.RESUME_PENDING_EXPIRED
-        assert session_row(home, old.session_id)[1] == EndReason.RESUME_PENDING_EXPIRED
+        assert new.auto_reset_reason is EndReason.IDLE
+        assert session_row(home, old.session_id)[1] == EndReason.IDLE
 
     async def test_a_fresh_mark_goes_before_the_policy(self, home, clock):
         async with open_store(home, quick(session_reset=IDLE), clock) as store:

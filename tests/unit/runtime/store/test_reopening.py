@@ -75,7 +75,7 @@ async def test_losing_the_database_rebuilds_the_index_from_the_file(home, clock)
 async def test_a_lane_that_lost_its_session_is_told_so_after_a_restart_too(home, clock):
     async with open_store(home, clock=clock) as store:
         here, there = await store.get_or_create_session(dm()), await store.get_or_create_session(group())
-        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
     async with open_store(home, clock=clock) as store:
         assert (await store.get_or_create_session(group())).previous_session_id == there.session_id
 

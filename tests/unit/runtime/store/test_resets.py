@@ -162,7 +162,7 @@ class TestUndo:
         new = await store.reset_session(old.session_key)
         await store.update_session(old.session_key, 8)
         await store.undo_reset(old.session_key)
-        redone = await store.switch_session(old.session_key, new.session_id, scope=EVERYTHING)
+        redone = await store.switch_session(old.session_key, new.session_id, scope=EVERYTHING, move=True)
         assert (redone.session_id, redone.last_prompt_tokens) == (new.session_id, 8)
         assert redone.previous_session_id == old.session_id
         assert (await store.undo_reset(old.session_key)).session_id == old.session_id
@@ -171,7 +171,7 @@ class TestUndo:
         moved = await store.get_or_create_session(group())
         other = await store.get_or_create_session(dm())
         await store.reset_session(moved.session_key)
-        await store.switch_session(other.session_key, moved.session_id, scope=EVERYTHING)
+        await store.switch_session(other.session_key, moved.session_id, scope=EVERYTHING, move=True)
         with pytest.raises(NothingToUndoError, match="another lane"):
             await store.undo_reset(moved.session_key)
 
@@ -182,7 +182,7 @@ class TestUndo:
             moved = await store.get_or_create_session(group())
             other = await store.get_or_create_session(dm())
             await store.reset_session(moved.session_key)
-            await store.switch_session(other.session_key, moved.session_id, scope=EVERYTHING)
+            await store.switch_session(other.session_key, moved.session_id, scope=EVERYTHING, move=True)
             if ended_by == "reset":
                 await store.reset_session(other.session_key)
             else:

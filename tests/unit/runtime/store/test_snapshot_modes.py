@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from gateway_sessions import SnapshotError
-from gateway_sessions.config import SnapshotMode
-from tests.unit.runtime.lanes import dm, everything, open_store, pass_time, stored, writing
+from gateway_sessions import SessionSource, SnapshotError
+from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
+from gateway_sessions.core.entry_codec import Dialect
+from tests.unit.runtime.lanes import dm, everything, open_store, pass_time, quick, stored, writing
 
 
 def shown(home) -> dict[str, str]:
@@ -123,3 +125,52 @@ class TestUnwritableFile:
                 await store.flush()
             (home / "sessions.json").rmdir()
         assert set(shown(home)) == {entry.session_key}
+
+
+ROOM = SessionSource(platform="matrix", chat_type="group", chat_id="!r:hs.org", user_id="@u:hs.org")
+DIRECT = SessionSource(platform="matrix", chat_id="@u:hs.org", user_id="@u:hs.org")
+NAMED = replace(ROOM, account="support")
+PERSON = SessionSource(platform="slack", chat_type="group", chat_id="C", user_id="7")
+THREAD = SessionSource(platform="slack", chat_type="group", chat_id="C", thread_id="7", user_id="9")
+
+
+async def test_a_file_for_hermes_has_its_keys_and_is_read_back_as_it_was(home, clock):
+    """Ids with colons, two origins with one key there, and a named account: nobody loses a lane."""
+    config = quick(sessions_json=SessionsJsonConfig(format=Dialect.HERMES))
+    asked = (ROOM, DIRECT, NAMED, PERSON, THREAD)
+    async with open_store(home, config, clock) as store:
+        made = [await store.get_or_create_session(one) for one in asked]
+        await store.flush()
+        told = [one.detail for one in store.incidents if one.action == "hermes_key_taken"]
+    names = {session_id: key for key, session_id in shown(home).items()}
+    assert names[made[0].session_id] == "agent:main:matrix:group:!r:hs.org:@u:hs.org"
+    assert names[made[1].session_id] == "agent:main:matrix:dm:@u:hs.org"
+    assert names[made[3].session_id] == "agent:main:slack:group:C:7"
+    assert {names[one.session_id] for one in (made[2], made[4])} == {
+        one.session_key for one in (made[2], made[4])
+    }
+    assert [detail.split()[0] for detail in told] == sorted(one.session_key for one in (made[2], made[4]))
+    for leftover in home.glob("*.db*"):
+        leftover.unlink()
+    async with open_store(home, config, clock) as store:
+        again = [await store.get_or_create_session(one) for one in asked]
+    assert [(one.session_key, one.session_id) for one in again] == [
+        (one.session_key, one.session_id) for one in made
+    ]
+
+
+async def test_a_lane_whose_rival_has_gone_gets_the_key_of_hermes(home, clock):
+    config = quick(sessions_json=SessionsJsonConfig(format=Dialect.HERMES))
+    async with open_store(home, config, clock) as store:
+        entry = await store.get_or_create_session(replace(DIRECT, account="support"))
+    content = json.loads((home / "sessions.json").read_text())
+    stored = content["agent:main:matrix:dm:@u:hs.org"]
+    assert (stored["session_id"], stored["session_key"]) == (
+        entry.session_id,
+        "agent:main:matrix:dm:@u:hs.org",
+    )
+    for leftover in home.glob("*.db*"):
+        leftover.unlink()
+    async with open_store(home, config, clock) as store:
+        again = await store.get_or_create_session(replace(DIRECT, account="support"))
+        assert (again.session_key, again.session_id) == (entry.session_key, entry.session_id)

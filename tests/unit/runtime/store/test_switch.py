@@ -50,25 +50,33 @@ class TestOnOneLane:
 
     async def test_to_the_session_it_has_nothing_changes(self, store):
         entry = await store.get_or_create_session(dm())
-        assert await store.switch_session(entry.session_key, entry.session_id, scope=EVERYTHING) == entry
+        assert (
+            await store.switch_session(entry.session_key, entry.session_id, scope=EVERYTHING, move=True)
+            == entry
+        )
         assert await stored(store, entry.session_key) == entry
 
     async def test_a_lane_without_a_session_stays_without(self, store):
         entry = await store.get_or_create_session(dm())
-        assert await store.switch_session("agent:main:x:dm:1", entry.session_id, scope=EVERYTHING) is None
+        assert (
+            await store.switch_session("agent:main:x:dm:1", entry.session_id, scope=EVERYTHING, move=True)
+            is None
+        )
         assert await stored(store, entry.session_key) == entry
 
     async def test_there_and_back_again(self, store):
         new, old = await two_sessions(store)
         for target in (old, new, old, new):
-            entry = await store.switch_session(new.session_key, target.session_id, scope=EVERYTHING)
+            entry = await store.switch_session(
+                new.session_key, target.session_id, scope=EVERYTHING, move=True
+            )
             assert entry.session_id == target.session_id
 
     async def test_the_clocks_begin_anew_so_that_it_is_not_due_at_once(self, home, clock):
         async with open_store(home, quick(session_reset=IDLE), clock) as store:
             new, old = await two_sessions(store)
             pass_time(clock, hours=5)
-            await store.switch_session(new.session_key, old.session_id, scope=EVERYTHING)
+            await store.switch_session(new.session_key, old.session_id, scope=EVERYTHING, move=True)
             assert (await store.get_or_create_session(dm())).session_id == old.session_id
 
 
@@ -84,7 +92,7 @@ class TestAcrossLanes:
 
     async def test_the_next_message_of_the_losing_lane_begins_a_new_session_that_tells_why(self, store, home):
         here, there = await store.get_or_create_session(dm()), await store.get_or_create_session(group())
-        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
         new = await store.get_or_create_session(group())
         assert new.session_key == there.session_key
         assert new.auto_reset_reason is EndReason.MOVED
@@ -94,7 +102,7 @@ class TestAcrossLanes:
 
     async def test_it_is_told_once(self, store, clock):
         here, there = await store.get_or_create_session(dm()), await store.get_or_create_session(group())
-        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
         await store.get_or_create_session(group())
         assert not (await store.update_session(there.session_key)).was_auto_reset
         pass_time(clock, days=2)
@@ -103,23 +111,26 @@ class TestAcrossLanes:
 
     async def test_the_losing_lane_can_have_it_back(self, store):
         here, there = await store.get_or_create_session(dm()), await store.get_or_create_session(group())
-        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+        await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
         await store.get_or_create_session(group())
-        back = await store.switch_session(there.session_key, there.session_id, scope=EVERYTHING)
+        back = await store.switch_session(there.session_key, there.session_id, scope=EVERYTHING, move=True)
         assert back.session_id == there.session_id
         assert (await store.get_or_create_session(dm())).auto_reset_reason is EndReason.MOVED
 
     async def test_marks_of_the_other_lane_stay_behind(self, store):
         here, there = await store.get_or_create_session(dm()), await store.get_or_create_session(group())
         await store.suspend_session(there.session_key)
-        entry = await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+        entry = await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
         assert entry.state is SessionState.ACTIVE
 
     async def test_two_lanes_that_want_it_at_once_get_it_one_after_the_other(self, store):
         wanted = await store.get_or_create_session(dm("w"))
         lanes = [await store.get_or_create_session(dm(str(number))) for number in range(5)]
         await asyncio.gather(
-            *(store.switch_session(one.session_key, wanted.session_id, scope=EVERYTHING) for one in lanes)
+            *(
+                store.switch_session(one.session_key, wanted.session_id, scope=EVERYTHING, move=True)
+                for one in lanes
+            )
         )
         holders = [one for one in (await everything(store)).values() if one.session_id == wanted.session_id]
         assert len(holders) == 1
@@ -131,11 +142,11 @@ class TestRefusal:
         lease(home, there.session_key)
         before = await everything(store)
         with pytest.raises(SessionBusyError) as caught:
-            await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+            await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
         assert (caught.value.session_key, caught.value.session_id) == (there.session_key, there.session_id)
         assert await everything(store) == before
         release(home, there.session_key)
-        moved = await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING)
+        moved = await store.switch_session(here.session_key, there.session_id, scope=EVERYTHING, move=True)
         assert moved.session_id == there.session_id
 
     @pytest.mark.parametrize(
@@ -170,7 +181,7 @@ class TestRefusal:
             await store.get_or_create_session(dm("2", "bob")),
             await store.get_or_create_session(group()),
         )
-        await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING)
+        await store.switch_session(mine.session_key, hers.session_id, scope=EVERYTHING, move=True)
         await store.get_or_create_session(group())
         with pytest.raises(SessionNotFoundError):
             await store.switch_session(hers.session_key, hers.session_id, scope=Scope.of(group()))
@@ -178,10 +189,10 @@ class TestRefusal:
     async def test_an_unknown_session_does_not_exist(self, store):
         entry = await store.get_or_create_session(dm())
         with pytest.raises(SessionNotFoundError):
-            await store.switch_session(entry.session_key, "nowhere", scope=EVERYTHING)
+            await store.switch_session(entry.session_key, "nowhere", scope=EVERYTHING, move=True)
 
     @pytest.mark.parametrize("target", ["", "../etc", "a b", None, 5, "x" * 129])
     async def test_what_is_no_session_id_is_refused_as_such(self, store, target):
         entry = await store.get_or_create_session(dm())
         with pytest.raises(InvalidSessionIdError):
-            await store.switch_session(entry.session_key, target, scope=EVERYTHING)
+            await store.switch_session(entry.session_key, target, scope=EVERYTHING, move=True)

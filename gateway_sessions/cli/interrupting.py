@@ -1,0 +1,107 @@
+"""Ctrl-C in a conversation: the first one ends the turn that runs, the next one leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+
+import gateway_sessions as gs
+from gateway_sessions.adapters.background import in_background
+from gateway_sessions.cli.desk import Desk
+from gateway_sessions.cli.exits import Exit
+from gateway_sessions.core.command_answers import NOTHING_TO_STOP
+
+AGAIN: Final = "Ctrl-C again leaves."
+THREAD_NAME: Final = "asyncio_"
+"""The names of an event loop's worker threads begin with this."""
+IDLE: Final = "_worker"
+"""Where such a thread is while it waits for work."""
+
+
+class CtrlC:
+    """Hears of each Ctrl-C from the first step of a command to its last: none comes out as a traceback."""
+
+    def __init__(self, desk: Desk, opening: anyio.CancelScope) -> None:
+        self._desk = desk
+        self._opening: anyio.CancelScope | None = opening
+        self._gateway: gs.Gateway | None = None
+        self._source: gs.SessionSource | None = None
+        self._stopped: object = None
+        self._told = False
+        self.left = asyncio.Event()
+        """Set once somebody wants to leave."""
+
+    def talk_through(self, gateway: gs.Gateway, source: gs.SessionSource) -> None:
+        """End turns of this gateway from now on; until then, Ctrl-C ends what is being prepared."""
+        self._opening, self._gateway, self._source = None, gateway, source
+
+    async def hear(self) -> None:
+        """Act on one after the other, until cancelled."""
+        with anyio.open_signal_receiver(signal.SIGINT) as signals:
+            async for _ in signals:
+                await self._pressed()
+
+    async def _pressed(self) -> None:
+        if self.left.is_set():
+            if not self._told:
+                self._desk.note("Leaving; an agent that resists has a few seconds.")
+            self._told = True
+        elif (told := await self._stop()) is not None:
+            self._desk.note(f"{told} {AGAIN}")
+        else:
+            self._leave()
+
+    async def _stop(self) -> str | None:
+        """End what runs and what waits, and say so; None if nothing does, or if that was done before."""
+        gateway, source = self._gateway, self._source
+        if gateway is None or source is None:
+            return None
+        running = gateway.running_turn(gateway.store.key_for(source))
+        if running is not None and running is self._stopped:
+            return None
+        self._stopped = running
+        told = await gateway.command(source, "/stop")
+        return None if told == NOTHING_TO_STOP else told
+
+    def _leave(self) -> None:
+        self.left.set()
+        self._desk.code = Exit.INTERRUPTED
+        if self._opening is not None:
+            self._opening.cancel()
+
+
+@asynccontextmanager
+async def hearing_ctrl_c(desk: Desk) -> AsyncGenerator[CtrlC]:
+    """Within the block, Ctrl-C ends a turn or the conversation, and never what is being closed."""
+    with anyio.CancelScope() as opening:
+        ctrl_c = CtrlC(desk, opening)
+        async with in_background(ctrl_c.hear):
+            yield ctrl_c
+        if ctrl_c.left.is_set() and _thread_works():
+            _end_at_once(desk.code)
+    if opening.cancelled_caught:
+        desk.note("Interrupted before the conversation began.")
+
+
+def _thread_works() -> bool:
+    """Tell whether a worker thread of the loop is busy: Python would wait for it at its end."""
+    # Documented, and the only way to see it.
+    frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    threads = (one for one in threading.enumerate() if one.name.startswith(THREAD_NAME))
+    found = (frames.get(one.ident or 0) for one in threads)
+    return any(one is not None and one.f_code.co_name != IDLE for one in found)
+
+
+def _end_at_once(code: Exit) -> None:
+    """End the process although a thread of an agent goes on: the store is closed, and nobody waits for it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

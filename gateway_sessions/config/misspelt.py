@@ -1,0 +1,54 @@
+"""Names in a configuration that are probably slips: free to choose, and nearly a well-known one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, cast
+
+from gateway_sessions.config.draft import Draft, KeyPath
+from gateway_sessions.config.origins import draft_of
+from gateway_sessions.core.source import Platform
+from gateway_sessions.error_details import ConfigProblem
+
+PLATFORMS: Final = tuple(map(str, Platform))
+CHAT_TYPES: Final = ("dm", "group", "channel", "thread")
+NEAR: Final = 0.8
+"""Of the letters so many are the same, in the same order: `telegrm` is near, `matter` is not."""
+
+
+def misspelt_names(path: Path | None, environ: Mapping[str, str] | None = None) -> list[ConfigProblem]:
+    """Return the platforms and chat types that were probably meant to be others; they count as they are."""
+    return [*_misspelt(draft_of(path, environ))]
+
+
+def _misspelt(draft: Draft) -> Iterator[ConfigProblem]:
+    for name, platform in _named(draft.values, "platforms"):
+        yield from _doubt(draft, ("platforms", name), "platform", PLATFORMS)
+        for kind, _ in _named(platform, "chat_types"):
+            yield from _doubt(draft, ("platforms", name, "chat_types", kind), "chat type", CHAT_TYPES)
+
+    excluded = ("session_reset", "notify_exclude_platforms")
+    for place, quiet in enumerate(_listed(draft.values, excluded)):
+        yield from _doubt(draft, (*excluded, place), "platform", PLATFORMS, str(quiet))
+
+
+def _listed(values: object, path: tuple[str, ...]) -> list[object]:
+    for key in path:
+        values = cast("dict[str, object]", values).get(key) if isinstance(values, dict) else None
+    return cast("list[object]", values) if isinstance(values, list) else []
+
+
+def _named(block: object, key: str) -> list[tuple[str, object]]:
+    named: object = cast("dict[str, Any]", block).get(key) if isinstance(block, dict) else None
+    return [*cast("dict[str, object]", named).items()] if isinstance(named, dict) else []
+
+
+def _doubt(
+    draft: Draft, path: KeyPath, kind: str, known: tuple[str, ...], name: str | None = None
+) -> Iterator[ConfigProblem]:
+    word = (str(path[-1]) if name is None else name).strip().lower()
+    near = get_close_matches(word, known, 1, NEAR)
+    if near and word not in known:
+        yield draft.problem_at(path, f"is no {kind} that is well known", near[0])

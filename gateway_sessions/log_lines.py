@@ -1,0 +1,71 @@
+"""Records of the log as lines of text, and where warnings go in a program that has not set logging up."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from gateway_sessions.core.untrusted import visible
+
+_OF_ANY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    "action",
+    "asctime",
+    "message",
+    "taskName",
+}
+
+
+class LogLines(logging.Formatter):
+    """Formats a record as one line with its facts by name; a traceback follows on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line without control characters, and behind it the traceback if there is one."""
+        facts = {name: value for name, value in vars(record).items() if name not in _OF_ANY_RECORD}
+        told = "".join(f" {name}={visible(str(value))}" for name, value in facts.items())
+        action = getattr(record, "action", record.name)
+        line = f"{record.levelname} {action}: {visible(record.getMessage())}{told}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class UnconfiguredLogging(logging.Handler):
+    """Writes warnings and errors to stderr as long as no other handler would get them.
+
+    Python does the same for a logger without handlers, but it leaves the facts of a record out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.setFormatter(LogLines())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, unless the program has set logging up or has no stderr."""
+        if sys.stderr is None or _another_handler(record.name, self):
+            return
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201 -- nothing else would show it
+        except (OSError, ValueError):  # stderr is closed, or nobody reads it
+            self.handleError(record)
+
+
+@contextmanager
+def logging_to_nobody(logger: logging.Logger) -> Generator[None]:
+    """Within the block, keep the records of a logger from stderr, because the program says errors itself."""
+    handler = logging.NullHandler()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def _another_handler(name: str, this: logging.Handler) -> bool:
+    """Return whether a record of that logger reaches any handler besides this one."""
+    logger: logging.Logger | None = logging.getLogger(name)
+    while logger is not None:
+        if any(handler is not this for handler in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False

@@ -1,0 +1,79 @@
+"""A store works on connections of asyncmy that the program has made, and leaves them to it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway_sessions import SessionSource, SessionStore
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.drivers.mysql_address import parse
+from gateway_sessions.storage.drivers.mysql_asyncmy import OwnPool, make_pool
+from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from tests.integration.gateway.house import open_house
+from tests.integration.nodes import BRISK, config_on, until
+from tests.mysql import connected
+
+ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
+CONNECTIONS = "SELECT count(*) FROM information_schema.processlist WHERE db = database()"
+KILL = "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
+
+
+@pytest.fixture
+async def pool(address: str) -> AsyncIterator[OwnPool]:
+    pool = await make_pool(5, 5.0, parse(address).arguments())
+    yield pool
+    pool.close()
+    async with asyncio.timeout(5):  # all of them were given back
+        await pool.wait_closed()
+
+
+async def test_a_gateway_works_on_a_pool_and_gives_all_of_it_back(
+    tmp_path: Path, address: str, pool: OwnPool
+):
+    people = [f"person{number}" for number in range(6)]
+    async with open_house(tmp_path, config_on(address), agent=ScriptedAgent(), pool=pool) as house:
+        for text in ("one", "two"):
+            await asyncio.gather(*(house.platform.says(name, text) for name in people))
+            await house.wait_until_idle()
+        for name in people:
+            said = [content for role, content in await house.transcript(name) if role == "user"]
+            assert said == ["one", "two"]
+    connection = await pool.acquire()
+    pool.release(connection)
+
+
+async def test_no_connection_is_made_beside_the_pool(tmp_path: Path, address: str, pool: OwnPool):
+    nowhere = "mysql://nobody@127.0.0.1:1/nothing"
+    async with SessionStore.open(tmp_path, config_on(nowhere), pool=pool) as store:
+        await store.get_or_create_session(ALICE)
+
+
+async def test_a_node_lives_on_when_the_connections_of_its_pool_are_cut(
+    tmp_path: Path, address: str, pool: OwnPool
+):
+    async with SessionStore.open(tmp_path, config_on(address, BRISK), pool=pool) as store:
+        membership = store.db.membership
+        assert membership is not None
+        async with connected(address) as admin:
+            for (number,) in await admin.fetch(KILL):
+                await admin.say(f"KILL {number}")
+        heard = membership._until  # noqa: SLF001 -- what each time that it is heard moves
+        await until(lambda: membership._until > heard, seconds=10)  # noqa: SLF001 -- the same
+        await store.get_or_create_session(ALICE)
+        assert membership.epoch == store.started.epoch
+
+
+async def test_something_else_is_no_pool(tmp_path: Path, address: str):
+    with pytest.raises(InvalidInputError, match=r"asyncmy\.create_pool"):
+        async with SessionStore.open(tmp_path, config_on(address), pool=object()):
+            pass
+
+
+async def test_a_pool_of_one_connection_is_too_small(tmp_path: Path, address: str):
+    small = await make_pool(1, 5.0, parse(address).arguments())
+    with pytest.raises(InvalidInputError, match="2 connections"):
+        async with SessionStore.open(tmp_path, config_on(address), pool=small):
+            pass
+    small.close()

@@ -1,0 +1,137 @@
+"""A search while much that was just said is not in the index yet."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from gateway_sessions import SessionDB
+from gateway_sessions.core.search_filter import SearchFilter
+from gateway_sessions.core.search_text import fold
+from gateway_sessions.core.search_wanted import Words, wanted_of
+from gateway_sessions.ports import Reader, VerbFactory
+from gateway_sessions.storage import catching, index
+from gateway_sessions.storage.catching import Request, scan
+from gateway_sessions.storage.index import SearchIndex
+from gateway_sessions.storage.search_index.asking import ask
+from gateway_sessions.storage.search_index.file import IndexFile
+from gateway_sessions.storage.verbs.search_hits import Order
+from tests.integration.search.conftest import EVERYTHING, database, found, say
+
+T = TypeVar("T")
+MANY = 1_500
+
+
+@pytest.fixture
+def not_indexed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index stays where it is."""
+    monkeypatch.setattr(index, "GATHER_SECONDS", 3600.0)
+
+
+@pytest.fixture
+def closer_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many messages were cut into words by searches."""
+    looks, found_in = [0], Words.found_in
+
+    def counted(self: Words, fields: object) -> bool:
+        looks[0] += 1
+        return found_in(self, fields)  # type: ignore[arg-type] -- handed on as it came
+
+    monkeypatch.setattr(Words, "found_in", counted)
+    return looks
+
+
+async def test_of_what_is_not_in_the_index_only_what_may_match_is_cut_into_words(
+    tmp_path: Path, not_indexed: None, closer_looks: list[int]
+):
+    async with database(tmp_path) as db:
+        await say(db, "s", *(f"a remark, the {n}th" for n in range(MANY)), "Ein Übermut", "an ubermuth")
+        assert await found(db, "ubermut") == ["Ein Übermut"]
+    assert closer_looks == [2]
+
+
+async def test_no_more_is_looked_at_than_it_takes_to_choose_from(
+    tmp_path: Path, not_indexed: None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway_sessions.storage.search.WINDOW", 600)
+    async with database(tmp_path) as db:
+        await say(db, "s", "docker, the oldest", *(f"docker {n}" for n in range(MANY)))
+        result = await db.search_messages("docker", scope=EVERYTHING)
+        assert result.ranked_among == 2 * catching.STEP
+        assert await found(db, "docker", sort="newest", limit=2) == [
+            f"docker {MANY - 1}",
+            f"docker {MANY - 2}",
+        ]
+        assert await found(db, "docker", sort="oldest", limit=1) == ["docker, the oldest"]
+
+
+async def test_the_index_waits_for_searches_but_not_for_ever(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
+    steps: list[None] = []
+    apply = IndexFile.apply
+
+    def counted(self: IndexFile, work: object) -> None:
+        steps.append(None)
+        apply(self, work)  # type: ignore[arg-type] -- handed on as it came
+
+    monkeypatch.setattr(IndexFile, "apply", counted)
+    monkeypatch.setattr(index, "FIRST_STEP", 10)
+    monkeypatch.setattr(index, "LARGEST_STEP", 10)
+    monkeypatch.setattr(index, "POLITE_SECONDS", 0.4)
+    kept = db._index  # noqa: SLF001 -- as a search does it
+    assert isinstance(kept, SearchIndex)
+    kept._size, kept._searches = 10, 1  # noqa: SLF001 -- one is under way
+    kept._calm.clear()  # noqa: SLF001
+    await say(db, "s", *(f"remark {n}" for n in range(40)))
+    await asyncio.sleep(1.5)
+    assert 1 <= len(steps) <= 4
+    async with asyncio.timeout(10):
+        await db.catch_up_search_index()  # whoever waits for it is served at once
+    assert len(steps) == 4
+    assert await found(db, "39") == [fold("remark 39")]
+
+
+class Counting:
+    """A database that counts how often it is asked."""
+
+    def __init__(self, truth: Reader) -> None:
+        self._truth = truth
+        self.reads = 0
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        self.reads += 1
+        return await self._truth.read(verb)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"), [("walrus", 2), ("remark walrus", 2), ("zebra", 0), ("wal*", 2)]
+)
+async def test_a_burst_of_ten_thousand_is_looked_at_in_few_goes_and_all_of_it(
+    tmp_path: Path, not_indexed: None, query: str, expected: int
+):
+    async with database(tmp_path) as db:
+        await say(db, "s", "the first remark, a walrus", *(f"remark {n} " * 5 for n in range(9_998)))
+        await say(db, "t", "a last walrus, I remark")
+        truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
+        wanted = wanted_of(query, literal=False)
+        assert wanted is not None
+        request = Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
+        kept = db._index  # noqa: SLF001 -- the same
+        assert isinstance(kept, SearchIndex)
+        catch = await ask(truth, kept, request)
+        assert catch is not None
+        assert (len(catch.candidates), catch.problem) == (expected, None)
+        assert truth.reads <= 8
+
+
+async def test_long_messages_are_looked_at_few_at_a_time(tmp_path: Path, not_indexed: None):
+    async with database(tmp_path) as db:
+        await say(db, "s", *(f"remark {n} " * 200 for n in range(1_999)), "walrus")
+        truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
+        wanted = wanted_of("walrus", literal=False)
+        assert wanted is not None
+        catch = await scan(truth, Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
+        assert (len(catch.candidates), catch.problem) == (1, None)
+        assert truth.reads == 2_000 // catching.STEP + 1
