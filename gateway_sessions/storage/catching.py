@@ -57,6 +57,11 @@ class Request:
         """So many answers of an index are compared with the truth: of some, the whole text."""
         return MOST_FOUND if isinstance(self.wanted, Words) else MOST_SCANNED
 
+    @property
+    def enough_of_newest(self) -> int:
+        """So many of the newest are enough to choose from. Many of the newest say nothing of the oldest."""
+        return BEYOND if self.order is Order.OLDEST else self.enough
+
     def end_at(self, checked: int) -> str:
         """What may be missing because no more was looked at."""
         end = "oldest" if self.order is Order.OLDEST else "newest"
@@ -64,11 +69,19 @@ class Request:
 
 
 async def select(
-    truth: Reader, catch: Catch, message_ids: Sequence[int], request: Request, *, sure: bool = True
+    truth: Reader,
+    catch: Catch,
+    message_ids: Sequence[int],
+    request: Request,
+    *,
+    sure: bool = True,
+    enough: int = BEYOND,
 ) -> None:
-    """Let the truth decide about what an index has found."""
+    """Let the truth decide about what an index has found, until that is enough."""
     step = STEP if sure else FEW
     for at in range(0, len(message_ids), step):
+        if len(catch.candidates) >= enough:
+            return
         verb = partial(
             searching.select, message_ids[at : at + step], request.wanted, request.shown, sure=sure
         )
@@ -76,16 +89,15 @@ async def select(
 
 
 async def scan(truth: Reader, request: Request) -> Catch:
-    """Look at messages one by one, without an index. Many of the newest say nothing of the oldest."""
+    """Look at messages one by one, without an index."""
     catch = Catch()
-    enough = BEYOND if request.order is Order.OLDEST else request.enough
-    await look_at(truth, catch, _between(0, request), enough=enough)
+    await look_at(truth, catch, _between(0, request), enough=request.enough_of_newest)
     return catch
 
 
 async def look_behind(truth: Reader, catch: Catch, request: Request, after: int, newest: Scanned) -> None:
     """Go on after the *newest* messages behind an id: look at no more than it takes to choose from."""
-    enough = BEYOND if request.order is Order.OLDEST else request.enough
+    enough = request.enough_of_newest
     if len(catch.candidates) < enough:
         await look_at(truth, catch, _between(after, request), newest=newest, enough=enough)
 

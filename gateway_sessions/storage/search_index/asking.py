@@ -62,7 +62,8 @@ async def _ask(truth: Reader, index: Answering, question: _Question) -> Catch | 
     catch, stale = await _tail(truth, start, request)
     checked = 0
     while found.position.changes == start.changes:
-        await select(truth, catch, [one for one in found.message_ids if one not in stale], request)
+        known = [one for one in found.message_ids if one not in stale]
+        await select(truth, catch, known, request, enough=request.enough_of_newest)
         checked += len(found.message_ids)
         if found.last_document is None or len(catch.candidates) >= request.enough:
             break

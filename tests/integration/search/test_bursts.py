@@ -126,6 +126,22 @@ async def test_a_burst_of_ten_thousand_is_looked_at_in_few_goes_and_all_of_it(
         assert truth.reads <= 8
 
 
+async def test_no_more_of_the_index_is_looked_at_than_it_takes_to_choose_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 10)
+    monkeypatch.setattr("gateway_sessions.storage.search.WINDOW", 40)
+    async with database(tmp_path) as db:
+        await say(db, "s", *(f"docker {n}" for n in range(100)))
+        await db.catch_up_search_index()
+        monkeypatch.setattr(index, "GATHER_SECONDS", 3600.0)
+        await say(db, "s", *(f"docker {n}" for n in range(100, 125)))
+        result = await db.search_messages("docker", scope=EVERYTHING)
+        assert result.ranked_among == 45
+        assert await found(db, "docker", sort="newest", limit=1, offset=39) == ["docker 85"]
+        assert await found(db, "docker", sort="oldest", limit=1) == ["docker 0"]
+
+
 async def test_long_messages_are_looked_at_few_at_a_time(tmp_path: Path, not_indexed: None):
     async with database(tmp_path) as db:
         await say(db, "s", *(f"remark {n} " * 200 for n in range(1_999)), "walrus")
