@@ -46,7 +46,7 @@ class Words:
         parts = page.split(SEPARATOR)
         if len(parts) != len(texts):  # somebody has written a separator
             parts = [bare(fold(text)) for text in texts]
-        return [at for at, text in enumerate(parts) if any(_has_all(side, text) for side in sides)]
+        return sorted(set[int]().union(*(_having_all(side, parts) for side in sides)))
 
     def _sides_in(self, page: str, folded: str) -> list[_Side]:
         """For each side of the query that may be in the page, its tokens: of each group, one is needed."""
@@ -175,5 +175,9 @@ def _groups(branch: Branch, forms: Mapping[str, set[str]]) -> Iterator[Iterable[
             yield from ((token,) for token in phrase.tokens)
 
 
-def _has_all(side: _Side, text: str) -> bool:
-    return all(any(token in text for token in group) for group in side)
+def _having_all(side: _Side, texts: Sequence[str]) -> list[int]:
+    """The places of texts that have a token of each group. After the first group, few are left to look at."""
+    left = list(range(len(texts)))
+    for first, *others in side:
+        left = [at for at in left if first in texts[at] or any(token in texts[at] for token in others)]
+    return left

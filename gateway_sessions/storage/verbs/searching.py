@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -216,15 +216,29 @@ def _matching(rows: Sequence[Row], wanted: Wanted | Vocabulary, shown: SearchFil
 
 
 def _promising(texts: Sequence[str], wanted: Wanted | Vocabulary) -> list[int]:
-    """The places of texts that may have what is wanted; so many of them are put together, and no more."""
+    """The places of texts that may have what is wanted."""
     found: list[int] = []
-    start = size = 0
+    for places in _together(texts):
+        found += [places[at] for at in wanted.promising([texts[place] for place in places])]
+    return sorted(found)
+
+
+def _together(texts: Sequence[str]) -> Iterator[list[int]]:
+    """The places of texts that are looked at as one: so many of them, and no more.
+
+    A single character that is not ASCII makes the whole look take ten times as long. So texts that have one
+    are looked at by themselves.
+    """
+    alike: dict[bool, list[int]] = {True: [], False: []}
+    sizes = {True: 0, False: 0}
     for at, text in enumerate(texts):
-        size += len(text)
-        if size > TOGETHER_CHARACTERS or at == len(texts) - 1:
-            found += [start + place for place in wanted.promising(texts[start : at + 1])]
-            start, size = at + 1, 0
-    return found
+        is_ascii = text.isascii()
+        alike[is_ascii].append(at)
+        sizes[is_ascii] += len(text)
+        if sizes[is_ascii] > TOGETHER_CHARACTERS:
+            yield alike[is_ascii]
+            alike[is_ascii], sizes[is_ascii] = [], 0
+    yield from filter(None, alike.values())
 
 
 def _candidates(rows: Sequence[Row], wanted: Wanted | Vocabulary) -> list[Candidate]:

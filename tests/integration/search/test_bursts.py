@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 
 from gateway_sessions import SessionDB
+from gateway_sessions.core import search_wanted
 from gateway_sessions.core.search_filter import SearchFilter
 from gateway_sessions.core.search_text import fold
 from gateway_sessions.core.search_wanted import Words, wanted_of
@@ -124,6 +125,22 @@ async def test_a_burst_of_ten_thousand_is_looked_at_in_few_goes_and_all_of_it(
         assert catch is not None
         assert (len(catch.candidates), catch.problem) == (expected, None)
         assert truth.reads <= 8
+
+
+async def test_what_is_not_ascii_does_not_slow_the_look_at_all_else_down(
+    tmp_path: Path, not_indexed: None, monkeypatch: pytest.MonkeyPatch
+):
+    folded: list[str] = []
+
+    def kept(text: str) -> str:
+        folded.append(text)
+        return fold(text)
+
+    monkeypatch.setattr(search_wanted, "fold", kept)
+    async with database(tmp_path) as db:
+        await say(db, "s", *(("ein Übermut" if n % 20 == 0 else f"a remark, the {n}th") for n in range(MANY)))
+        assert await found(db, "walrus") == []
+    assert 0 < sum(len(text) for text in folded if not text.isascii()) < MANY
 
 
 async def test_no_more_of_the_index_is_looked_at_than_it_takes_to_choose_from(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 import unicodedata
 
 import pytest
 
+from gateway_sessions.core import search_text
 from gateway_sessions.core.search_text import (
     GAP,
     LONGEST_WORD,
@@ -124,6 +126,29 @@ def test_a_part_of_a_word_is_a_part_of_it_without_accents_too(word):
     for start in range(len(folded)):
         for end in range(start, len(folded) + 1):
             assert bare(folded[start:end]) in bare(folded)
+
+
+def test_every_letter_of_a_folded_text_loses_its_accents():
+    every = (fold(chr(one)) for one in range(0x110000) if not 0xD800 <= one < 0xE000)
+    letters = sorted(set("".join(every)))
+    normalize = unicodedata.normalize
+    without = [normalize("NFC", re.sub("[\u0300-\u036f]", "", normalize("NFD", one))) for one in letters]
+    assert [bare(one) for one in letters] == without
+    assert bare(fold("Crème brûlée, garçon: Việt")) == "creme brulee, garcon: viet"
+
+
+def test_only_letters_with_accents_are_asked_for_what_they_are_without(monkeypatch: pytest.MonkeyPatch):
+    asked: list[int] = []
+
+    class Counted(dict[int, str]):
+        def __missing__(self, point: int) -> str:
+            asked.append(point)
+            return "e"
+
+    bare("é")  # by now it is known which letters have accents
+    monkeypatch.setattr(search_text, "_bare", Counted())
+    assert bare("ß你" * 1_000 + "é" * 1_000) == "ß你" * 1_000 + "e" * 1_000
+    assert asked == [ord("é")]
 
 
 def test_text_of_usual_characters_is_folded_like_any_other():
