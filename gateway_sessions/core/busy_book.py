@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import MappingProxyType
 
 from gateway_sessions.core.busy import BusyMode, BusyRules
@@ -25,6 +26,12 @@ class BusyBook:
         chat_types = {(_platform(name), kind): rules for (name, kind), rules in self.by_chat_type.items()}
         object.__setattr__(self, "by_platform", MappingProxyType(platforms))
         object.__setattr__(self, "by_chat_type", MappingProxyType(chat_types))
+
+    @property
+    def longest_debounce(self) -> timedelta:
+        """How long a burst may pause where it may pause longest."""
+        rules = (self.default, *self.by_platform.values(), *self.by_chat_type.values())
+        return max(one.debounce for one in rules)
 
     def rules_for(
         self, platform: str | None, chat_type: str, override: BusyRules | BusyMode | None = None

@@ -39,6 +39,8 @@ class StoreContext:
     freshness: timedelta | None
     restart_limit: int
     crash_loop: CrashLoopLimits = field(default_factory=CrashLoopLimits)
+    longest_debounce: timedelta = timedelta()
+    """How long a burst may pause where it may pause longest."""
     hook_names: Callable[[], tuple[str, ...]]
     has_active_processes: HasActiveProcesses | None = None
     entropy: Entropy = field(default_factory=Entropy)

@@ -267,12 +267,12 @@ class Delivery:
             await self._alarm.wait_until(min(self._due_at, self._check_at))
 
     async def _set_right(self) -> None:
-        """The clock was set back: let nothing wait, or be waited for, as long as it was ahead."""
+        """The clock was set back: let no reply wait, or be waited for, as long as it was ahead."""
         now = self._clock.now()
         for send in self._sends.values():
             if send.overdue_at != NEVER:
                 self._check_at = send.overdue_at = now + self._patience.timeout
-        await self._truth.write(partial(clock_set_back.pull_forward, now))
+        await self._truth.write(partial(clock_set_back.pull_replies_forward, now))
         self._to_look = True
 
     async def _take_stock(self) -> None:

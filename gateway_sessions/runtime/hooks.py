@@ -155,7 +155,7 @@ class Hooks:
     async def _start_owed(self, tasks: TaskGroup) -> timedelta | None:
         """Start every call that may begin now; how long until the next one, None if none is owed."""
         if self._clock_steps.was_set_back():
-            await self._db.write(partial(clock_set_back.pull_forward, self._clock.now()))
+            await self._db.write(partial(clock_set_back.pull_hook_calls_forward, self._clock.now()))
         while True:
             calls, pause = await self._claim()
             if not calls:

@@ -40,7 +40,6 @@ from gateway_sessions.runtime.turn import Turn
 from gateway_sessions.runtime.waiting_turns import WaitingTurns
 from gateway_sessions.storage.verbs import (
     beginning,
-    clock_set_back,
     commands,
     ledger,
     locks,
@@ -348,10 +347,6 @@ class Ledger(WaitingTurns):
         turn = self._begun(claimed)
         await self._show(session_key, turn)
         return turn
-
-    async def pull_forward(self) -> None:
-        """The clock was set back: let nothing wait for as long as it was ahead."""
-        await self._context.db.write(partial(clock_set_back.pull_forward, self._context.clock.now()))
 
     async def put_off(self, session_key: str, pause: timedelta) -> None:
         """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""

@@ -236,6 +236,7 @@ class Assembly:
             crash_loop=CrashLoopLimits(
                 starts=self.config.gateway.crash_loop_starts, window=self.config.gateway.crash_loop_window
             ),
+            longest_debounce=self.config.busy_book().longest_debounce,
             hook_names=lambda: hooks.names,
             has_active_processes=self.options.has_active_processes,
         )

@@ -129,7 +129,8 @@ class RestartRecords:
         now = self._context.clock.now()
         if await self._context.db.read(partial(clock_set_back.was_ahead, now, last_ended_at)):
             logger.warning("the clock was ahead", extra={"action": "clock_was_ahead"})
-            await self._context.db.write(partial(clock_set_back.pull_forward, now))
+            debounce = self._context.longest_debounce
+            await self._context.db.write(partial(clock_set_back.pull_forward, now, debounce))
 
     async def _hold_back(self) -> datetime | None:
         """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""

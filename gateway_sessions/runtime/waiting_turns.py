@@ -13,7 +13,7 @@ from gateway_sessions.core.queue import DeadLetter, QueuedMessage
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.admission import REMEMBERED_EVENTS, KnownEvents
 from gateway_sessions.runtime.context import StoreContext
-from gateway_sessions.storage.verbs import queue, turns
+from gateway_sessions.storage.verbs import clock_set_back, queue, turns
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
 from gateway_sessions.storage.verbs.queue import Overtaken, ReadyLane
@@ -108,6 +108,11 @@ class WaitingTurns:
     async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
         """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
         return await self.look(partial(queue.waiting_among, sorted(lanes)))
+
+    async def pull_forward(self) -> None:
+        """The clock was set back: let no turn wait for as long as it was ahead."""
+        now, debounce = self._context.clock.now(), self._context.longest_debounce
+        await self._context.db.write(partial(clock_set_back.pull_turns_forward, now, debounce))
 
     # Overtaking
 

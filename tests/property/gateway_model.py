@@ -380,10 +380,11 @@ class Model:
         self._unclean: tuple[datetime, ...] = ()
 
     def pulls_forward(self, now: datetime) -> None:
-        """The clock was ahead, and is set right: nothing waits for a time that has yet to come."""
+        """The clock was ahead, and is set right: nothing waits for longer than a burst may pause."""
         for lane in self.lanes.values():
             for slot in lane.waiting:
-                slot.ready_at = min(slot.ready_at, now)
+                if slot.ready_at > now + lane.rules.debounce:
+                    slot.ready_at = now
 
     def starts_unclean(self, now: datetime, died_at: datetime) -> None:
         """The process was killed, by then at the latest, and there is another one now."""

@@ -467,10 +467,11 @@ class Model:
         self.rows[lane.session] = []
 
     def pulls_forward(self) -> None:
-        """The clock was ahead, and is set right: nothing waits for a time that has yet to come."""
+        """The clock was ahead, and is set right: nothing waits for longer than a burst may pause."""
         for lane in self.lanes.values():
             for one in lane.heads:
-                one.ready_at = min(one.ready_at, self.now)
+                if one.ready_at > self.now + BusyRules().debounce:
+                    one.ready_at = self.now
 
     def say(self, session: str, role: str, text: str) -> Row:
         row = Row(session, role, text)

@@ -422,8 +422,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.clock.step(timedelta(seconds=seconds))
         self.model.now = self.clock.now()
         if seconds < 0:
-            # The duties of a store notice that when they wake: here it is known at once.
-            self.store.hooks._clock_steps.was_set_back()  # noqa: SLF001 -- nobody else is to notice it later
+            # The duties of a gateway notice that when they wake: here it is known at once.
             self.run(self.store.ledger.pull_forward())
             self.model.pulls_forward()
 

@@ -50,6 +50,27 @@ async def test_a_burst_is_answered_when_its_own_time_has_passed(lives: Lives, ah
 
 
 @AHEAD
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_burst_that_came_since_is_waited_for_however_late_the_clock_is_noticed(
+    lives: Lives, ahead: timedelta, known: bool
+):
+    lives.clock.step(ahead)
+    async with lives.life(agent=ScriptedAgent()) as house:
+        lives.clock.step(-ahead)
+        if known:
+            house.gateway.look_again()
+            await house.clock.advance()
+        await house.platform.says("ann", "look", attachments=(PHOTO,))
+        for _ in range(2):  # the duties look one after another, and begin what another one has set right
+            house.store.hooks.wake()
+            house.gateway.look_again()
+            await house.clock.advance(seconds=0.15)
+            assert answers(house) == []
+        await house.clock.advance(seconds=0.05)
+        assert answers(house) == ["you said: look"]
+
+
+@AHEAD
 @pytest.mark.parametrize("killed", [False, True])
 async def test_a_burst_is_answered_after_a_restart(lives: Lives, ahead: timedelta, killed: bool):
     lives.clock.step(ahead)

@@ -7,7 +7,14 @@ from typing import Final
 
 import pytest
 
-from gateway_sessions import ResetMode, SessionResetPolicy, SessionState, SessionStore
+from gateway_sessions import (
+    ResetMode,
+    SessionResetPolicy,
+    SessionSource,
+    SessionState,
+    SessionStore,
+    build_session_key,
+)
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.gateway_notices import cut_off_notice
 from gateway_sessions.core.inbound import MessageKind
@@ -15,6 +22,7 @@ from gateway_sessions.core.queue import ItemKind
 from gateway_sessions.core.receipts import Accepted, Duplicate
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
+from gateway_sessions.storage.verbs import clock_set_back
 from gateway_sessions.storage.verbs.ledger import Noted
 from gateway_sessions.storage.verbs.outbox import retry
 from gateway_sessions.testing.clock import FakeClock
@@ -39,6 +47,18 @@ from gateway_sessions.testing.contract.lanes import (
 
 SELDOM: Final = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=100_000)
 """Sessions end, but not in any of these tests because of that."""
+CAROL: Final = SessionSource(platform="telegram", chat_id="3", user_id="carol")
+THIRD_LANE: Final = build_session_key(CAROL)
+
+
+async def waits_for_the_rest(store: SessionStore, clock: FakeClock) -> None:
+    """What a clock has put off that was ahead begins; a burst is waited for as long as it may pause."""
+    assert (await begin(store, OTHER_LANE)).seq == 1
+    assert [one.text for one in (await begin(store, THIRD_LANE)).messages] == ["ahead"]
+    clock.step(timedelta(seconds=0.3))
+    assert await store.claim() is None
+    clock.step(timedelta(seconds=0.05))
+    assert (await begin(store)).seq == 1
 
 
 class LedgerRestartsContract(StoreContract):
@@ -194,12 +214,43 @@ class LedgerRestartsContract(StoreContract):
             assert await replies(store, clock) == []
             if not restarts:
                 await store.ledger.pull_forward()
+                await store.db.write(lambda: clock_set_back.pull_replies_forward(clock.now()))
                 assert (await begin(store)).seq == 1
                 assert len(await replies(store, clock)) == 1
         if restarts:
             async with open_store() as store:
                 assert (await begin(store)).seq == 1
                 assert len(await replies(store, clock)) == 1
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    @pytest.mark.parametrize("how", ["put off", "tried again", "damaged"])
+    async def test_a_burst_that_came_since_a_clock_was_set_back_is_waited_for(
+        self, open_store: OpenStore, clock: FakeClock, how: str, *, restarts: bool
+    ) -> None:
+        async with open_store() as store:
+            await accept(store, "one", source=BOB)
+            clock.step(timedelta(days=1))
+            await accept(store, "ahead", source=CAROL)
+            if how == "damaged":
+                await store.ledger.put_off(OTHER_LANE, timedelta(minutes=5))
+            else:
+                turn = await begin(store, OTHER_LANE)
+                if how == "put off":
+                    await turn.release(retry_at=clock.now() + timedelta(seconds=30))
+                else:
+                    await turn.fail("no power")
+                    (letter,) = await store.dead_letters()
+                    await store.requeue(letter.item_id)
+            clock.step(timedelta(days=-1) + timedelta(seconds=1))
+            await accept(store, "one", rules=COLLECTING)
+            assert await store.claim() is None
+            if not restarts:
+                for _ in range(2):  # each node notices it by itself
+                    await store.ledger.pull_forward()
+                await waits_for_the_rest(store, clock)
+        if restarts:
+            async with open_store() as store:
+                await waits_for_the_rest(store, clock)
 
     async def test_a_clock_that_was_set_back_makes_no_turn_older(
         self, open_store: OpenStore, clock: FakeClock

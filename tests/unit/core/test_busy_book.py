@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -40,6 +41,14 @@ def test_a_session_of_its_own_mind_comes_first(where):
     assert BOOK.rules_for(*where, own) is own
     mode_alone = BOOK.rules_for(*where, BusyMode.REJECT)
     assert mode_alone == replace(BOOK.rules_for(*where), mode=BusyMode.REJECT)
+
+
+def test_it_knows_where_a_burst_may_pause_longest():
+    patient = BusyRules(debounce=timedelta(seconds=0.7))
+    assert BusyBook().longest_debounce == BusyRules().debounce
+    assert BusyBook(default=patient).longest_debounce == patient.debounce
+    assert BusyBook(by_platform={"telegram": patient}).longest_debounce == patient.debounce
+    assert BusyBook(by_chat_type={("telegram", "group"): patient}).longest_debounce == patient.debounce
 
 
 def test_changing_what_it_was_made_from_changes_nothing():

@@ -10,7 +10,7 @@ SELECT max(stamp) FROM (
 ) AS stamps
 
 -- name: pull_items_forward
--- Turns that wait for a time that has yet to come wait no longer.
+-- Turns that wait for a time that is too far away wait no longer.
 UPDATE inbox SET ready_at = ? WHERE outcome IS NULL AND token IS NULL AND ready_at > ?
 
 -- name: pull_lanes_forward
