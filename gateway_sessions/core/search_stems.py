@@ -65,6 +65,24 @@ class Stemming(StrEnum):
     YIDDISH = "yiddish"
 
 
+CHANGE_BEGINNINGS: Final = frozenset(
+    {
+        Stemming.ARABIC,
+        Stemming.DUTCH,
+        Stemming.GREEK,
+        Stemming.INDONESIAN,
+        Stemming.IRISH,
+        Stemming.LITHUANIAN,
+        Stemming.PERSIAN,
+        Stemming.SERBIAN,
+        Stemming.TAMIL,
+        Stemming.TURKISH,
+        Stemming.YIDDISH,
+    }
+)
+"""Languages in which a stem may begin with another letter than its word; others change ends of words only."""
+
+
 class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802 -- its name
 
@@ -93,6 +111,20 @@ class Stems:
     def of_words(self, words: Iterable[str]) -> set[str]:
         """Return the same of folded words."""
         return set[str]().union(*map(self._kept, words))
+
+    def among(self, words: Iterable[str], stems: frozenset[str]) -> dict[str, set[str]]:
+        """Return which of the folded words have one of these stems, without accents, by that stem.
+
+        Where a word and its stem begin alike, only words that may have one of them are asked for theirs.
+        """
+        letters = {one[len(FORM)] for one in stems}
+        if self.stemming not in CHANGE_BEGINNINGS:
+            words = (word for word in words if bare(word)[:1] in letters)
+        found: dict[str, set[str]] = {}
+        for word in words:
+            for stem in self._kept(word) & stems:
+                found.setdefault(stem, set()).add(bare(word))
+        return found
 
     def of_word(self, folded: str) -> frozenset[str]:
         """Return the same of one folded word."""

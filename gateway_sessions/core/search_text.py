@@ -46,6 +46,7 @@ _PAIR: Final = 2
 _ASCII_WORDS: Final = re.compile(r"[a-z0-9]+")
 _ASCII_APART: Final = {one: chr(one) if chr(one).isalnum() else " " for one in range(_LAST_ASCII + 1)}
 """What is no letter or digit becomes a space: to split there takes half as long as to look for words."""
+_ASCII_BREAKS: Final = re.compile(r"[\x00-/:-`{-\x7f]+")
 _RUNS: Final = re.compile(r"w+|c+|s")
 _ACCENTS: Final = re.compile(r"[\u0300-\u036f]+")
 _FIRST_ACCENTED, _LAST_ACCENTED = 0xC0, 0x22ED
@@ -201,7 +202,13 @@ def words_of_folded(folded: str) -> set[str]:
     """The same of a text that is folded already."""
     if folded.isascii():
         return set(folded.translate(_ASCII_APART).split())
-    return {folded[start:end] for start, end, kind in runs(folded) if kind == Kind.WORD}
+    found: set[str] = set()
+    for part in set(_ASCII_BREAKS.split(folded)):
+        if part.isascii():
+            found.add(part)
+        else:
+            found.update(part[start:end] for start, end, kind in runs(part) if kind == Kind.WORD)
+    return found - {""}
 
 
 def located(text: str) -> list[Token]:

@@ -29,8 +29,8 @@ class Words:
     def found_in(self, fields: Sequence[str]) -> bool:
         """Whether a message with these texts is wanted."""
         document = join_fields(fields)
-        if self._stems:
-            document += self.stems.of_texts(fields)
+        if self._stems and not (self._only_requires and matches(self.query, document)):
+            document += self.stems.among(set[str]().union(*map(folded_words, fields)), self._stems)
         return matches(self.query, document)
 
     def promising(self, texts: Sequence[str]) -> list[int]:
@@ -59,17 +59,18 @@ class Words:
 
     def _forms_in(self, folded: str) -> Mapping[str, set[str]]:
         """The words of a page that have one of the stems that are wanted, by that stem."""
-        found: dict[str, set[str]] = {}
-        for word in words_of_folded(folded) if self._stems else ():
-            for stem in self.stems.of_word(word) & self._stems:
-                found.setdefault(stem, set()).add(bare(word))
-        return found
+        return self.stems.among(words_of_folded(folded), self._stems) if self._stems else {}
 
     @cached_property
     def _stems(self) -> frozenset[str]:
         """The stems among what the query looks for."""
         others = chain.from_iterable(phrase.others for phrase in self.query.all_phrases)
         return frozenset(one for one in others if one.startswith(FORM))
+
+    @cached_property
+    def _only_requires(self) -> bool:
+        """Whether a message that is wanted stays so, whatever else it has."""
+        return not any(branch.excluded for branch in self.query.branches)
 
     @cached_property
     def features(self) -> Counter:

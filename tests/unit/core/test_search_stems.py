@@ -1,13 +1,24 @@
 """Words in all their forms."""
 
+import random
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
 
 import pytest
+from snowballstemmer.among import Among
 
-from gateway_sessions.core.search_stems import FORM, NO_STEMS, SNOWBALL, Stemming, Stems, stemming_of
-from gateway_sessions.core.search_text import tokens
+from gateway_sessions.core.search_stems import (
+    CHANGE_BEGINNINGS,
+    FORM,
+    NO_STEMS,
+    SNOWBALL,
+    Stemming,
+    Stems,
+    stemming_of,
+)
+from gateway_sessions.core.search_text import bare, folded_words, tokens
 from gateway_sessions.core.search_wanted import Words, wanted_of
 from gateway_sessions.errors import InvalidInputError
 
@@ -101,6 +112,45 @@ def test_the_rules_are_those_of_the_package_that_is_installed():
     assert version("snowballstemmer").startswith(f"{SNOWBALL}.")
     modules = {one.name for one in files("snowballstemmer").iterdir()}
     assert {f"{one}_stemmer.py" for one in Stemming if one is not Stemming.OFF} <= modules
+
+
+def endings_of(stemming: Stemming) -> list[str]:
+    """All that the rules of a language look for."""
+    module = import_module(f"snowballstemmer.{stemming}_stemmer")
+    rules = vars(getattr(module, f"{stemming.title()}Stemmer")).values()
+    some = (one for rule in rules if isinstance(rule, tuple | list) for one in rule)
+    return sorted({one.s for one in some if isinstance(one, Among) and one.s})
+
+
+@pytest.mark.parametrize("stemming", sorted(set(Stemming) - CHANGE_BEGINNINGS - {Stemming.OFF}))
+def test_a_word_and_its_stems_begin_with_the_same_letter(stemming: Stemming):
+    stems, choice, endings = Stems(stemming), random.Random(3), endings_of(stemming)
+    letters = sorted(set("".join(endings)))
+    words = set[str]()
+    for _ in range(1_000):
+        parts = ("".join(choice.choices(letters, k=choice.randrange(4))), *choice.choices(endings, k=2))
+        words |= folded_words("".join(parts))
+    assert len(words) > 300
+    assert [word for word in words if {one[1] for one in stems.of_word(word)} - {bare(word)[0]}] == []
+
+
+def test_only_words_that_may_have_a_stem_are_asked_for_theirs(monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+    find = Stems._find_kept  # noqa: SLF001 -- what takes its time
+
+    def counted(self: Stems, word: str) -> frozenset[str]:
+        asked.append(word)
+        return find(self, word)
+
+    monkeypatch.setattr(Stems, "_find_kept", counted)
+    wanted = wanted_of("running", literal=False, stems=Stems(Stemming.ENGLISH))
+    assert isinstance(wanted, Words)
+    texts = [f"{one}s were late" for one in ("dog", "cat", "roof", "runner", "rabbit", "run", "house")]
+    assert 5 in wanted.promising(texts)
+    assert sorted(asked) == ["rabbits", "roofs", "runners", "runs"]
+    asked.clear()
+    assert wanted.found_in(["running " + " ".join(texts)])  # as it is written
+    assert asked == []
 
 
 def test_threads_do_not_disturb_each_other():

@@ -12,6 +12,7 @@ from gateway_sessions.core import search_text
 from gateway_sessions.core.search_text import (
     GAP,
     LONGEST_WORD,
+    Kind,
     aligned,
     bare,
     fold,
@@ -20,8 +21,10 @@ from gateway_sessions.core.search_text import (
     join_fields,
     located,
     long_words,
+    runs,
     tokens,
     words_among,
+    words_of_folded,
 )
 
 
@@ -149,6 +152,14 @@ def test_only_letters_with_accents_are_asked_for_what_they_are_without(monkeypat
     monkeypatch.setattr(search_text, "_bare", Counted())
     assert bare("ß你" * 1_000 + "é" * 1_000) == "ß你" * 1_000 + "e" * 1_000
     assert asked == [ord("é")]
+
+
+@pytest.mark.parametrize(
+    "text", ["crème_brûlée: 2é, x", "a机器b éa", "é\u0301!", "...", "", "plain ASCII", "한 국어"]
+)
+def test_words_of_a_folded_text_are_its_runs_of_letters_and_digits(text: str):
+    folded = fold(text)
+    assert words_of_folded(folded) == {folded[a:b] for a, b, kind in runs(folded) if kind is Kind.WORD}
 
 
 def test_text_of_usual_characters_is_folded_like_any_other():
