@@ -133,7 +133,8 @@ class Lanes:
     @property
     def _line_is_short(self) -> bool:
         """Whether more turns may end before it is known who else waits."""
-        return len(self._in_line) < min(self._max_turns, len(self._ledger.lanes_waiting) // 2 + 1)
+        unplaced = len(self._ledger.lanes_waiting) - len(self._succeeding)
+        return len(self._in_line) < min(self._max_turns, unplaced // 2 + 1)
 
     def _leave_line(self) -> Generator[ReadyTurn]:
         """Those who have waited longest for a place; whoever is passed over is found again."""
