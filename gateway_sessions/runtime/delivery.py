@@ -81,6 +81,8 @@ class _Send:
 
     overdue_at: datetime = NEVER
     """When the platform has had it for too long."""
+    is_taken: bool = False
+    """Whether the platform has it, which is only to be noted."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
@@ -144,10 +146,15 @@ class Delivery:
         `owed` must follow, also if the commit fails: until then nothing else overtakes it.
         """
         room = self._with_platform < AT_ONCE and not self._crowded  # else it would pass others by
-        free = session_key not in self._lanes
-        self._lanes.setdefault(session_key, _Lane()).expected += 1
+        lane = self._lanes.setdefault(session_key, _Lane())
+        free = not (lane.expected or lane.more) and all(map(self._is_taken, lane.owed))
+        lane.expected += 1
         self._commits += 1
         return self._tasks is not None and room and free and self.alone
+
+    def _is_taken(self, reply_id: int) -> bool:
+        send = self._sends.get(reply_id)
+        return send is not None and send.is_taken
 
     def owes(self, session_key: str) -> bool:
         """Whether a lane is owed something, or is about to be: what is not owed must not overtake that."""
@@ -231,19 +238,16 @@ class Delivery:
     async def sweep(self) -> None:
         """Begin to send all whose time has come."""
         now = self._clock.now()
-        room = AT_ONCE - self._with_platform
-        self._crowded = room <= 0
-        if room > 0:
-            most = 2 * AT_ONCE + len(self._sends)
-            look = partial(outbox.due, *self._account, now, most, lanes=self.lanes)
-            due = await self._truth.read(look)
-            waiting = [one for one in due if self._nobody_sends(one)]
-            self._crowded = len(waiting) > room
-            for reply in waiting[:room]:
-                if await self._taken_up(reply, now):
-                    self._begin(reply)
-        next_due = await self._truth.read(partial(outbox.next_due, *self._account, now, lanes=self.lanes))
-        self._due_at = NEVER if next_due is None else next_due
+        room = max(AT_ONCE - self._with_platform, 0)
+        most = 2 * AT_ONCE if room else 0
+        look = partial(outbox.due, *self._account, now, most, lanes=self.lanes, but_not=list(self._sends))
+        due, next_at = await self._truth.read(look)
+        waiting = [one for one in due if self._nobody_sends(one)]
+        self._crowded = not room or len(waiting) > room
+        for reply in waiting[:room]:
+            if await self._taken_up(reply, now):
+                self._begin(reply)
+        self._due_at = NEVER if next_at is None else next_at
 
     async def _look_after(self, tasks: asyncio.TaskGroup) -> None:
         while True:
@@ -322,7 +326,7 @@ class Delivery:
             failpoint("after_deliver")
             if problem is None:
                 self._sent.add(SentReply(reply, sent_id, self._clock.now()))
-                is_sent = True
+                is_sent = send.is_taken = True
             else:
                 await self._failed(reply, problem)
         except StoreStoppedError:
@@ -352,7 +356,8 @@ class Delivery:
     def _over(self, reply: OwedReply) -> None:
         """A reply is not under way any more."""
         del self._sends[reply.reply_id]
-        if self._crowded or reply.session_key in self._lanes:
+        lane = self._lanes.get(reply.session_key)
+        if self._crowded or (lane is not None and (lane.more or not lane.owed <= self._sends.keys())):
             self.wake()
         self.on_idle()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
@@ -102,27 +102,36 @@ def _last_owed(session_key: str) -> Verb[int]:
     return int(rows[0][0] or 0)
 
 
+class Due(NamedTuple):
+    """What there is to send on an account."""
+
+    replies: list[OwedReply]
+    """The next reply of each lane, as far as its time has come; the longest owed first."""
+    next_at: datetime | None
+    """When the next one is due that is not yet; None if none will be."""
+
+
 def due(
-    platform: str, account: str, now: datetime, limit: int, *, lanes: Collection[str] | None = None
-) -> Verb[list[OwedReply]]:
-    """The next reply of each lane on an account, or of some *lanes* only, those whose time has come."""
+    platform: str,
+    account: str,
+    now: datetime,
+    limit: int,
+    *,
+    lanes: Collection[str] | None = None,
+    but_not: Iterable[int] = (),
+) -> Verb[Due]:
+    """What is due on an account, or to some *lanes* only, but for the replies that somebody sends already."""
+    at = (platform, account, to_micros(now))
+    sent = msgspec.json.encode(list(but_not)).decode()
     if lanes is None:
-        rows = yield Statement("owed_replies", (platform, account, to_micros(now), limit))
+        rows = yield Statement("owed_replies", (*at, sent, limit))
+        later = yield Statement("next_reply_due", at)
     else:
-        given = (platform, account, to_micros(now), _listed(lanes), limit)
-        rows = yield Statement("owed_replies_among", given)
-    return [_reply(row[:14], sent_by=row[14]) for row in rows]
-
-
-def next_due(
-    platform: str, account: str, now: datetime, *, lanes: Collection[str] | None = None
-) -> Verb[datetime | None]:
-    """When a reply on an account, or to some *lanes*, is due that is not yet; None if none will be."""
-    if lanes is None:
-        rows = yield Statement("next_reply_due", (platform, account, to_micros(now)))
-    else:
-        rows = yield Statement("next_reply_due_among", (platform, account, to_micros(now), _listed(lanes)))
-    return None if rows[0][0] is None else nearest(rows[0][0])
+        listed = msgspec.json.encode(sorted(lanes)).decode()
+        rows = yield Statement("owed_replies_among", (*at, sent, listed, limit))
+        later = yield Statement("next_reply_due_among", (*at, listed))
+    replies = [_reply(row[:14], sent_by=row[14]) for row in rows]
+    return Due(replies, None if later[0][0] is None else nearest(later[0][0]))
 
 
 def lane_is_owed(session_key: str) -> Verb[bool]:
@@ -205,10 +214,6 @@ def revive(reply_id: int, now: datetime) -> Verb[None]:
     if not rows[0][0]:
         problem = f"reply {reply_id} was not given up"
         raise NotGivenUpError(problem)
-
-
-def _listed(lanes: Collection[str]) -> str:
-    return msgspec.json.encode(sorted(lanes)).decode()
 
 
 def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> OwedReply:

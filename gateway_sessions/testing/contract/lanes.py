@@ -115,7 +115,7 @@ async def in_line(store: SessionStore, session_key: str = LANE) -> list[int]:
 
 async def replies(store: SessionStore, clock: FakeClock) -> list[OwedReply]:
     """What is owed on Telegram, as far as it can be sent now."""
-    return await store.db.read(partial(outbox.due, "telegram", "", clock.now(), 100))
+    return (await store.db.read(partial(outbox.due, "telegram", "", clock.now(), 100))).replies
 
 
 def owed(text: str, **members: Any) -> Owed:

@@ -113,8 +113,8 @@ class AccountsContract(StoreContract):
         again = as_before("two", "support")
         force_setattr(again, "source", SUPPORT)
         assert await store.enqueue(again) == Duplicate(seq=2, session_key=AT_SUPPORT)
-        (due,) = await store.db.read(partial(outbox.due, "telegram", "support", clock.now(), 10))
-        assert due.session_key == AT_SUPPORT
+        due = await store.db.read(partial(outbox.due, "telegram", "support", clock.now(), 10))
+        assert due.replies[0].session_key == AT_SUPPORT
         assert store.ledger.total_waiting == 1
         async with await begin(store, AT_SUPPORT) as turn:
             assert [one.text for one in turn.messages] == ["two"]

@@ -86,11 +86,14 @@ class WaitingContract(StoreContract):
         assert await store.ledger.waiting_among([]) == []
         now = clock.now()
         for lanes, count in (([LANE, "nothing"], 1), ([OTHER_LANE], 0), ([], 0), (None, 1)):
-            assert len(await store.db.read(partial(due, now=now, lanes=lanes))) == count
+            found_replies, _ = await store.db.read(partial(due, now=now, lanes=lanes))
+            assert len(found_replies) == count
+            sent = [one.reply_id for one in found_replies]
+            assert not (await store.db.read(partial(due, now=now, lanes=lanes, but_not=sent))).replies
         before = now - timedelta(minutes=1)
         for lanes, is_due in (([LANE], True), ([OTHER_LANE], False), ([], False), (None, True)):
-            look = partial(outbox.next_due, "telegram", "", before, lanes=lanes)
-            assert (await store.db.read(look) is not None) == is_due
+            _, later = await store.db.read(partial(due, now=before, lanes=lanes))
+            assert (later is not None) == is_due
 
     async def test_a_message_that_is_part_of_a_waiting_turn_can_be_taken_out_alone(
         self, store: SessionStore, clock: FakeClock

@@ -10,11 +10,12 @@ from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import pytest
 
+from gateway_sessions.core.busy import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.outbound import AdapterCapabilities
 from gateway_sessions.core.reply import Reply
@@ -26,7 +27,8 @@ from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import outbox
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
-from tests.integration.gateway.house import House, open_house, until
+from gateway_sessions.testing.scripted_agent import Gate
+from tests.integration.gateway.house import House, busy, open_house, until
 
 T = TypeVar("T")
 
@@ -52,6 +54,37 @@ async def test_an_outage_delays_replies_and_keeps_their_order(tmp_path: Path):
         await house.wait_until_idle()
         assert house.platform.shown("ann") == ["one", "two", "three"]
         assert await owed(house) == 0
+
+
+async def test_replies_to_turns_that_follow_each_other_need_neither_a_look_nor_a_mark_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The note that one was sent goes with the commit that owes the next one, or before it."""
+    asked: list[str] = []
+    gate = Gate()
+
+    async def agent(turn: TurnContext) -> str:
+        await gate.passage()
+        return turn.text
+
+    texts = [f"{number}" for number in range(5)]
+    config = busy(BusyMode.QUEUE, debounce=timedelta(0), acknowledge=False)
+    async with open_house(tmp_path, config, agent=agent) as house:
+        for text in texts:
+            await house.platform.says("ann", text)
+        for name in ("due", "mark_sending"):
+            real = getattr(outbox, name)
+
+            def counted(*given: Any, real: Any = real, name: str = name, **more: Any) -> Any:
+                asked.append(name)
+                return real(*given, **more)
+
+            monkeypatch.setattr(outbox, name, counted)
+        gate.open()
+        await house.wait_until_idle()
+        assert house.platform.shown("ann") == texts
+        assert await owed(house) == 0
+    assert asked == []
 
 
 async def test_a_lane_whose_replies_fail_holds_no_other_lane_up(tmp_path: Path):

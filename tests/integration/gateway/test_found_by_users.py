@@ -154,7 +154,7 @@ async def test_a_reply_is_sent_although_nobody_heard_that_it_is_marked_as_being_
         tasks.cancel_scope.cancel()
 
 
-async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_holds_its_lane_no_longer(
+async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_does_not_hold_its_lane(
     tmp_path: Path,
 ):
     clock = FakeClock()
@@ -167,7 +167,8 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_h
         for text in ("one", "two"):
             (await desk.commits(text))()
             await desk.platform.wait_until_idle()
-        assert desk.platform.shown("ann") == ["one"]
+        assert desk.platform.shown("ann") == ["one", "two"]
+        assert not desk.delivery.idle
         await clock.advance(seconds=10)
         assert desk.platform.shown("ann") == ["one", "two"]
         assert desk.delivery.idle

@@ -91,7 +91,7 @@ async def plant(store: SessionStore, clock: FakeClock) -> tuple[str, str]:
 
 
 async def owing(store: SessionStore, clock: FakeClock) -> list[outbox.OwedReply]:
-    return await store.db.read(partial(outbox.due, "telegram", "", clock.now(), 100))
+    return (await store.db.read(partial(outbox.due, "telegram", "", clock.now(), 100))).replies
 
 
 @pytest.fixture

@@ -24,11 +24,12 @@ message_id, sent_at, {json_text:{json_array}(role, tool_call_id, tool_name, effe
     coalesce(parts, content), tool_calls, reasoning, reasoning_content
 
 -- fragment: owed_reply
--- The next reply of each lane on an account, as far as its time has come.
+-- The next reply of each lane on an account, as far as its time has come, but for some.
 reply_id, session_key, session_id, seq, owner, platform, account, target, content, state, attempts, unclear,
     created_at, next_try_at, CASE WHEN state = 'sending' THEN epoch END
 FROM outbox AS reply
 WHERE platform = ? AND account = ? AND state IN ('owed', 'sending') AND next_try_at <= ?
+  AND reply_id NOT IN ({each_number_of})
   AND NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.session_key = reply.session_key
       AND earlier.reply_id < reply.reply_id AND earlier.state IN ('owed', 'sending'))
 
