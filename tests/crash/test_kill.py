@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import product
 
@@ -22,6 +22,8 @@ SCRIPTS = 1
 """In how many scripts each failpoint is tried in a normal run."""
 CALLS = 1
 """How many system calls are tried in a normal run, for each scenario and way of failing."""
+SELDOM = 8
+"""A script that passes a point one time in so many is not relied on to pass it."""
 TURNS = 2
 """How many turns of the event loop, for each scenario."""
 GOLDEN = (5**0.5 - 1) / 2
@@ -47,11 +49,18 @@ def check(outcomes: Sequence[Outcome]) -> None:
 
 
 def at_some_points(whole: list[Outcome]) -> list[Job]:
-    """Each point once in a few of the scripts that pass it; they and the modes of a script take turns."""
+    """Each point once in a few of the scripts that pass it; they and the modes of a script take turns.
+
+    A script that passes a point far less often than others may not pass it at all when it runs again.
+    """
+    most = Counter[str]()
+    for outcome in whole:
+        most |= Counter(outcome.passes)
     passing: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for outcome in whole:
-        for point in outcome.passes:
-            passing[point][SCENARIOS[outcome.job.scenario].script].append(outcome)
+        for point, passes in outcome.passes.items():
+            if SELDOM * passes > most[point]:
+                passing[point][SCENARIOS[outcome.job.scenario].script].append(outcome)
     jobs = []
     for number, (point, scripts) in enumerate(sorted(passing.items())):
         for script in (sorted(scripts) * 2)[number % len(scripts) :][: min(SCRIPTS, len(scripts))]:
