@@ -17,8 +17,8 @@ from gateway_sessions.storage.verbs.searching import BEYOND, Candidate, Scanned
 STEP: Final = 500
 """So many messages are looked at in one go; then others who want to read, or need the loop, have a turn."""
 MANY: Final = 2_500
-"""The same of messages that are quickly looked at: each go costs a change of threads, and in a busy process
-that may take longer than to look."""
+"""The same of short ones, if no more than a step of them has to be looked at more closely: each go costs a
+change of threads, and in a busy process that may take longer than to look."""
 FEW: Final = 20
 """The same of long ones, of which the whole text is looked at."""
 MOST_SCANNED: Final = 10_000
@@ -108,7 +108,7 @@ async def look_at(
     """Look at messages, the newest first, as far as it is bearable."""
     looked, last = 0, newest
     while looked < MOST_SCANNED:
-        size = min(MANY if last is not None and last.light else STEP, MOST_SCANNED - looked)
+        size = min(_size_after(last), MOST_SCANNED - looked)
         before = BEYOND if last is None or last.last is None else last.last
         last = await truth.read(partial(look, before, size))
         looked += size
@@ -118,6 +118,13 @@ async def look_at(
     catch.problem = (
         f"only the {MOST_SCANNED} newest messages that the index does not help with were looked at"
     )
+
+
+def _size_after(last: Scanned | None) -> int:
+    """How many messages are looked at next: so many that about a step of them is looked at more closely."""
+    if last is None or not last.light:
+        return STEP
+    return MANY if last.closer * MANY <= STEP else int(STEP / last.closer)
 
 
 def _between(after: int, request: Request) -> Look:

@@ -33,9 +33,7 @@ _ALONE: Final = 14
 TOGETHER_CHARACTERS: Final = 1 << 20
 """Texts are looked at together up to that size, which bounds the memory that a copy of them takes."""
 LIGHT: Final = 1_000
-"""Characters. A page of messages that have no more of them on average is looked at in milliseconds,"""
-RARE: Final = 0.05
-"""if no larger share of them has to be looked at more closely."""
+"""Characters. A page of messages that have no more of them on average is looked at in milliseconds."""
 MOST_PENDING: Final = 5_000
 """So many changed messages are looked at by a search, no more."""
 
@@ -72,7 +70,9 @@ class Scanned:
     last: int | None
     """The oldest message looked at; None: there are no older ones."""
     light: bool = False
-    """Whether many more such messages can be looked at in one go."""
+    """Whether they are so short that what takes time is to look more closely at some."""
+    closer: float = 1.0
+    """The share of them that was looked at more closely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ def scan(
     if near:
         ids = msgspec.json.encode(near).decode()
         found = _matching((yield Statement("whole_search_candidates", (ids, *shown.span))), wanted, shown)
-    light = sum(map(len, texts)) <= LIGHT * len(rows) and len(near) <= RARE * len(rows)
-    return Scanned(found, _last(rows, size), light)
+    light = sum(map(len, texts)) <= LIGHT * len(rows)
+    return Scanned(found, _last(rows, size), light, len(near) / max(len(rows), 1))
 
 
 def scan_without_tokens(

@@ -127,6 +127,19 @@ async def test_a_burst_of_ten_thousand_is_looked_at_in_few_goes_and_all_of_it(
         assert truth.reads <= 8
 
 
+async def test_where_a_third_of_a_burst_matches_it_is_looked_at_in_few_goes_as_well(
+    tmp_path: Path, not_indexed: None
+):
+    async with database(tmp_path) as db:
+        await say(db, "s", *(f"a walrus {n}" if n % 3 == 0 else f"a remark {n}" for n in range(9_000)))
+        truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
+        wanted = wanted_of("walrus", literal=False)
+        assert wanted is not None
+        catch = await scan(truth, Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
+        assert 2_000 <= len(catch.candidates) <= 2_000 + catching.STEP
+        assert truth.reads == 5
+
+
 async def test_what_is_not_ascii_does_not_slow_the_look_at_all_else_down(
     tmp_path: Path, not_indexed: None, monkeypatch: pytest.MonkeyPatch
 ):
