@@ -10,6 +10,7 @@ from tests.benchmarks import corpus
 from tests.benchmarks.frame import Benchmark, Budget, Contender, Round, figure_of
 from tests.benchmarks.on_servers import queue
 from tests.benchmarks.peers.environment import hermes_python
+from tests.benchmarks.searching import APPENDED, INDEXING
 
 LANES: Final = (100, 1_000, 10_000, 100_000)
 OURS, BARE, HERMES = "gateway_sessions", "bare sqlite3", "Hermes"
@@ -38,7 +39,7 @@ def benchmarks(*, quick: bool) -> dict[str, Benchmark]:
     scale = 0.2 if quick else 1.0
     every = (touch(scale), at_once(scale), opening(), memory(), stall(scale), imports(), seat(scale))
     corpora = (2_000, 10_000) if quick else (100_000, 500_000)
-    remembered = (append(scale), load(scale), search(*corpora))
+    remembered = (append(scale), load(scale), search(*corpora), burst(scale))
     whole = (turns(scale), crowd(scale), fairness(scale), queue(scale))
     return {one.name: one for one in (*every, *remembered, *whole)}
 
@@ -503,6 +504,28 @@ def search(few: int, most: int) -> Benchmark:
         name="search",
         title="the best 20 of many messages; found %: of what a look at every text finds",
         contenders=contenders,
+        budgets=budgets,
+        compared="p50 ms",
+    )
+
+
+def burst(scale: float) -> Benchmark:
+    """Somebody looks for something while very many messages come in."""
+    task = {"do": "beside", "messages": int(10_000 * scale), "together": TOGETHER}
+    seed = {"do": "seed_search", "messages": 20_000}
+    budgets = [
+        Budget(
+            text=f"the slowest search {phase}",
+            unit="ms",
+            limit=60.0,
+            measure=figure(OURS, figure_of(phase, "slowest ms")),
+        )
+        for phase in (APPENDED, INDEXING)
+    ]
+    return Benchmark(
+        name="burst",
+        title=f"search beside {task['messages']:,} messages from {TOGETHER} sessions, behind 20,000 others",
+        contenders=[Contender(name=OURS, program="contenders.our_burst", task=task, seed=seed)],
         budgets=budgets,
         compared="p50 ms",
     )

@@ -13,6 +13,8 @@ from tests.benchmarks.child import Figures, latencies
 from tests.benchmarks.corpus import MOST_COMPARED, Question
 
 Questions = dict[str, list[Question]]
+APPENDED, INDEXING, INDEXED = "while messages come in", "while they are indexed", "once they are indexed"
+"""What a search is asked beside."""
 
 
 @dataclass(frozen=True)
