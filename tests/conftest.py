@@ -13,7 +13,7 @@ from hypothesis.internal.conjecture import engine
 
 from tests.measuring import WhatTestsRun
 from tests.new_databases import put_in_place
-from tests.programs import WarmPython
+from tests.programs import WarmPython, warm_python
 from tests.watchdog import Watchdog
 
 # Functions that may block the loop although our code calls them, each with its reason. Keep it short.
@@ -108,9 +108,13 @@ def migrated_once() -> Iterator[None]:
         migrated.close()
 
 
-@pytest.fixture(scope="session")
-def warm_python() -> Iterator[WarmPython]:
+@pytest.fixture(scope="session", name="warm_python")
+def warm_interpreter() -> WarmPython:
     """Starts programs in processes of their own, without the time that an interpreter takes to start."""
-    python = WarmPython()
-    yield python
-    python.close()
+    return warm_python()
+
+
+def pytest_sessionfinish() -> None:
+    """End the interpreter from which programs were started, if any were."""
+    if warm_python.cache_info().currsize:
+        warm_python().close()

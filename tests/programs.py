@@ -6,10 +6,13 @@ does it once, and forks for each of them. What is about the start or the end of 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -17,13 +20,17 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import textwrap
+import threading
 import time
 import types
 import warnings
 from dataclasses import asdict, dataclass, field
+from fcntl import ioctl
+from functools import cache
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, NoReturn, Self
 
 PATIENCE = 60
 """Seconds, on a machine that is busy elsewhere."""
@@ -43,12 +50,23 @@ class Order:
     arguments: tuple[str, ...] = ()
     folder: str = "."
     variables: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] | None = None
+    """All of it; without, that of the interpreter that forks."""
+    at_terminal: bool = False
+    """Its streams are a terminal, of which it is the first program."""
     strict: bool = False
     """Warnings are errors."""
 
     def run(self) -> None:
         """Be that program from here on."""
+        if self.at_terminal:
+            os.setsid()
+            ioctl(0, termios.TIOCSCTTY, 0)
         os.chdir(self.folder)
+        if self.environment is not None:
+            os.environ.clear()
+            os.environ.update(self.environment)
+            sys.path[:0] = filter(None, self.environment.get("PYTHONPATH", "").split(os.pathsep))
         os.environ.update(self.variables)
         time.tzset()
         if self.strict:
@@ -63,11 +81,18 @@ class Order:
 
 
 class Program:
-    """A program that was started: like `subprocess.Popen`, as far as tests need it."""
+    """A program that was started: like `subprocess.Popen`, as far as tests need it.
 
-    def __init__(self, told: IO[str], stdin: IO[str], stdout: IO[str]) -> None:
-        self.stdin, self.stdout = stdin, stdout
-        self._told = told
+    At a terminal, whoever started it has the other end of its streams.
+    """
+
+    stdin: IO[str]
+    stdout: IO[str]
+
+    def __init__(self, told: IO[str], *pipes: IO[str]) -> None:
+        if pipes:
+            self.stdin, self.stdout = pipes
+        self._told, self._pipes = told, pipes
         self.pid = int(told.readline())
         self.returncode: int | None = None
 
@@ -93,7 +118,7 @@ class Program:
     def __exit__(self, *_: object) -> None:
         self.kill()
         self.wait()
-        for stream in (self.stdin, self.stdout, self._told):
+        for stream in (*self._pipes, self._told):
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
 
@@ -124,15 +149,30 @@ class WarmPython:
         """
         stdin, writing = os.pipe()
         reading, stdout = os.pipe()
-        told, telling = os.pipe()
         code = textwrap.dedent(code) if code is not None else None
         order = Order(code=code, arguments=tuple(map(str, arguments)), **how)  # type: ignore[arg-type]
         said, wrong = output.fileno() if output else stdout, stderr.fileno() if stderr else 2
-        theirs = [stdin, said, wrong, telling]
-        socket.send_fds(self._orders, [json.dumps(asdict(order)).encode() + b"\n"], theirs)
-        for one in (stdin, stdout, telling):
+        told = self._send(order, stdin, said, wrong)
+        for one in (stdin, stdout):
             os.close(one)
-        return Program(open_text(told, "r"), open_text(writing, "w"), open_text(reading, "r"))
+        return Program(told, open_text(writing, "w"), open_text(reading, "r"))
+
+    def start_at(self, terminal: int, *arguments: object, environment: dict[str, str]) -> Program:
+        """Start the script at the beginning of the arguments, with a terminal of its own."""
+        order = Order(
+            arguments=tuple(map(str, arguments)),
+            folder=str(Path.cwd()),
+            environment=environment,
+            at_terminal=True,
+        )
+        return Program(self._send(order, terminal, terminal, terminal))
+
+    def _send(self, order: Order, *streams: int) -> IO[str]:
+        """Have a program started with these streams; where its nanny tells of it."""
+        told, telling = os.pipe()
+        socket.send_fds(self._orders, [json.dumps(asdict(order)).encode() + b"\n"], [*streams, telling])
+        os.close(telling)
+        return open_text(told, "r")
 
     def run(
         self, code: str | None, *arguments: object, timeout: float = PATIENCE, **how: object
@@ -155,6 +195,12 @@ class WarmPython:
     def close(self) -> None:
         self._orders.close()
         self._server.wait()
+
+
+@cache
+def warm_python() -> WarmPython:
+    """The one of this process; whoever ends the tests closes it."""
+    return WarmPython()
 
 
 def open_text(descriptor: int, mode: str) -> IO[str]:
@@ -223,15 +269,22 @@ def nurse(order: dict[str, object], descriptors: list[int], orders: socket.socke
 
 
 def load_everything() -> None:
-    """What a program would import that opens a store."""
+    """What a program would import that opens a store, or a command."""
     import anyio._backends._asyncio  # noqa: F401, PLC0415
     import croniter  # noqa: F401, PLC0415
     import filelock  # noqa: F401, PLC0415
 
     import gateway_sessions  # noqa: PLC0415
+    from gateway_sessions import cli  # noqa: PLC0415
+    from gateway_sessions.cli.app import main  # noqa: PLC0415
 
     for name in gateway_sessions.__all__:
         getattr(gateway_sessions, name)
+    for module in pkgutil.walk_packages(cli.__path__, f"{cli.__name__}."):
+        if ".demo" not in module.name:  # it looks at its terminal while it is loaded
+            importlib.import_module(module.name)
+    with open(os.devnull, "w") as nobody, contextlib.redirect_stdout(nobody):  # noqa: PTH123 -- no file
+        main(["sessions", "list", "--help"])
 
 
 def main() -> None:
@@ -239,8 +292,39 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     order = serve(socket.socket(fileno=int(sys.argv[1])))
-    if order is not None:
+    if order is None:
+        return
+    if order.strict:
+        order.run()  # what is left open is told of while Python takes everything apart
+        return
+    leave(code_of(order))
+
+
+def code_of(order: Order) -> int:
+    """Run a program; what it ends with. A signal of the keyboard ends it as it ends Python."""
+    try:
         order.run()
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)  # noqa: T201 -- so does Python
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 -- so does Python
+        sys.excepthook(type(error), error, error.__traceback__)
+    else:
+        return 0
+    return 1
+
+
+def leave(code: int) -> NoReturn:
+    """End like Python, but take nothing apart that was loaded: that takes longer than most programs."""
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 -- waits for threads
+    atexit._run_exitfuncs()  # noqa: SLF001
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":

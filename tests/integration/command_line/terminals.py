@@ -5,9 +5,7 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
-import subprocess
 import sys
 import termios
 import time
@@ -21,12 +19,13 @@ from typing import IO
 import pytest
 from rich.cells import cell_len
 
-from tests.programs import PATIENCE
+from tests.programs import PATIENCE, Program, warm_python
 
 UP, DOWN, PAGE_DOWN, HOME, END = "\x1b[A", "\x1b[B", "\x1b[6~", "\x1b[H", "\x1b[F"
 ENTER, ESCAPE, BACKSPACE, CTRL_C, CTRL_D = "\r", "\x1b", "\x7f", "\x03", "\x04"
 OTHER_SCREEN, CURSOR, WRAPS, MARKS_PASTES = "1049", "25", "7", "2004"
 
+GSESS = Path(sys.executable).with_name("gsess")
 _SEQUENCE = re.compile(r"\x1b\[([?>]?)([0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|\x1b[=>()][0B]?")
 
 
@@ -144,9 +143,7 @@ class Screen:
 class Sitting:
     """A command at a terminal of its own, and the person in front of it."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes] | None, terminal: int, columns: int, lines: int
-    ) -> None:
+    def __init__(self, process: Program | None, terminal: int, columns: int, lines: int) -> None:
         self.process = process
         self.screen = Screen(columns, lines)
         self.drawn = b""
@@ -249,22 +246,13 @@ def sitting(*arguments: object, columns: int = 80, lines: int = 24, **environmen
     ours, theirs = opened(columns, lines)
     unwanted = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
     clean = {name: value for name, value in os.environ.items() if name not in unwanted}
-    process = subprocess.Popen(
-        [Path(sys.executable).with_name("gsess"), *map(str, arguments)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=_at_this_terminal,  # noqa: PLW1509 -- no thread runs here
-        env=clean | {"TERM": "xterm-256color"} | environment,
+    process = warm_python().start_at(
+        theirs, GSESS, *arguments, environment=clean | {"TERM": "xterm-256color"} | environment
     )
     os.close(theirs)
     try:
         with process:
-            try:
-                yield Sitting(process, ours, columns, lines)
-            finally:
-                process.send_signal(signal.SIGKILL)
+            yield Sitting(process, ours, columns, lines)
     finally:
         os.close(ours)
 
@@ -272,8 +260,3 @@ def sitting(*arguments: object, columns: int = 80, lines: int = 24, **environmen
 def _closed(stream: IO[str]) -> None:
     with suppress(OSError):  # the other end may be gone
         stream.close()
-
-
-def _at_this_terminal() -> None:
-    """Signals of the keyboard and of the size come from the terminal, as for anybody who sits at one."""
-    ioctl(0, termios.TIOCSCTTY, 0)

@@ -146,8 +146,11 @@ def test_a_message_that_runs_alone_is_listed(gsess: Gsess, busy: Path):
 
 def test_a_plain_function_is_at_work_as_well(gsess: Gsess, warm_python: WarmPython, tmp_path: Path):
     with warm_python.start(FUNCTION, tmp_path / "home") as owner:
-        assert owner.stdout.readline() == "running\n"
-        assert "0 of 128 warm, 1 at work" in gsess("--home", tmp_path / "home", "top").out
+        # The other turn of it has ended when its reply is owed, or is just about to.
+        assert [owner.stdout.readline() for _ in range(2)] == ["running\n", "owing\n"]
+        end = time.monotonic() + PATIENCE
+        while "0 of 128 warm, 1 at work" not in (told := gsess("--home", tmp_path / "home", "top").out):
+            assert time.monotonic() < end, told
 
 
 def test_the_lease_of_a_turn_is_explained(gsess: Gsess, busy: Path):
