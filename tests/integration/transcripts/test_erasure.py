@@ -379,39 +379,3 @@ async def test_an_id_that_others_merely_contain_is_left_alone(home: Path, fake_c
         assert "scrubbed" not in receipt.rows
         assert await store.get_session(entry.session_key) == before
         assert await store.undo_reset(entry.session_key)
-
-
-ALIASES = {"99887766": "4915112345", "4915112345": "4915112345"}
-
-
-async def goes_by(_: str, user_id: str) -> str:
-    return ALIASES.get(user_id, user_id)
-
-
-@pytest.mark.parametrize(
-    ("user_id", "user_id_alt"),
-    [("4915112345@s.whatsapp.net", "99887766@lid"), ("99887766@lid", None), ("+49 151 12345", None)],
-)
-async def test_rooms_on_whatsapp_forget_whoever_opened_them_by_any_of_their_ids(
-    home: Path, fake_clock: FakeClock, user_id: str, user_id_alt: str | None
-):
-    def in_room(name: str, user: str, alt: str | None, called: str) -> SessionSource:
-        return SessionSource(
-            platform="whatsapp",
-            chat_type="group",
-            chat_id=name,
-            user_id=user,
-            user_id_alt=alt,
-            user_name=called,
-        )
-
-    async with opened(home, fake_clock, aliases=goes_by) as store:
-        entry = await store.get_or_create_session(in_room("first", user_id, user_id_alt, NAME))
-        await store.reset_session(entry.session_key)
-        await store.get_or_create_session(in_room("second", user_id, user_id_alt, NAME))
-        await store.get_or_create_session(in_room("third", "4989@s.whatsapp.net", None, "Bob"))
-        fake_clock.step(timedelta(minutes=1))
-        await store.erase("main:whatsapp:user:4915112345")
-        content = b"".join(one.read_bytes() for one in home.rglob("*") if one.is_file())
-        assert [one for one in (NAME, "4915112345", "+49 151", "99887766") if one.encode() in content] == []
-        assert (b"Bob" in content, b"4989@s.whatsapp.net" in content) == (True, True)
