@@ -14,6 +14,7 @@ from hypothesis.internal.conjecture import engine
 from tests.measuring import WhatTestsRun
 from tests.new_databases import put_in_place
 from tests.programs import WarmPython, warm_python
+from tests.temporary_files import keep_in_memory
 from tests.watchdog import Watchdog
 
 # Functions that may block the loop although our code calls them, each with its reason. Keep it short.
@@ -36,7 +37,8 @@ engine.MAX_SHRINKING_SECONDS = SHRINKING_SECONDS
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle how much is tried, and which processes are measured."""
+    """Settle how much is tried, where files are, and which processes are measured."""
+    keep_in_memory()
     settings.load_profile("soak" if config.getoption("markexpr") == "soak" else "sample")
     config.pluginmanager.register(Watchdog())
     # Measure the processes that run tests, and none that a test starts: those are killed, and timed.

@@ -26,9 +26,10 @@ from tests.unit.runtime.lanes import quick
 ADDRESS = "notebook://desk"
 
 
-@pytest.fixture(autouse=True)
-def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with installed(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> Iterator[None]:
+    """Once, because to look for what is installed takes longer than most of the tests."""
+    with pytest.MonkeyPatch.context() as patch, installed(patch):
         yield
 
 
@@ -37,7 +38,7 @@ class TestNotebook(SessionDBContract):
 
     @pytest.fixture
     def open_db(self, tmp_path: Path, clock: FakeClock) -> OpenDB:
-        return partial(SessionDB.open, ADDRESS, clock=clock, home=tmp_path / "home")
+        return partial(SessionDB.open, ADDRESS, clock=clock, home=tmp_path / "home", survives_power_cut=False)
 
 
 class TestNotebookQueue(LedgerContract):
