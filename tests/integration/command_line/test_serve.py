@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -32,7 +32,7 @@ from gateway_sessions.cli.serving import Service
 from gateway_sessions.cli.settings import Settings
 from gateway_sessions.config import ServeConfig
 from tests.integration.command_line.conftest import Gsess
-from tests.programs import PATIENCE
+from tests.programs import PATIENCE, Program, open_text, warm_python
 
 SECRET = "a-secret-of-many-bytes"
 WEBHOOK_AT = f"serve: {{webhook_port: %d, webhook_callback_url: 'http://x/', webhook_secrets: ['{SECRET}']}}"
@@ -86,7 +86,9 @@ class Receiver:
 class Served:
     """A gateway that runs."""
 
-    process: subprocess.Popen[str]
+    process: Program
+    said: IO[str]
+    """What it has said of itself, but for where it serves."""
     messages: str
     health: str
     signer: Signer = field(default_factory=lambda: Signer([SECRET]))
@@ -109,8 +111,8 @@ class Served:
 
     def ends(self) -> str:
         """Wait for its end; what it has said."""
-        _, errors = self.process.communicate(timeout=PATIENCE)
-        assert self.process.returncode == Exit.DONE, errors
+        errors = self.said.read()
+        assert self.process.wait() == Exit.DONE, errors
         return errors
 
 
@@ -144,22 +146,16 @@ def place(tmp_path: Path, receiver: Receiver) -> Path:
 
 @contextmanager
 def serving(place: Path, *arguments: str) -> Generator[Served]:
-    command = [GSESS, "--home", "home", "--config", "config.yaml", "serve", *arguments]
-    with subprocess.Popen(
-        command,
-        cwd=place,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stderr is not None
-            told = next((line for line in process.stderr if line.startswith("Serving ")), "")
+    command = (GSESS, "--home", "home", "--config", "config.yaml", "serve", *arguments)
+    reading, writing = os.pipe()
+    with open_text(reading, "r") as said:
+        with os.fdopen(writing, "wb") as theirs:
+            started = warm_python().start(None, *command, folder=str(place), stderr=theirs)
+        with started as process:
+            process.stdin.close()
+            told = next((line for line in said if line.startswith("Serving ")), "")
             messages, health = URL.findall(told)
-            yield Served(process, messages, health)
-        finally:
-            process.kill()
+            yield Served(process, said, messages, health)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
