@@ -272,7 +272,7 @@ def doings(store: SessionStore) -> dict[str, Callable[[], Awaitable[object]]]:
 async def tried(what: Awaitable[object]) -> bool:
     """Whether it went well; whatever else happens than an error that is foreseen is one of this test."""
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await what
     except GatewaySessionsError:
         return False

@@ -12,7 +12,7 @@ from blockbuster import BlockBuster
 
 from tests.crash.heartbeat import LONGEST_GAP, TRIES, heartbeat
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(30)]
+pytestmark = pytest.mark.alone
 
 LONG = 3 * LONGEST_GAP
 MANY = 10_000_000

@@ -143,7 +143,7 @@ class GatewayOnServer:
             for _ in range(3):
                 await self.cut_others(server.url)
                 trusted_until = membership._until  # noqa: SLF001 -- what each time that it is heard moves
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(15):
                     while membership._until <= trusted_until:  # noqa: ASYNC110, SLF001 -- the same
                         await asyncio.sleep(0.05)
             assert membership.trusted

@@ -54,7 +54,7 @@ def nothing_stays_behind():
     yield
     left = set(threading.enumerate()) - before
     for thread in left:
-        thread.join(5)
+        thread.join(15)
     assert not any(thread.is_alive() for thread in left)
 
 
@@ -82,7 +82,7 @@ def test_a_store_has_its_parts(tmp_path: Path):
         assert [one.content for one in store.db.get_messages(entry.session_id)] == ["hello"]
         store.reset_session(entry.session_key)
         store.hooks.sweep()
-        assert ended.get(timeout=5) == entry.session_id  # the store may have been quicker than our sweep
+        assert ended.get(timeout=15) == entry.session_id  # the store may have been quicker than our sweep
         assert store.hooks.dead_letters() == []
         assert store.watcher.sweep().finalised == 0
 
@@ -224,9 +224,9 @@ def test_who_still_waits_when_the_block_ends_is_told(tmp_path: Path, error: type
     with ThreadPoolExecutor(1) as threads:
         with suppress(ZeroDivisionError), a_store(tmp_path, aliases=patience) as store:
             waiting = threads.submit(outcome, lambda: store.get_or_create_session(WHATSAPP))
-            assert patience.asked.wait(5)
+            assert patience.asked.wait(15)
             leave_with(error)
-        assert isinstance(waiting.result(5), StoreStoppedError)
+        assert isinstance(waiting.result(15), StoreStoppedError)
 
 
 def leave_with(error: type[Exception] | None) -> None:
@@ -254,7 +254,7 @@ def test_a_call_that_is_interrupted_is_cancelled(tmp_path: Path):
         raise StopWaitingError
 
     def send() -> None:
-        patience.asked.wait(5)
+        patience.asked.wait(15)
         while not waits(main):
             time.sleep(0.001)
         signal.pthread_kill(main, signal.SIGUSR1)
@@ -268,7 +268,7 @@ def test_a_call_that_is_interrupted_is_cancelled(tmp_path: Path):
             sender.start()
             with pytest.raises(StopWaitingError):
                 store.get_or_create_session(WHATSAPP)
-            assert patience.given_up.wait(5)
+            assert patience.given_up.wait(15)
             sender.join()
             assert store.has_any_sessions() is False
     finally:
@@ -292,7 +292,7 @@ def test_a_call_that_is_interrupted_before_it_is_known_to_have_begun_is_cancelle
         monkeypatch.setattr(BlockingPortal, "start_task_soon", interrupted)
         with pytest.raises(StopWaitingError):
             store.get_or_create_session(WHATSAPP)
-        assert patience.given_up.wait(5)
+        assert patience.given_up.wait(15)
         assert store.has_any_sessions() is False
 
 

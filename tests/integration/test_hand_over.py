@@ -60,7 +60,7 @@ async def test_the_old_process_hands_over_and_nothing_acknowledged_is_lost(tmp_p
         acknowledged = dict(heard(old).split() for _ in range(30))
         async with SessionStore.open(tmp_path, wait=15) as store:
             rest = old.stdout.read()
-            assert old.wait(10) == 0
+            assert old.wait() == 0
             acknowledged |= dict(line.split() for line in rest.splitlines())
             assert store.started.clean
             for key, session_id in acknowledged.items():
@@ -75,18 +75,18 @@ async def test_three_versions_follow_one_another(bot: Start):
         kept = heard(first)
         with bot(wait=15) as second:
             assert heard(second) == "open"
-            assert first.wait(10) == 0
+            assert first.wait() == 0
             assert heard(second) == kept
             with bot(wait=15) as third:
                 assert heard(third) == "open"
-                assert second.wait(10) == 0
+                assert second.wait() == 0
                 assert heard(third) == kept
 
 
 async def test_an_owner_that_will_not_end_is_not_forced(tmp_path: Path, bot: Start):
     async with SessionStore.open(tmp_path) as store:
         with bot(wait=0.3) as newcomer:
-            assert await asyncio.to_thread(newcomer.wait, 10) == 1
+            assert await asyncio.to_thread(newcomer.wait) == 1
         assert store.control.drain_requested.is_set()
         assert await store.get_or_create_session(SessionSource(platform="irc", chat_id="1"))
 
@@ -128,7 +128,7 @@ async def test_a_client_outlives_the_owner(tmp_path: Path, bot: Start):
             assert status is not None
             assert status.pid == owner.pid
             owner.send_signal(signal.SIGKILL)
-            owner.wait(10)
+            owner.wait()
             assert await seat.owner() is None
             new = await seat.do("reset_session", session_key=key)
             assert await seat.get_session(key) == new

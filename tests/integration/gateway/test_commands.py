@@ -321,7 +321,7 @@ class TestWhileATurnRuns:
         await gate.reached()
         for text in ("/status", "/title Rome", "/title", "/model gpt", "/queue", "/help", "/resume", "/undo",
                      "/retry", "/compress"):  # fmt: skip
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(15):
                 assert await house.gateway.command(house.platform.source(ann.name), text)
         gate.open()
         await house.wait_until_idle()

@@ -140,4 +140,4 @@ async def test_whoever_waits_for_calm_learns_that_the_gateway_has_ended(tmp_path
         await house.gateway.drain(timedelta(0))
         await house.gateway.__aexit__(None, None, None)
         with pytest.raises(StoreStoppedError):
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, 15)

@@ -86,7 +86,7 @@ class TestFailures:
             await awaits_what_was_cancelled()
             raise AssertionError
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             async with open_house(tmp_path, agent_factory=factory) as house:
                 await house.platform.says("ann", "one")
                 await house.wait_until_idle()
@@ -101,7 +101,7 @@ class TestFailures:
             gone.cancel()
             return gone.result()
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             async with open_house(
                 tmp_path, agent_factory=lambda *_: ScriptedAgent(), agent_settings=settings
             ) as house:

@@ -116,7 +116,7 @@ async def test_an_agent_that_hangs_over_a_message_lets_it_wait_for_a_turn_of_its
         await house.wait_until_idle()
         bringing = tasks.create_task(house.platform.says("ann", "two"))
         await house.clock.advance(TO_TAKE)
-        receipt = await asyncio.wait_for(bringing, 5)
+        receipt = await asyncio.wait_for(bringing, 15)
         assert isinstance(receipt, Accepted)
         assert receipt.disposition is Disposition.STEERS
         assert await house.platform.says("bob", "hello")
@@ -153,7 +153,7 @@ async def test_an_agent_that_hangs_over_an_edit_keeps_nobody_waiting(
         await house.wait_until_idle()
         changing = tasks.create_task(house.platform.edits("m", "won"))
         await house.clock.advance(TO_TAKE)
-        receipt = await asyncio.wait_for(changing, 5)
+        receipt = await asyncio.wait_for(changing, 15)
         assert isinstance(receipt, Accepted)
         await goes(house, agent)
         assert agent.turns == ["one"]
@@ -184,7 +184,7 @@ async def test_a_stop_is_answered_while_the_agent_hangs_over_a_message(
         bringing = tasks.create_task(house.platform.says("ann", "two"))
         await house.wait_until_idle()
         await house.platform.says("ann", "/stop")
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             await bringing  # no time passes: the turn is over, so nobody is to hear the message
             await house.wait_until_idle()
         assert any("top" in text for text in house.platform.shown("ann")), house.platform.shown("ann")

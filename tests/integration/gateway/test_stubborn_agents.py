@@ -57,7 +57,7 @@ class Stubborn:
     async def ends(self) -> None:
         """Let it go on, and wait until it has tried all that it may not do."""
         self.released.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             await self.over.wait()
         assert self.refused == 3
 

@@ -25,7 +25,7 @@ async def pool(address: str) -> AsyncIterator[OwnPool]:
     pool = await make_pool(5, 5.0, parse(address).arguments())
     yield pool
     pool.close()
-    async with asyncio.timeout(5):  # all of them were given back
+    async with asyncio.timeout(15):  # all of them were given back
         await pool.wait_closed()
 
 

@@ -185,7 +185,7 @@ async def test_a_server_that_says_nothing_is_given_up(dsn: str):
         except OSError as error:
             pytest.skip(f"only on the machine of the server, as a user who may stop it ({error!r})")
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(15):
                 with pytest.raises(StorageUnavailableError):
                     await driver.write(make_session)
                 assert await driver.write(make_session)

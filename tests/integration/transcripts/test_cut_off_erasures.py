@@ -119,7 +119,7 @@ async def test_a_copy_that_is_being_made_does_not_outlive_an_erasure(
         copy = plain(path, folder, taken_at)  # type: ignore[arg-type]
         if not copied.is_set():
             copied.set()
-            go_on.wait(10)
+            go_on.wait(30)
             copy.write_bytes(WORD.encode())
         return copy
 

@@ -144,7 +144,7 @@ async def test_whoever_still_listens_where_the_block_ends_comes_to_the_end(event
             events.emit(EventKind.COMMAND, seq=1)
             await asyncio.sleep(0)
             events.emit(EventKind.COMMAND, seq=2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(15):
             assert sorted([*await readers[0], *await readers[1]]) == [1, 2]
     events.emit(EventKind.COMMAND, seq=3)
     assert [event async for event in listener] == []

@@ -93,7 +93,7 @@ async def test_an_agent_that_is_slow_to_take_a_message_keeps_no_other_lane_waiti
     lanes: Any = SimpleNamespace(running={KEY: slow, OTHER: other})
     ledger: Any = SimpleNamespace(knows=lambda *_: True)
     db: Any = database
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(15):
         assert await Reach(lanes, ledger, db, None).sweep() == 3
     assert other.stopped == [StopReason.MESSAGE]
     assert slow.told == ["one", "two"]

@@ -236,7 +236,7 @@ class TestActiveWork:
             async with asyncio.TaskGroup() as tasks:
                 kept = tasks.create_task(store.get_or_create_session(dm()))
                 await clock.advance(TO_TELL)
-                await asyncio.wait_for(kept, 5)
+                await asyncio.wait_for(kept, 15)
             assert kept.result().session_id == old.session_id
 
     async def test_an_answer_that_came_too_late_is_asked_for_again(self, home, clock):
