@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from gateway_sessions.core.busy import Arrival, BusyRules, Enqueue, LaneLoad, Merge, Waiting, plan_arrival
+from gateway_sessions.core.busy import (
+    Arrival,
+    ArrivalPlan,
+    BusyRules,
+    Enqueue,
+    LaneLoad,
+    Merge,
+    Waiting,
+    plan_arrival,
+)
 from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP, cut_off_notice
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue import Outcome
@@ -48,6 +57,8 @@ class Said:
     """Whether that was while its turn ran."""
     is_change: bool = False
     """Whether it only changed another one."""
+    remembered: bool = True
+    """Whether the process that lives now knows without a look that it was accepted."""
 
 
 @dataclass(kw_only=True)
@@ -125,7 +136,7 @@ class Lane:
 
     def arrives(self, message: InboundMessage, now: datetime, facts: Facts, *, solo: bool) -> Receipt:
         """What has to be answered to a message that is new."""
-        plan = plan_arrival(Arrival.of(message, at=now, solo=solo), self._load(facts), self.rules)
+        plan = self._plan(message, now, facts, solo=solo)
         where = {"session_key": "", "session_id": None}
         if not isinstance(plan, Enqueue | Merge):
             return Rejected(reason=plan.reason, text="", retry_after=plan.retry_after)
@@ -151,6 +162,16 @@ class Lane:
             demoted=plan.demotion,
             **where,  # type: ignore[arg-type]
         )
+
+    def refuses(self, said: Said, now: datetime, facts: Facts) -> Rejected | None:
+        """How a message may be refused that comes again: nobody looks whether it was accepted long ago."""
+        plan = self._plan(said.message, now, facts, solo=False)
+        if said.remembered or said.is_change or isinstance(plan, Enqueue | Merge):
+            return None
+        return Rejected(reason=plan.reason, text="", retry_after=plan.retry_after)
+
+    def _plan(self, message: InboundMessage, now: datetime, facts: Facts, *, solo: bool) -> ArrivalPlan:
+        return plan_arrival(Arrival.of(message, at=now, solo=solo), self._load(facts), self.rules)
 
     def _slot(self, said: Said, now: datetime, ready_at: datetime, *, solo: bool) -> Slot:
         return Slot(
@@ -401,7 +422,12 @@ class Model:
                 lane.is_cut_off(self.limit, now, None, now)
 
     def starts(self, now: datetime, put_aside: Collection[tuple[str, int]]) -> None:
-        """Another gateway has begun, and has put those messages aside: lanes, and places on them."""
+        """Another gateway has begun, and has put those messages aside: lanes, and places on them.
+
+        Of what was accepted before it remembers what waits.
+        """
         for name, lane in self.lanes.items():
+            for said in lane.said:
+                said.remembered = said.outcome is None
             first = lane.waiting[0].seqs[0] if lane.waiting else 0
             lane.starts_again(now, put_aside=(name, first) in put_aside)

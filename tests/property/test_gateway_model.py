@@ -176,7 +176,17 @@ class GatewayMachine(RuleBasedStateMachine):
             self.writes(name, message)
             return
         receipt = self.stage.do(self.stage.gateway.submit(message))
+        if isinstance(receipt, Rejected) and (refused := self.refused_again(name, said)) is not None:
+            assert (receipt.reason, receipt.retry_after) == (refused.reason, refused.retry_after)
+            return
         assert receipt == Duplicate(seq=said.seq, session_key=self.stage.keys[name])
+        said.remembered = True
+
+    def refused_again(self, name: str, said: Said) -> Rejected | None:
+        """How what was accepted may be refused."""
+        run = self.stage.runs.get(name)
+        facts = run.facts if run is not None else Facts()
+        return self.lanes[name].refuses(said, self.stage.clock.now(), facts)
 
     @rule(name=lanes, times=st.integers(2, 3))
     def a_platform_delivers_several_times_at_once(self, name: str, times: int) -> None:
