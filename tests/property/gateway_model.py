@@ -203,18 +203,18 @@ class Lane:
 
     # A turn
 
-    def begins(self, texts: list[str], session_id: str, now: datetime) -> int:
-        """The next turn has begun, and was about those; which attempt it has to be."""
+    def begins(self, texts: list[str], session_id: str, began_at: datetime) -> int:
+        """The next turn has begun then, and was about those; which attempt it has to be."""
         assert self.running is None, "two turns run on one lane"
         assert self.waiting, "a turn of nothing"
         self.moves_to(session_id)
         slot = self.waiting.pop(0)
         assert [one.message.text for one in slot.said] == texts, "not the next turn"
-        assert slot.ready_at <= now, "a turn has begun too early"
+        assert slot.ready_at <= began_at, "a turn has begun too early"
         slot.cut_off_at = None
         for one in slot.said:
             one.session_id, one.tries = session_id, one.tries + 1
-        self.running, slot.session_id, slot.begun_at = slot, session_id, now
+        self.running, slot.session_id, slot.begun_at = slot, session_id, began_at
         return slot.tries + 1
 
     @property

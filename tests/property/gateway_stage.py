@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -47,6 +47,7 @@ class Run:
     """What it tries to write after it was stopped."""
     last_role: str
     """Who said the last of what it was shown at its beginning."""
+    began_at: datetime
     orders: asyncio.Queue[Order] = field(default_factory=asyncio.Queue)
     stack: ExitStack = field(default_factory=ExitStack)
     facts: Facts = field(default_factory=Facts)
@@ -63,8 +64,9 @@ class Player:
 
     async def run_turn(self, turn: TurnContext) -> Answer:
         stage = self._stage
+        began_at = stage.clock.now()
         history = await turn.history()
-        run = Run(self._lane, turn, f"late {next(stage.numbers)};", history[-1]["role"])
+        run = Run(self._lane, turn, f"late {next(stage.numbers)};", history[-1]["role"], began_at)
         stage.begun.append(run)
         with run.stack:
             while True:
@@ -155,7 +157,7 @@ class Stage:
         """Tell the model of turns that have begun."""
         for run in self.begun:
             turn, lane = run.turn, self.model.lanes[run.lane]
-            attempt = lane.begins([one.text for one in turn.messages], turn.session_id, self.clock.now())
+            attempt = lane.begins([one.text for one in turn.messages], turn.session_id, run.began_at)
             assert turn.attempt == attempt
             assert attempt == 1 or turn.recovered is not None
             if lane.is_new:
