@@ -220,9 +220,10 @@ class Ledger(WaitingTurns):
             whole = admission
             if self.sticky is not None:
                 whole = structs.replace(whole, epoch=self._context.db.epoch)
+            if (lane := self._calm.pop(routed.key, None)) is not None:
+                whole = structs.replace(whole, lane=lane)
             if begin:
-                lane = self._calm.pop(routed.key, None)
-                whole = structs.replace(whole, starter=self._starter(), lane=lane)
+                whole = structs.replace(whole, starter=self._starter())
             verb: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(_admitting, whole, found)
             return await self._routing.ask(routed, verb)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gateway_sessions.core.busy import Waiting
@@ -14,12 +13,12 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Row, Rows, Statement, Verb, together
 from gateway_sessions.storage.verbs.access import Request
 from gateway_sessions.storage.verbs.entries import decode, load
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, lane_in
+from gateway_sessions.storage.verbs.inbox_rows import NextTurn, next_turn
+from gateway_sessions.storage.verbs.lane_rows import COLUMNS, LaneRow, lane_in
 from gateway_sessions.storage.verbs.locks import of_lane
 
 _ITEM_ID: Final = -1
 _TRIES: Final = -2
-_SEQ, _READY_AT = 0, 1
 
 
 class Oldest(NamedTuple):
@@ -33,11 +32,16 @@ class Queue(NamedTuple):
     """A lane and the ends of its queue."""
 
     lane: LaneRow
-    last: Row | None
-    head: Row | None
-    """The turn that begins next."""
+    last: Row | None = None
+    head: NextTurn | None = None
     oldest: Oldest | None = None
     """The turn that may have to make room."""
+    version: int | None = None
+    """That of the lane's entry, if it has one."""
+
+    def shows(self, known: SessionEntry | None) -> bool:
+        """Whether the lane's entry is still as it is known."""
+        return known is not None and known.version == self.version
 
     @property
     def last_turn(self) -> Waiting | None:
@@ -58,9 +62,7 @@ class Queue(NamedTuple):
 
         It may begin then itself, at that time, or the turn of which it is part.
         """
-        if self.head is None or self.head[_SEQ] == into:
-            return ready_at
-        return int(self.head[_READY_AT])
+        return ready_at if self.head is None or self.head.seq == into else self.head.ready_at
 
 
 class Sight(NamedTuple):
@@ -81,33 +83,35 @@ def look_around(message: InboundMessage, request: Request) -> Verb[Sight]:
     erased: tuple[Statement, ...] = ()
     if message.sent_at is not None:
         erased = (Statement("any_tombstone_since", (to_micros(message.sent_at),)),)
-    events, entries, lane, last, head, *erasures = yield together(
+    looks = (
         Statement("known_event", (message.idempotency_key,), lock=of_lane(key)),
-        Statement("entry_by_key", (key,)) if known is None else Statement("entry_version", (known.entry_id,)),
-        *_looks(key),
-        *erased,
+        _look(key),
+        *((Statement("entry_by_key", (key,)),) if known is None else ()),
     )
+    answers = yield together(*looks, *erased)
+    events, found, *others = answers
     if events:
         duplicate = Duplicate(seq=events[0][1], session_key=events[0][0])
-        return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key), None, None))
-    queue = yield from _queue(key, (lane, last, head))
-    entry = _current(entries, known)
-    if entry is None and known is not None:  # it was touched since, as by a message that came just before
+        return Sight(duplicate, None, erasures=False, queue=Queue(LaneRow(session_key=key)))
+    queue = yield from _queue(key, found)
+    if known is None:
+        entry = decode(others[0][0]) if others[0] else None
+    elif queue.shows(known):
+        entry = known
+    else:  # it was touched since, as by a message that came just before
         entry = yield from load(key)
-    return Sight(None, entry, erasures=any(erasures), queue=queue)
+    return Sight(None, entry, erasures=any(answers[len(looks) :]), queue=queue)
 
 
 def look_at_queue(session_key: str) -> Verb[Queue]:
     """Look at a lane of which nothing is known; nobody else decides on it meanwhile."""
-    first, *others = _looks(session_key)
-    answers = yield together(first._replace(lock=of_lane(session_key)), *others)
-    return (yield from _queue(session_key, answers))
+    found = yield _look(session_key)._replace(lock=of_lane(session_key))
+    return (yield from _queue(session_key, found))
 
 
 def look_at_head(queue: Queue) -> Verb[Queue]:
     """Look again which turn begins next, after one was taken out."""
-    head = yield Statement("next_waiting", (queue.lane.session_key,))
-    return queue._replace(head=head[0] if head else None)
+    return queue._replace(head=(yield from next_turn(queue.lane.session_key)))
 
 
 def look_at_oldest(queue: Queue) -> Verb[Queue]:
@@ -116,27 +120,22 @@ def look_at_oldest(queue: Queue) -> Verb[Queue]:
     return queue._replace(oldest=Oldest(*rows[0]) if rows else None)
 
 
-def _looks(session_key: str) -> tuple[Statement, ...]:
-    return (
-        Statement("lane_row", (session_key,)),
-        Statement("last_waiting", (session_key,)),
-        Statement("next_waiting", (session_key,)),
-    )
+def _look(session_key: str) -> Statement:
+    return Statement("lane_and_queue", (session_key, session_key, session_key))
 
 
-def _queue(session_key: str, answers: Sequence[Rows]) -> Verb[Queue]:
-    lane, last, head = answers
-    return Queue(
-        (yield from lane_in(session_key, lane)), last[0] if last else None, head[0] if head else None
-    )
-
-
-def _current(rows: Rows, known: SessionEntry | None) -> SessionEntry | None:
+def _queue(session_key: str, rows: Rows) -> Verb[Queue]:
+    lane = yield from lane_in(session_key, rows)
     if not rows:
-        return None
-    if known is None:
-        return decode(rows[0])
-    return known if rows[0][0] == known.version else None
+        return Queue(lane)
+    version, *row = rows[0][COLUMNS:]
+    head, last = row[: len(NextTurn._fields)], row[len(NextTurn._fields) :]
+    return Queue(
+        lane,
+        last if last[_ITEM_ID] is not None else None,
+        NextTurn(*head) if head[0] is not None else None,
+        version=version,
+    )
 
 
 def _waiting(row: Row) -> Waiting:

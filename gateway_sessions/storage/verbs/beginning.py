@@ -17,15 +17,18 @@ from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows
 from gateway_sessions.storage.verbs.access import Granted, IdTaken, Request, begin_anew
+from gateway_sessions.storage.verbs.arriving import look_at_queue
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.growing import growing_in
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
+    NextTurn,
     decode_message,
     is_ready,
     items_of_next,
+    next_turn,
 )
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.verbs.lane_rows import LaneRow, put_lane
 from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 
@@ -106,21 +109,27 @@ class Written(NamedTuple):
 
 def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | None]:
     """Begin the lane's next turn; None if one runs already, or nothing is ready."""
-    lane = yield from load_lane(session_key, locked=True)
-    if lane.running or not is_ready(lane, change.now):
+    queue = yield from look_at_queue(session_key)
+    if queue.lane.running or not is_ready(queue.lane, change.now):
         return None
-    return (yield from begin_turn(starter, lane, change))
+    if not queue.shows(current := starter.known):
+        current, starter = None, msgspec.structs.replace(starter, known=None)
+    return (yield from begin_turn(starter, queue.lane, change, current, queue.head))
 
 
 def begin_turn(
-    starter: Starter, lane: LaneRow, change: Change, current: SessionEntry | None = None
+    starter: Starter,
+    lane: LaneRow,
+    change: Change,
+    current: SessionEntry | None = None,
+    following: NextTurn | None = None,
 ) -> Verb[Claimed | None]:
     """Lease the lane to the turn at the head of its queue: from then on its attempt counts.
 
-    *current* is its entry, if that was read or written just now. None if nothing of what waits can be read
-    any more, which becomes dead letters.
+    *current* is its entry, and *following* that turn, if they were read or written just now. None if nothing
+    of what waits can be read any more, which becomes dead letters.
     """
-    head = yield from _readable_head(lane, change)
+    head = yield from _readable_head(lane, following, change)
     if head is None:
         lane.waiting, lane.ready_at = 0, None
         yield from put_lane(lane)
@@ -187,13 +196,13 @@ def version_of(session_id: str) -> Verb[Version]:
     return Version(*rows[0]) if rows else NO_VERSION
 
 
-def _readable_head(lane: LaneRow, change: Change) -> Verb[_Whole | None]:
+def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) -> Verb[_Whole | None]:
     """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
     buried = False
-    while heads := (yield Statement("next_waiting", (lane.session_key,))):
-        seq, _, _, item_id, tries = heads[0]
-        lane.attempts = tries if buried else lane.attempts
-        found = yield from items_of_next(lane.session_key, item_id, seq)
+    following = following or (yield from next_turn(lane.session_key))
+    while following is not None:
+        lane.attempts = following.tries if buried else lane.attempts
+        found = yield from items_of_next(lane.session_key, following.item_id, following.seq)
         try:
             return _Whole(found, tuple(_item(lane.session_key, one) for one in found))
         except StorageCorruptError as error:
@@ -201,6 +210,7 @@ def _readable_head(lane: LaneRow, change: Change) -> Verb[_Whole | None]:
             yield Statement("bury_item", many=[(*because, one.item_id) for one in found])
             lane.waiting -= 1
             buried = True
+            following = yield from next_turn(lane.session_key)
     lane.attempts = 0 if buried else lane.attempts
     return None
 

@@ -21,7 +21,6 @@ PLACES: Final = 1 << 20
 TRIED_AGAIN_APART: Final = 1 << 8
 """Room behind each of these, for the rest of its turn when others lead that, one after another."""
 
-_READY_AT, _TRIES = 1, 4
 _READ: Final = msgspec.json.Decoder(InboundMessage)
 
 
@@ -50,12 +49,21 @@ class InboxItem(NamedTuple):
 
 
 class NextTurn(NamedTuple):
-    """The turn that begins next on a lane."""
+    """The turn that begins next on a lane, by the message that leads it."""
 
+    seq: int
+    ready_at: int
+    last_at: int
+    """When the latest of its messages came."""
     item_id: int
-    """Of the message that leads it."""
     tries: int
     """How often it was cut off before another one was next."""
+
+
+def next_turn(session_key: str) -> Verb[NextTurn | None]:
+    """Look which turn begins next on a lane."""
+    rows = yield Statement("next_waiting", (session_key,))
+    return NextTurn(*rows[0]) if rows else None
 
 
 def inbox_item(row: Row) -> InboxItem:
@@ -113,11 +121,11 @@ def reckon_ready(lane: LaneRow, *, another: bool = False) -> Verb[None]:
     lane.ready_at = None
     if lane.running:
         return
-    rows = (yield Statement("next_waiting", (lane.session_key,))) if lane.waiting else ()
-    if rows:
-        lane.ready_at = rows[0][_READY_AT]
+    following = (yield from next_turn(lane.session_key)) if lane.waiting else None
+    if following is not None:
+        lane.ready_at = following.ready_at
     if another:
-        lane.attempts = rows[0][_TRIES] if rows else 0
+        lane.attempts = following.tries if following is not None else 0
 
 
 def line_up(lane: LaneRow, now: datetime) -> Verb[NextTurn | None]:
@@ -127,13 +135,12 @@ def line_up(lane: LaneRow, now: datetime) -> Verb[NextTurn | None]:
     come that belongs to it. What came later than now, on a clock that was set back since, waits no longer.
     """
     lane.ready_at = None
-    rows = (yield Statement("next_waiting", (lane.session_key,))) if lane.waiting else ()
-    if not rows:
+    following = (yield from next_turn(lane.session_key)) if lane.waiting else None
+    if following is None:
         return None
-    _, ready_at, last_at, item_id, tries = rows[0]
     moment = to_micros(now)
-    lane.ready_at = ready_at if last_at <= moment < ready_at else moment
-    return NextTurn(item_id, tries)
+    lane.ready_at = following.ready_at if following.last_at <= moment < following.ready_at else moment
+    return following
 
 
 def stand_in_line(lane: LaneRow, now: datetime) -> Verb[None]:
@@ -163,5 +170,5 @@ def is_next(lane: LaneRow, seq: int) -> Verb[bool]:
     """Whether a turn that waits is the next one, whose tries its lane counts."""
     if lane.running:
         return False
-    rows = yield Statement("next_waiting", (lane.session_key,))
-    return bool(rows) and rows[0][0] == seq
+    following = yield from next_turn(lane.session_key)
+    return following is not None and following.seq == seq

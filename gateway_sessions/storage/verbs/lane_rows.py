@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from gateway_sessions.errors import FencedError
 from gateway_sessions.ports import Rows, Statement, Verb
 from gateway_sessions.storage.verbs.locks import of_lane
+
+COLUMNS: Final = 8
+"""Of a lane, besides its key."""
 
 
 class LaneRow(msgspec.Struct, kw_only=True, gc=False):
@@ -62,7 +65,7 @@ def lane_in(session_key: str, rows: Rows) -> Verb[LaneRow]:
     """The lane that was found, if it was ever used."""
     if not rows:
         return LaneRow(session_key=session_key)
-    epoch, token, leased_at, attempts, moved, next_seq, stored, ready_at = rows[0]
+    epoch, token, leased_at, attempts, moved, next_seq, stored, ready_at = rows[0][:COLUMNS]
     waiting = yield from believable(session_key, stored, next_seq)
     return LaneRow(
         session_key=session_key,
@@ -124,6 +127,21 @@ def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> 
         lease_token=known.token + 1,
         leased_at=now,
         next_seq=known.next_seq + 1,
+    )
+
+
+def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Verb[LaneRow | None]:
+    """The lane, on which the message that comes next waits alone; None if anything is not as it was known."""
+    which = (ready_at, session_key, known.next_seq, known.token)
+    queued = yield Statement("queue_on_calm_lane", which, lock=of_lane(session_key))
+    if not queued[0][0]:
+        return None
+    return LaneRow(
+        session_key=session_key,
+        lease_token=known.token,
+        next_seq=known.next_seq + 1,
+        waiting=1,
+        ready_at=ready_at,
     )
 
 

@@ -61,6 +61,7 @@ from gateway_sessions.storage.verbs.lane_rows import (
     load_lane,
     put_lane,
     putting,
+    queue_as_known,
 )
 from gateway_sessions.storage.verbs.locks import of_lane
 from gateway_sessions.storage.verbs.succession import Change
@@ -148,9 +149,8 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
     arrived = yield from _arrive(admission, request, change)
     if not isinstance(arrived, _Arrived):
         return arrived
-    if (begun := (yield from _begin_as_known(arrived, change))) is not None:
-        return begun
-    return (yield from _take_in(arrived, change))
+    admitted = yield from _take_in_as_known(arrived, change)
+    return admitted or (yield from _take_in(arrived, change))
 
 
 def _arrive(
@@ -217,22 +217,28 @@ def _rules(arrived: _Arrived) -> BusyRules:
     return admission.rules if admission.final else admission.rules.in_mode(arrived.entry.busy_mode)
 
 
-def _begin_as_known(arrived: _Arrived, change: Change) -> Verb[Admitted | None]:
-    """Begin the turn at once on a lane that is as it is known; None: look at it, nothing was done."""
+def _take_in_as_known(arrived: _Arrived, change: Change) -> Verb[Admitted | None]:
+    """Take the message in on a calm lane that is as it is known; None: look at it, nothing was done."""
     admission, entry = arrived.admission, arrived.entry
     known, starter = admission.lane, admission.starter
-    if known is None or starter is None:
-        return None
     plan = plan_arrival(arrived.arrival, _CALM, _rules(arrived))
-    if not isinstance(plan, Enqueue) or plan.ready_at > change.now:
+    if known is None or not isinstance(plan, Enqueue):
         return None
-    lane = yield from lease_as_known(known, entry.session_key, starter.epoch, to_micros(change.now))
+    begins = starter is not None and plan.ready_at <= change.now
+    if starter is not None and begins:
+        lane = yield from lease_as_known(known, entry.session_key, starter.epoch, to_micros(change.now))
+    else:
+        ready_at = _in_line_since(admission, plan, change.now)
+        lane = yield from queue_as_known(known, entry.session_key, ready_at)
     if lane is None:
         return None
-    item, writing = _written(arrived, change, lane, known.next_seq, plan, token=lane.lease_token)
+    token = lane.lease_token if begins else None
+    item, writing = _written(arrived, change, lane, known.next_seq, plan, token=token)
     yield writing
-    written = Written(item, as_stored(admission.message, admission.payload), leased=True)
-    claimed = yield from begin_with(starter, lane, written, entry, change)
+    claimed: Claimed | None = None
+    if starter is not None and begins:
+        written = Written(item, as_stored(admission.message, admission.payload), leased=True)
+        claimed = yield from begin_with(starter, lane, written, entry, change)
     return Admitted(_receipt(known.next_seq, entry, lane, plan, ()), entry, lane, claimed=claimed)
 
 

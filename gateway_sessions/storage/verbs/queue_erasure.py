@@ -18,14 +18,13 @@ from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.keys import rooms_beside
 from gateway_sessions.core.plain_values import plain_value
 from gateway_sessions.errors import SessionBusyError
-from gateway_sessions.ports import Row, Rows, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import rewriting
 from gateway_sessions.storage.verbs.entries import load
-from gateway_sessions.storage.verbs.inbox_rows import readable, recount
+from gateway_sessions.storage.verbs.inbox_rows import NextTurn, next_turn, readable, recount
 from gateway_sessions.storage.verbs.lane_rows import load_lane, put_lane
 from gateway_sessions.storage.verbs.stored import from_json
 
-_ITEM_ID: Final = 3
 PAGE: Final = 500
 """Rows removed in one go."""
 SCRUBBED: Final = "scrubbed"
@@ -39,13 +38,13 @@ def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) ->
         if token is not None:
             entry = yield from load(session_key)
             raise SessionBusyError(session_key, entry.session_id if entry is not None else "")
-    gone, heads = {row[0] for row in rows}, dict[str, Rows]()
+    gone, heads = {row[0] for row in rows}, dict[str, NextTurn | None]()
     for session_key in sorted({row[1] for row in rows}):
-        heads[session_key] = yield Statement("next_waiting", (session_key,))
+        heads[session_key] = yield from next_turn(session_key)
     removed = yield from _forget_items(rows, lanes, ids)
     for session_key, head in heads.items():
         lane = yield from load_lane(session_key)
-        yield from recount(lane, another=bool(head) and head[0][_ITEM_ID] in gone)
+        yield from recount(lane, another=head is not None and head.item_id in gone)
         yield from put_lane(lane)
     return removed
 

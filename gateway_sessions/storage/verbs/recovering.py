@@ -22,6 +22,7 @@ from gateway_sessions.storage.verbs.growing import grow_no_more, left_unfinished
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
     items_of_next,
+    next_turn,
     readable,
     recount,
     stand_in_line,
@@ -260,8 +261,8 @@ def _put_aside_if_stale(change: Change, session_key: str) -> Verb[list[PutAside]
         return []
     if is_resumed(entry, change.now, change.freshness):
         return []
-    heads = yield Statement("next_waiting", (session_key,))
-    items = (yield from items_of_next(session_key, heads[0][3], heads[0][0])) if heads else []
+    head = yield from next_turn(session_key)
+    items = (yield from items_of_next(session_key, head.item_id, head.seq)) if head is not None else []
     said = _readable(session_key, items)
     if not said or len(said) < len(items):
         return []

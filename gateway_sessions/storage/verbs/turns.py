@@ -223,7 +223,7 @@ def _pass_on(
     following = yield from line_up(lane, change.now)
     lane.attempts = following.tries if following is not None else 0
     if starter is not None and is_ready(lane, change.now):
-        return (yield from begin_turn(starter, lane, change, entry))
+        return (yield from begin_turn(starter, lane, change, entry, following))
     yield from put_lane(lane)
     if following is not None:
         yield Statement("set_ready_at", (lane.ready_at, following.item_id))

@@ -50,6 +50,22 @@ DELETE FROM lanes WHERE session_key = ? AND lease_epoch IS NULL AND waiting = 0 
 SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at
 FROM lanes WHERE session_key = ?
 
+-- name: lane_and_queue
+-- The same, the version of its entry, the turn that begins next, and the one that would begin last.
+SELECT lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, lanes.ready_at,
+    (SELECT version FROM entries JOIN clocks USING (entry_id) WHERE entries.session_key = lanes.session_key),
+    head.seq, head.ready_at, head.last_at, head.item_id, head.tries,
+    last.seq, last.sender, last.solo, last.media, last.kind, last.messages, last.characters, last.admitted_at,
+    last.last_at, last.tries, last.item_id
+FROM lanes
+LEFT JOIN inbox AS head ON head.item_id = (
+    SELECT item_id FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
+    ORDER BY {by_place:ASC} LIMIT 1)
+LEFT JOIN inbox AS last ON last.item_id = (
+    SELECT item_id FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
+    ORDER BY {by_place:DESC} LIMIT 1)
+WHERE lanes.session_key = ?
+
 -- name: put_lane_row
 -- Write all of it.
 INSERT INTO lanes (session_key, lease_epoch, lease_token, leased_at, attempts, moved_session_id, next_seq, waiting, ready_at)
@@ -62,6 +78,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: lease_calm_lane
 -- A turn begins on a lane that is as it was known, with the message that comes next.
 UPDATE lanes SET lease_epoch = ?, leased_at = ?, lease_token = lease_token + 1, next_seq = next_seq + 1
+WHERE session_key = ? AND next_seq = ? AND lease_token = ?
+    AND lease_epoch IS NULL AND waiting = 0 AND attempts = 0 AND ready_at IS NULL AND moved_session_id IS NULL
+
+-- name: queue_on_calm_lane
+-- A turn waits on a lane that is as it was known, with the message that comes next.
+UPDATE lanes SET next_seq = next_seq + 1, waiting = 1, ready_at = ?
 WHERE session_key = ? AND next_seq = ? AND lease_token = ?
     AND lease_epoch IS NULL AND waiting = 0 AND attempts = 0 AND ready_at IS NULL AND moved_session_id IS NULL
 

@@ -12,12 +12,6 @@ INSERT INTO inbox (item_id, session_key, seq, place, event, owner, sender, kind,
     characters, last_at, admitted_at, ready_at, token, payload, outcome, settled_at, settled_by)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
--- name: last_waiting
--- The turn that would begin last; a message may become part of it.
-SELECT seq, sender, solo, media, kind, messages, characters, admitted_at, last_at, place, tries, item_id
-FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'internal')
-ORDER BY {by_place:DESC} LIMIT 1
-
 -- name: oldest_waiting
 -- The turn that makes room for another one: the first that is nobody's explicit wish.
 SELECT seq, item_id FROM inbox WHERE {turn_that_waits} AND solo = 0 AND kind = 'message'
