@@ -32,6 +32,7 @@ CHANGES = """
 
     async def main(home, config, point, nth, size, at, kind):
         async with SessionStore.open(home, config) as store:
+            await store.db.catch_up_search_index()  # else its commits might be the ones that are counted
             with crash_at(point, nth=int(nth)):
                 await store.enqueue(Burst(int(size), int(at), MessageKind(kind)).change)
 
