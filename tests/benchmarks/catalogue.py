@@ -533,30 +533,32 @@ def burst(scale: float) -> Benchmark:
 
 def fairness(scale: float) -> Benchmark:
     """Some write more than is taken, and come back after each refusal."""
-    flooder, people, patient = "one flooder", "200 people", "200 people, one message each"
-    task = {"do": "beside", "crowd": 200, "seconds": 4.0 * scale, "rounds": 3}
+    flooder, room, crowd = "one flooder", "200 people, room for all", "200 people, room for half"
+    ahead = "200 people who write ahead"
+    task = {"do": "beside", "crowd": 200, "seconds": 2.0 * scale, "rounds": 3, "pause": 0.0, "room": 300}
     crowds = {
         flooder: {"one": True, "pause": 0.01, "waits": False},
-        people: {"one": False, "pause": 0.0, "waits": False},
-        patient: {"one": False, "pause": 0.0, "waits": True},
+        room: {"one": False, "waits": True},
+        crowd: {"one": False, "waits": True, "room": 100},
+        ahead: {"one": False, "waits": False},
     }
     contenders = [
-        Contender(name=name, program=OUR_FAIRNESS, task=task | crowd) for name, crowd in crowds.items()
+        Contender(name=name, program=OUR_FAIRNESS, task=task | changed) for name, changed in crowds.items()
     ]
 
-    def budget(text: str, of: str, name: str, limit: float, *, more: bool = True) -> Budget:
-        return Budget(text=text, unit="x", limit=limit, more_is_better=more, measure=figure(of, name))
+    def budget(text: str, measure: Callable[[Round], float], limit: float, *, more: bool = True) -> Budget:
+        return Budget(text=text, unit="x", limit=limit, more_is_better=more, measure=measure)
 
     budgets = [
-        budget("turns of 20 others beside one flooder, against none", flooder, "ordinary x", 0.85),
-        budget("the slowest hundredth of theirs, against none", flooder, "p99 x", 3.0, more=False),
+        budget("turns of 20 others beside one flooder, against none", figure(flooder, "ordinary x"), 0.85),
+        budget("the slowest hundredth of theirs", figure(flooder, "p99 x"), 3.0, more=False),
+        budget("turns of all, room for all, against the 20 alone", figure(room, "all x"), 0.85),
+        budget("turns of all, room for half, against room for all", ratio(crowd, room, "all x"), 0.85),
         *(
-            budget(f"turns of all, {one}, against the 20 alone", one, "all x", 0.85)
-            for one in (people, patient)
-        ),
-        *(
-            budget(f"what the worst off of the 20 gets of an equal share, {one}", one, "least share x", 0.8)
-            for one in (people, patient)
+            budget(
+                f"the worst off of the 20 against an equal share, {one}", figure(one, "least share x"), 0.8
+            )
+            for one in (room, crowd, ahead)
         ),
     ]
     return Benchmark(

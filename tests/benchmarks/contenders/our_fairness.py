@@ -29,7 +29,6 @@ from tests.benchmarks.contenders.our_turns import Platform, echo
 CONFIG: Final[dict[str, Any]] = {
     "session_reset": "never",
     "busy": {"debounce_seconds": 0, "acknowledge": False, "max_queued": 8},
-    "gateway": {"max_waiting": 300},
     "backups": {"interval_days": 0},
     "sessions_json": "off",
 }
@@ -139,9 +138,12 @@ class Stage:
 
 
 async def beside(
-    folder: str, crowd: int, seconds: float, rounds: int, pause: float, waits: bool, one: bool
+    folder: str, crowd: int, seconds: float, rounds: int, pause: float, waits: bool, one: bool, room: int
 ) -> Figures:
-    """Ordinary people alone, and beside *crowd* submits in flight of *one* person or of as many people."""
+    """Ordinary people alone, and beside *crowd* submits in flight of *one* person or of as many people.
+
+    So many turns may wait as there is *room*.
+    """
     platform = Quiet()
     stage: list[Stage] = []
 
@@ -151,7 +153,7 @@ async def beside(
     quiet: list[Time] = []
     loud: list[Time] = []
     async with (
-        SessionStore.open(folder, Config.from_mapping(CONFIG)) as store,
+        SessionStore.open(folder, Config.from_mapping(CONFIG | {"gateway": {"max_waiting": room}})) as store,
         Gateway(store, agent=agent, adapters=[platform]) as gateway,
     ):
         stage.append(Stage(gateway, platform))
