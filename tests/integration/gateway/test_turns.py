@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from gateway_sessions import SessionStore
-from gateway_sessions.config import AgentConfig
+from gateway_sessions.config import AgentConfig, GatewayConfig
+from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Duplicate, Rejected, RejectReason
 from gateway_sessions.core.replay import Chat
@@ -114,6 +115,43 @@ async def test_a_turn_of_a_warm_lane_takes_few_statements(tmp_path: Path, monkey
         "add_reply",
     ]
     assert [one for one in names if not one.endswith("_to_index")] == [*admitted, *ended, "reply_sent"]
+
+
+async def test_a_turn_that_waits_for_a_place_takes_few_statements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its lane is not looked at when the message comes, and once when the turn begins."""
+    names: list[str] = []
+    gate = Gate()
+
+    async def agent(turn: TurnContext) -> str:
+        if turn.text == "wait":
+            await gate.passage()
+        return turn.text
+
+    config = replace(QUICK, busy=BusyRules(debounce=timedelta(0)), gateway=GatewayConfig(max_turns=1))
+    real = Run.drive
+    async with open_house(tmp_path, config, agent=agent) as house:
+        for person in ("ann", "bob") * 2:
+            await house.platform.says(person, "hello")
+            await house.wait_until_idle()
+        await house.platform.says("ann", "wait")
+        monkeypatch.setattr(Run, "drive", lambda run, verb: real(run, noted(verb, names)))
+        await house.platform.says("bob", "hello")
+        assert names == [
+            "known_event",
+            "touch_entry",
+            "any_tombstone_since",
+            "queue_on_calm_lane",
+            "add_item",
+        ]
+        names.clear()
+        gate.open()
+        await house.wait_until_idle()
+        monkeypatch.undo()
+    looked_at = names.index("lane_and_queue")
+    assert names[looked_at:][:4] == ["lane_and_queue", "items_of_next", "take_item", "put_lane_row"]
+    assert not {"lane_row", "next_waiting", "entry_version", "entry_by_key"} & set(names)
 
 
 async def test_a_message_delivered_again_is_answered_once(tmp_path: Path):
