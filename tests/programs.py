@@ -59,6 +59,8 @@ class Order:
 
     def run(self) -> None:
         """Be that program from here on."""
+        # Whoever runs the tests in the background has the keyboard ignored, which is inherited.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         if self.at_terminal:
             os.setsid()
             ioctl(0, termios.TIOCSCTTY, 0)
