@@ -59,8 +59,9 @@ class Order:
 
     def run(self) -> None:
         """Be that program from here on."""
-        # Whoever runs the tests in the background has the keyboard ignored, which is inherited.
+        # Whoever runs the tests in the background ignores keyboard and terminal, and that is inherited.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         if self.at_terminal:
             os.setsid()
             ioctl(0, termios.TIOCSCTTY, 0)

@@ -751,9 +751,21 @@ BOT = """
 """
 
 
+AT_TERMINAL = """\
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Begins a program that hears when its terminal is gone, also where the tests run without one."""
+
+
 @pytest.mark.parametrize(
     ("before", "sent"),
-    [([], [signal.SIGTERM]), ([], [signal.SIGHUP]), (["nohup"], [signal.SIGHUP, signal.SIGTERM])],
+    [
+        ([], [signal.SIGTERM]),
+        ([sys.executable, "-c", AT_TERMINAL], [signal.SIGHUP]),
+        (["nohup"], [signal.SIGHUP, signal.SIGTERM]),
+    ],
     ids=["asked to", "its terminal is gone", "it outlives its terminal"],
 )
 async def test_a_signal_ends_a_process_in_order(
