@@ -17,7 +17,8 @@ from gateway_sessions.core.budgets import (
     Warn,
     plan_budget,
 )
-from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
+from gateway_sessions.core.busy import BusyRules, DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.context import HomeChannel, SessionContext, build_session_context_prompt
 from gateway_sessions.core.erasure import ErasureReceipt, Kept
 from gateway_sessions.core.export.reports import (

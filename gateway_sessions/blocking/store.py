@@ -14,7 +14,8 @@ from gateway_sessions.blocking.database import BlockingSessionDB
 from gateway_sessions.blocking.loop_thread import BlockingPart, BlockingResource, BlockingScope
 from gateway_sessions.config import Config
 from gateway_sessions.core.account_lanes import LanesReport
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.export.reports import ImportReport, Progress
 from gateway_sessions.core.inbound import InboundMessage

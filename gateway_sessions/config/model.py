@@ -33,8 +33,9 @@ from gateway_sessions.config.sections import (
 from gateway_sessions.config.zones import similar_zone, system_zone_name
 from gateway_sessions.core.boundaries import zone_named
 from gateway_sessions.core.budgets import Budgets
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.busy_book import BusyBook
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.keys import Isolation
 from gateway_sessions.core.limits import off_or_time

@@ -17,7 +17,8 @@ from gateway_sessions.config.gateway_sections import Ambiguous, UnknownCommands
 from gateway_sessions.config.key_tree import KeyTree
 from gateway_sessions.config.sections import Durability, Provider, SnapshotMode
 from gateway_sessions.core.budgets import ALL, BudgetLimit, UnknownPrices
-from gateway_sessions.core.busy import BusyMode, DropPolicy
+from gateway_sessions.core.busy import DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.entry_codec import Dialect
 from gateway_sessions.core.policies import Require, ResetMode
 from gateway_sessions.core.recap import RecapForm

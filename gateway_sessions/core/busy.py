@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
 from gateway_sessions.core.limits import check_section, choice, count, time
 from gateway_sessions.core.receipts import Disposition, RejectReason
@@ -26,17 +27,6 @@ FULL_RETRY_SECONDS: Final = 30.0
 """After how long it makes sense to try again. How long turns take is not known here."""
 
 _NOW: Final = timedelta(0)
-
-
-class BusyMode(StrEnum):
-    """What a message does to a lane on which a turn runs."""
-
-    QUEUE = "queue"  # it waits, and gets a turn of its own
-    COLLECT = "collect"  # it waits, and all that one person says until then becomes one turn
-    STEER = "steer"  # the running turn gets it, if its agent takes messages
-    INTERRUPT = "interrupt"  # the running turn ends, and what it did stands
-    REJECT = "reject"  # it is refused, unless it asks to wait
-    ROLLBACK = "rollback"  # the running turn ends, and is taken back
 
 
 class DropPolicy(StrEnum):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

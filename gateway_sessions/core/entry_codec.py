@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from gateway_sessions.core.boundaries import zone_named
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.instants import as_utc
 from gateway_sessions.core.json_members import decode_text, unusable
 from gateway_sessions.core.policies import SessionResetPolicy

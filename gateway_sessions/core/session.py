@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.plain_values import plain_text
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason

@@ -15,7 +15,7 @@ from gateway_sessions.runtime.opening import Parts
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import account_lanes as verbs
 from gateway_sessions.storage.verbs import erasure
-from gateway_sessions.storage.verbs.succession import Actor
+from gateway_sessions.storage.verbs.change import Actor
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.delivery import Delivery
 from gateway_sessions.runtime.ledger import Ledger
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.outbox import Owed
-from gateway_sessions.storage.verbs.succession import Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
 from gateway_sessions.runtime.entropy import Entropy
 from gateway_sessions.runtime.foreign_code import answer_within
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.verbs.succession import Actor, Change
+from gateway_sessions.storage.verbs.change import Actor, Change
 
 T = TypeVar("T")
 

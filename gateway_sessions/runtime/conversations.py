@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from gateway_sessions.core.busy import BusyMode, check_mode
+from gateway_sessions.core.busy import check_mode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.messages import Message, message_of
 from gateway_sessions.core.row_ids import row_id
 from gateway_sessions.core.scope import Scope
@@ -19,7 +20,7 @@ from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.storage.verbs import lane_lineage as verbs
 from gateway_sessions.storage.verbs import lanes
 from gateway_sessions.storage.verbs.access import IdTaken
-from gateway_sessions.storage.verbs.succession import Actor, Change
+from gateway_sessions.storage.verbs.change import Actor, Change
 
 T = TypeVar("T")
 Found: TypeAlias = SessionEntry | IdTaken | None

@@ -20,7 +20,7 @@ from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.periods import wait_for_next_pass
 from gateway_sessions.storage.verbs import meta, retention, upkeep
-from gateway_sessions.storage.verbs.succession import Actor, Change
+from gateway_sessions.storage.verbs.change import Actor, Change
 from gateway_sessions.storage.verbs.upkeep import Position
 
 logger = logging.getLogger(__name__)

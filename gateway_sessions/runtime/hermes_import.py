@@ -30,8 +30,8 @@ from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.transfer.importing import Candidate, Importer
 from gateway_sessions.storage.verbs import hermes_import as verbs
 from gateway_sessions.storage.verbs import importing
+from gateway_sessions.storage.verbs.change import Actor
 from gateway_sessions.storage.verbs.hermes_import import Known, LaneState
-from gateway_sessions.storage.verbs.succession import Actor
 from gateway_sessions.storage.verbs.taking_in import Fate
 
 PAGE: Final = 100

@@ -40,7 +40,7 @@ from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.private_files import make_private_directory
 from gateway_sessions.storage.sessions_json import FILE_NAME
 from gateway_sessions.storage.verbs import importing, meta
-from gateway_sessions.storage.verbs.succession import Actor
+from gateway_sessions.storage.verbs.change import Actor
 
 logger = logging.getLogger(__name__)
 

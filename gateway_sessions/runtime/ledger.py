@@ -50,6 +50,7 @@ from gateway_sessions.storage.verbs import (
 )
 from gateway_sessions.storage.verbs.access import AliasesFirst, Request, lane_of
 from gateway_sessions.storage.verbs.beginning import Claimed, IdTakenError, Starter
+from gateway_sessions.storage.verbs.change import Actor, Change
 from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.verbs.ledger import (
     Admission,
@@ -60,7 +61,6 @@ from gateway_sessions.storage.verbs.ledger import (
 from gateway_sessions.storage.verbs.outbox import Owed
 from gateway_sessions.storage.verbs.recovering import CutOff, TurnCut
 from gateway_sessions.storage.verbs.rewording import Changed
-from gateway_sessions.storage.verbs.succession import Actor, Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 from gateway_sessions.storage.verbs.turns import Known, NotAsKnownError, Settled, Settlement
 

@@ -35,8 +35,8 @@ from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.atomic_file import read_all, remove, sweep_temporaries, write_atomically
 from gateway_sessions.storage.in_thread import in_thread
 from gateway_sessions.storage.verbs import clock_set_back, meta, reading, recovering, upkeep
+from gateway_sessions.storage.verbs.change import Actor
 from gateway_sessions.storage.verbs.recovering import Abandoned, CutOff
-from gateway_sessions.storage.verbs.succession import Actor
 
 logger = logging.getLogger(__name__)
 

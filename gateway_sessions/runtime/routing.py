@@ -30,7 +30,7 @@ from gateway_sessions.storage.verbs.access import (
     only_clocks_move,
     touching,
 )
-from gateway_sessions.storage.verbs.succession import Actor, Change
+from gateway_sessions.storage.verbs.change import Actor, Change
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from gateway_sessions.core.lifecycle import Event
 from gateway_sessions.core.news import News, SessionEnd, Transition
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.runtime.events import EventKind, Events
-from gateway_sessions.storage.verbs.succession import LaneEvent
+from gateway_sessions.storage.verbs.change import LaneEvent
 
 
 class SessionEvents:

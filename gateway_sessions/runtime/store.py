@@ -53,8 +53,8 @@ from gateway_sessions.runtime.titling import Titler, plain_titler
 from gateway_sessions.runtime.transcripts import TranscriptMethods
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.verbs import entries, lanes, reading
+from gateway_sessions.storage.verbs.change import Actor, Change
 from gateway_sessions.storage.verbs.lanes import TurnEnd
-from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
 

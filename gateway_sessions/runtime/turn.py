@@ -32,10 +32,10 @@ from gateway_sessions.runtime.foreign_code import told_to_end
 from gateway_sessions.runtime.storage_faults import is_passing
 from gateway_sessions.storage.verbs import turns as verbs
 from gateway_sessions.storage.verbs.beginning import Claimed, Version
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.lane_rows import LaneRow
 from gateway_sessions.storage.verbs.outbox import Owed
 from gateway_sessions.storage.verbs.recovering import CutOff
-from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 from gateway_sessions.storage.verbs.turns import Settled, Settlement
 

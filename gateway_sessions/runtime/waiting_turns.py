@@ -14,10 +14,10 @@ from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.admission import REMEMBERED_EVENTS, KnownEvents
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.verbs import clock_set_back, queue, turns
+from gateway_sessions.storage.verbs.change import Actor, Change
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane
 from gateway_sessions.storage.verbs.overtaking import AndOvertaken, overtaking
 from gateway_sessions.storage.verbs.queue import Overtaken, ReadyLane
-from gateway_sessions.storage.verbs.succession import Actor, Change
 
 T = TypeVar("T")
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions import Scope, SessionResetPolicy, SessionStore
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import InboundMessage
 from tests.crash.stores import SteppedClock
 from tests.crash.workload import START, key, source

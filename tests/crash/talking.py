@@ -21,7 +21,7 @@ import anyio
 
 from gateway_sessions import Config, GatewaySessionsError, SessionStore
 from gateway_sessions.adapters.port import Submit
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget

@@ -35,10 +35,10 @@ from gateway_sessions.storage.verbs import (
     turns,
 )
 from gateway_sessions.storage.verbs.beginning import Claimed, Starter
+from gateway_sessions.storage.verbs.change import Actor, Change
 from gateway_sessions.storage.verbs.ledger import Admission, Admitted
 from gateway_sessions.storage.verbs.session_rows import NewSession
 from gateway_sessions.storage.verbs.splitting import Descent
-from gateway_sessions.storage.verbs.succession import Actor, Change
 from gateway_sessions.storage.verbs.turns import Settlement
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ import pytest
 
 from gateway_sessions import Config, Gateway, Scope, TurnContext
 from gateway_sessions.config import Provider, SessionDBConfig
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.runtime.gateway import TO_STOP

@@ -22,10 +22,10 @@ from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import access, beginning, consistency, ledger, rewording, turns
 from gateway_sessions.storage.verbs.beginning import Claimed, Starter
+from gateway_sessions.storage.verbs.change import Actor, Change
 from gateway_sessions.storage.verbs.inbox_rows import place_of
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import Admission, Admitted
-from gateway_sessions.storage.verbs.succession import Actor, Change
 from gateway_sessions.storage.verbs.turns import Known, Settlement
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ import pytest
 
 from gateway_sessions import Config, SessionDB, SessionFinalized
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreBusyError
 from gateway_sessions.runtime import reach

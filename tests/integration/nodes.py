@@ -14,7 +14,8 @@ import anyio
 
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.config import GatewayConfig, Provider, SessionDBConfig, SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.source import SessionSource

@@ -31,7 +31,7 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.errors import InvalidSourceError
 from gateway_sessions.runtime.aliases import canonical_id
 from gateway_sessions.storage.verbs import upkeep
-from gateway_sessions.storage.verbs.succession import Actor
+from gateway_sessions.storage.verbs.change import Actor
 from gateway_sessions.testing import FakeClock
 from tests.integration.deliberate_differences import DIFFERENCES, Difference, difference_for, of_section
 

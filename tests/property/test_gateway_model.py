@@ -24,7 +24,8 @@ from gateway_sessions.config import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
+from gateway_sessions.core.busy import BusyRules, DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.queue import Outcome

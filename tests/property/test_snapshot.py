@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.entry_codec import Dialect, entry_from_json, entry_to_dict
 from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.reasons import EndReason

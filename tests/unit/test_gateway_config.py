@@ -22,7 +22,8 @@ from gateway_sessions.config import (
     parse_config,
 )
 from gateway_sessions.core.budgets import BudgetLimit, Budgets, UnknownPrices
-from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
+from gateway_sessions.core.busy import BusyRules, DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.delivery import DeliveryRules
 from gateway_sessions.error_details import ConfigProblem
 from gateway_sessions.errors import ConfigError

@@ -13,8 +13,8 @@ from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.command import CommandCall
 from gateway_sessions.runtime.routing import MAX_TRIES
 from gateway_sessions.storage.verbs.access import IdTaken
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.queue import Overtaken
-from gateway_sessions.storage.verbs.succession import Change
 
 T = TypeVar("T")
 

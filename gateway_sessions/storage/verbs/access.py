@@ -33,18 +33,12 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.source import SessionSource
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.change import Change, LaneEvent
 from gateway_sessions.storage.verbs.entries import load, put
 from gateway_sessions.storage.verbs.index_notes import note_move
 from gateway_sessions.storage.verbs.lane_rows import is_busy
 from gateway_sessions.storage.verbs.locks import of_lane
-from gateway_sessions.storage.verbs.succession import (
-    Change,
-    LaneEvent,
-    begin,
-    interaction_at,
-    succeed,
-    transition,
-)
+from gateway_sessions.storage.verbs.succession import begin, interaction_at, succeed, transition
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,11 +20,12 @@ from gateway_sessions.core.inbound import SEPARATOR
 from gateway_sessions.core.keys import key_at_account, owner_at_account
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import meta, titles
+from gateway_sessions.storage.verbs.change import Change, LaneEvent
 from gateway_sessions.storage.verbs.entries import load, put
 from gateway_sessions.storage.verbs.index_notes import note_move
 from gateway_sessions.storage.verbs.lane_rows import load_lane
 from gateway_sessions.storage.verbs.stored import from_json
-from gateway_sessions.storage.verbs.succession import Change, LaneEvent, transition
+from gateway_sessions.storage.verbs.succession import transition
 
 PAGE: Final = 1000
 _AFTER_SEPARATOR: Final = chr(ord(SEPARATOR) + 1)

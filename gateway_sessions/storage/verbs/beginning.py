@@ -18,6 +18,7 @@ from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows
 from gateway_sessions.storage.verbs.access import Granted, IdTaken, Request, begin_anew
 from gateway_sessions.storage.verbs.arriving import look_at_queue
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.growing import growing_in
 from gateway_sessions.storage.verbs.inbox_rows import (
@@ -29,7 +30,6 @@ from gateway_sessions.storage.verbs.inbox_rows import (
     next_turn,
 )
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, put_lane
-from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 
 

@@ -19,6 +19,7 @@ from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import lane_lineage, lanes, queue, replaying, rewinding, titles
 from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.beginning import Version, version_of
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import decode_message, place_of, reckon_ready
 from gateway_sessions.storage.verbs.lane_lineage import Branching, Compression
@@ -27,7 +28,6 @@ from gateway_sessions.storage.verbs.ledger import Noted, carried_out
 from gateway_sessions.storage.verbs.messages import EVERYTHING, Page, page
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.stored import from_json
-from gateway_sessions.storage.verbs.succession import Change
 
 MOST_OWED: Final = 64
 """A lane that is owed as much is not told any more: somebody floods it."""

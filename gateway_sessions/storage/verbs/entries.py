@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.keys import ACCOUNT, account_of
 from gateway_sessions.core.plain_values import plain_value

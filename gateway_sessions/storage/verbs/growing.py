@@ -14,10 +14,10 @@ import msgspec
 from gateway_sessions.core.gateway_notices import UNFINISHED
 from gateway_sessions.core.outbound import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, inbox_item, readable
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.stored import DAMAGE
-from gateway_sessions.storage.verbs.succession import Change
 
 _READ: Final = msgspec.json.Decoder(Growing)
 

@@ -8,10 +8,11 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import tombstones
+from gateway_sessions.storage.verbs.change import Change, LaneEvent
 from gateway_sessions.storage.verbs.entries import put
 from gateway_sessions.storage.verbs.meta import remember
 from gateway_sessions.storage.verbs.session_rows import add_row
-from gateway_sessions.storage.verbs.succession import Change, LaneEvent, transition
+from gateway_sessions.storage.verbs.succession import transition
 
 IMPORTED = "index_imported"
 """Set once the file that was found at the first start has been taken in, or there was none."""

@@ -12,9 +12,9 @@ from gateway_sessions.errors import SessionEndedError, SessionNotFoundError
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import lanes, lineage, splitting, titles
 from gateway_sessions.storage.verbs.access import IdTaken
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.splitting import Descent
-from gateway_sessions.storage.verbs.succession import Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

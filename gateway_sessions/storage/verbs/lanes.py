@@ -16,11 +16,11 @@ from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import splitting, titles
 from gateway_sessions.storage.verbs.access import IdTaken
 from gateway_sessions.storage.verbs.authorship import hand_over
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.entries import load, load_by_session, put, put_unqueried, unarchive
 from gateway_sessions.storage.verbs.index_notes import note_move
 from gateway_sessions.storage.verbs.splitting import Descent
 from gateway_sessions.storage.verbs.succession import (
-    Change,
     displaced,
     end,
     interaction_at,

@@ -45,6 +45,7 @@ from gateway_sessions.storage.verbs.arriving import (
     look_at_queue,
 )
 from gateway_sessions.storage.verbs.beginning import Claimed, Starter, Written, begin_turn, begin_with
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.growing import owe_unfinished
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
@@ -64,7 +65,6 @@ from gateway_sessions.storage.verbs.lane_rows import (
     queue_as_known,
 )
 from gateway_sessions.storage.verbs.locks import of_lane
-from gateway_sessions.storage.verbs.succession import Change
 
 _CALM: Final = LaneLoad()
 """Nothing runs or waits on the lane."""

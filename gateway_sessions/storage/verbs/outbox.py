@@ -14,9 +14,9 @@ from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.storable import brief_text, record_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.locks import of_reply
 from gateway_sessions.storage.verbs.stored import DAMAGE, tell_damage
-from gateway_sessions.storage.verbs.succession import Change
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from gateway_sessions.core.queue import Outcome
 from gateway_sessions.ports import Verb
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.queue import Overtaken, overtake
-from gateway_sessions.storage.verbs.succession import Change
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ from gateway_sessions.core.queue import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import turn_rows, turns
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.growing import owe_unfinished, owe_unfinished_waiting
 from gateway_sessions.storage.verbs.inbox_rows import (
     InboxItem,
@@ -30,7 +31,6 @@ from gateway_sessions.storage.verbs.inbox_rows import (
 )
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, believable, load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import take_out
-from gateway_sessions.storage.verbs.succession import Change
 
 FIRST: Final = 1 << 62
 FORGET_AT_ONCE: Final = 500

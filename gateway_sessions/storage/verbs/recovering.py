@@ -17,6 +17,7 @@ from gateway_sessions.core.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import meta, turn_rows
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.entries import load_readable
 from gateway_sessions.storage.verbs.growing import grow_no_more, left_unfinished
 from gateway_sessions.storage.verbs.inbox_rows import (
@@ -32,7 +33,6 @@ from gateway_sessions.storage.verbs.lanes import cut_off
 from gateway_sessions.storage.verbs.nodes import Census
 from gateway_sessions.storage.verbs.outbox import Owed, owe
 from gateway_sessions.storage.verbs.rewording import reword
-from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held, bury, items_of, let_wait_again
 from gateway_sessions.storage.verbs.turns import calmed
 

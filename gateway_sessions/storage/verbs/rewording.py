@@ -20,13 +20,13 @@ from gateway_sessions.core.receipts import Duplicate, RejectReason
 from gateway_sessions.ports import Row, Rows, Statement, Verb
 from gateway_sessions.storage.verbs import rewriting, turn_rows
 from gateway_sessions.storage.verbs.access import AliasesFirst, Request, lane_of
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item, place_of
 from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.verbs.ledger import NotTakenError, known_event, refuse_erased, sender_of
 from gateway_sessions.storage.verbs.queue import Part, leave_turn, take_from_turn, unwrite
 from gateway_sessions.storage.verbs.rewinding import adjust
-from gateway_sessions.storage.verbs.succession import Change
 from gateway_sessions.storage.verbs.turn_rows import Held
 
 

@@ -21,12 +21,12 @@ from gateway_sessions.core.platform_messages import (
 from gateway_sessions.core.storable import Intake
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs.authorship import in_place_of
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.index_notes import note_changes
 from gateway_sessions.storage.verbs.message_codec import content_columns, decode_all, kept_of
 from gateway_sessions.storage.verbs.messages import Appended, append, must_exist
 from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
 from gateway_sessions.storage.verbs.stored import content_of, escaped
-from gateway_sessions.storage.verbs.succession import Change
 
 _SAID: Final = 2
 """So many of the columns that an edit may change are what the row says to people;"""

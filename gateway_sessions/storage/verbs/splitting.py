@@ -23,10 +23,11 @@ from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcript
 from gateway_sessions.storage.verbs import titles, tombstones
 from gateway_sessions.storage.verbs.authorship import in_place_of
+from gateway_sessions.storage.verbs.change import Actor, LaneEvent
 from gateway_sessions.storage.verbs.entries import load_by_session, put
 from gateway_sessions.storage.verbs.messages import Page
 from gateway_sessions.storage.verbs.retention import make_way
-from gateway_sessions.storage.verbs.succession import Actor, LaneEvent, end_of, logged
+from gateway_sessions.storage.verbs.succession import end_of, logged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

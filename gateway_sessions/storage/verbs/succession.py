@@ -2,73 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 
 import msgspec
 
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.lifecycle import Event, advance, due_instant, policy_for
+from gateway_sessions.core.lifecycle import Event, advance
 from gateway_sessions.core.news import SessionEnd, Transition
-from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.session import SessionEntry, SessionState
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.verbs import titles
+from gateway_sessions.storage.verbs.change import Change, LaneEvent
 from gateway_sessions.storage.verbs.entries import archive, put, remove
 from gateway_sessions.storage.verbs.session_rows import add_row
-
-
-class Actor(StrEnum):
-    """Who made a change, for the transition log."""
-
-    PERSON = "person"
-    AGENT = "agent"
-    POLICY = "policy"
-    WATCHER = "watcher"
-    RECOVERY = "recovery"
-    OPERATOR = "operator"
-    IMPORT = "import"
-
-
-class LaneEvent(StrEnum):
-    """What happens to a lane rather than to the state of its session, for the transition log."""
-
-    CREATED = "created"
-    IMPORTED = "imported"
-    PRUNED = "pruned"
-    COMPRESSED = "compressed"
-    ASSIGNED = "assigned"
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What every change brings along, so that a verb need not ask the world."""
-
-    now: datetime
-    ids: Iterator[int]
-    """Rising ids for the rows of the transition log, made by the program and not by the database."""
-    entry_ids: Iterator[int]
-    """Ids for new entries, of which none was ever used before."""
-    actor: Actor
-    policies: PolicyBook
-    freshness: timedelta | None
-    epoch: int = 0
-    """The opening of the store that makes it."""
-    id_above: Callable[[int], int] | None = None
-    """An id above a given one, where others make ids as well; None: theirs are all smaller."""
-    hooks: tuple[str, ...] = ()
-    """The hooks to call for each session that this change ends."""
-
-    def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
-        """The policy that judges this entry."""
-        return policy_for(entry, self.policies)
-
-    def scheduled(self, entry: SessionEntry) -> SessionEntry:
-        """The entry with the instant at which its policy has to be looked at."""
-        policy = self.policy_of(entry)
-        due_at = due_instant(entry, policy, self.freshness)
-        return entry.altered(due_at=due_at, policy_fingerprint=policy.fingerprint)
 
 
 def interaction_at(entry: SessionEntry, change: Change) -> datetime:

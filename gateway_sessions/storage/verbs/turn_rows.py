@@ -19,11 +19,11 @@ from gateway_sessions.core.messages import Hidden, Message
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.verbs import messages as transcripts
 from gateway_sessions.storage.verbs import rewriting
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.growing import grow_no_more
 from gateway_sessions.storage.verbs.inbox_rows import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.verbs.locks import of_session
 from gateway_sessions.storage.verbs.rewinding import adjust, hide_from
-from gateway_sessions.storage.verbs.succession import Change
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

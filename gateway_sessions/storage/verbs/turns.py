@@ -32,6 +32,7 @@ from gateway_sessions.storage.verbs.beginning import (
     claim,
     version_of,
 )
+from gateway_sessions.storage.verbs.change import Change
 from gateway_sessions.storage.verbs.entries import load
 from gateway_sessions.storage.verbs.growing import noting
 from gateway_sessions.storage.verbs.inbox_rows import (
@@ -45,7 +46,7 @@ from gateway_sessions.storage.verbs.inbox_rows import (
 from gateway_sessions.storage.verbs.lane_rows import KnownLane, LaneRow, free_if_calm, held_lane, put_lane
 from gateway_sessions.storage.verbs.lanes import answered, merely_answered, worked
 from gateway_sessions.storage.verbs.outbox import Owed, owe
-from gateway_sessions.storage.verbs.succession import Change, move_to
+from gateway_sessions.storage.verbs.succession import move_to
 from gateway_sessions.storage.verbs.turn_rows import Held, Speaker, items_of
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")

@@ -12,10 +12,11 @@ from gateway_sessions.core.reasons import EndReason
 from gateway_sessions.core.recovery import ResumeReason
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.verbs.change import Change, LaneEvent
 from gateway_sessions.storage.verbs.entries import KEY, load, readable, remove, sorted_out
 from gateway_sessions.storage.verbs.lane_rows import is_busy
 from gateway_sessions.storage.verbs.lanes import cut_off
-from gateway_sessions.storage.verbs.succession import Change, LaneEvent, end, move_to, transition
+from gateway_sessions.storage.verbs.succession import end, move_to, transition
 
 PAGE = 100
 """Entries per page: small enough that nobody waits long behind one."""

@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import SessionSource, SessionStore, build_session_key
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Accepted, Receipt, Rejected

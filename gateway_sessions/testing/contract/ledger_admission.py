@@ -17,7 +17,8 @@ from gateway_sessions import (
     UnidentifiedSourceError,
 )
 from gateway_sessions.config.gateway_sections import GatewayConfig
-from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
+from gateway_sessions.core.busy import BusyRules, DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
 from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, RejectReason
 from gateway_sessions.ports import Verb

@@ -14,7 +14,8 @@ import anyio
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.config import SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.config.sections import Durability
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.storage.verbs import queue
 from gateway_sessions.testing import FakeClock

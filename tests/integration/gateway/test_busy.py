@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.busy import BusyMode, BusyRules, DropPolicy
+from gateway_sessions.core.busy import BusyRules, DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
 from gateway_sessions.testing.scripted_agent import (

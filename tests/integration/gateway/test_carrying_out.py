@@ -16,7 +16,7 @@ import pytest
 
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionStore
 from gateway_sessions.config import AgentConfig, GatewayConfig
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.gateway_notices import GIVEN_UP
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.outbound import AdapterCapabilities

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import Accepted, Duplicate, Scope, SessionEntry
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.replay import Chat
 from gateway_sessions.runtime.turn_context import TurnContext

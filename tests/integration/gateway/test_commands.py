@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionState
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.command_answers import (
     COMPRESSING,
     NO_COMPRESSOR,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.outbound import AdapterCapabilities
 from gateway_sessions.core.reply import Reply

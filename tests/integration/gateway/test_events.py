@@ -14,7 +14,8 @@ import pytest
 
 from gateway_sessions import Scope, SessionEntry, SessionStore
 from gateway_sessions.adapters.port import Submit
-from gateway_sessions.core.busy import BusyMode, DropPolicy
+from gateway_sessions.core.busy import DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.news import Transition
 from gateway_sessions.core.policies import ResetMode, SessionResetPolicy
 from gateway_sessions.core.source import SessionSource

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.ports import Verb
 from gateway_sessions.runtime.admission import REFUSES_FOR_SECONDS

@@ -22,7 +22,7 @@ import pytest
 from gateway_sessions import SessionResetPolicy, SessionState
 from gateway_sessions.adapters.port import Submit
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.policies import ResetMode
 from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected

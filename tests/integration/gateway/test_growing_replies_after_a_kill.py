@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionStore
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP, UNFINISHED
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.errors import StorageUnavailableError

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Gateway, SessionState, SessionStore
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.policies import ResetMode, SessionResetPolicy

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.gateway_notices import FAILED, NO_SIGN_OF_LIFE, TOOK_TOO_LONG
 from gateway_sessions.failpoints import arm
 from gateway_sessions.runtime.agents import AgentFunction

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.receipts import Accepted
 from gateway_sessions.runtime.turn_context import TurnContext

@@ -28,7 +28,7 @@ from gateway_sessions import (
     SessionStore,
 )
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.gateway_notices import GIVEN_UP, cut_off_notice
 from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.gateway_notices import FAILED
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.core.storable import MAX_TEXT_BYTES

@@ -13,7 +13,7 @@ import pytest
 
 from gateway_sessions import BudgetLimit, Budgets, Config, Scope
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.usage import usage_of
 from gateway_sessions.errors import FencedError, StorageUnavailableError
 from gateway_sessions.runtime.turn_context import TurnContext

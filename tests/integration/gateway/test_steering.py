@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.receipts import Accepted, Disposition
 from gateway_sessions.runtime.running import TO_TAKE

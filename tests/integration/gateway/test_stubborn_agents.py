@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy import BusyMode
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.gateway_notices import TOOK_TOO_LONG
 from gateway_sessions.errors import FencedError
 from gateway_sessions.runtime.foreign_code import GRACE, PATIENCE

@@ -10,7 +10,6 @@ from gateway_sessions import SessionSource
 from gateway_sessions.core.busy import (
     Arrival,
     ArrivalPlan,
-    BusyMode,
     BusyRules,
     Enqueue,
     LaneLoad,
@@ -19,6 +18,7 @@ from gateway_sessions.core.busy import (
     Waiting,
     plan_arrival,
 )
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.core.receipts import Disposition
 

@@ -14,7 +14,6 @@ from gateway_sessions.core.busy import (
     BUSY,
     FULL,
     Arrival,
-    BusyMode,
     BusyRules,
     Demotion,
     DropPolicy,
@@ -26,6 +25,7 @@ from gateway_sessions.core.busy import (
     plan_arrival,
     refusal_by_count,
 )
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.busy_notices import acknowledgement, demotion_note, dropped_notice, refusal
 from gateway_sessions.core.inbound import AttachmentKind
 from gateway_sessions.core.receipts import Disposition, RejectReason

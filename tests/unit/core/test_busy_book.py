@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from gateway_sessions.core.busy import BusyMode, BusyRules
+from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.busy_book import BusyBook
+from gateway_sessions.core.busy_mode import BusyMode
 
 DEFAULT = BusyRules(max_queued=1)
 PLATFORM = BusyRules(mode=BusyMode.STEER, max_queued=2)

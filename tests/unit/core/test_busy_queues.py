@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions.core.busy import (
-    BusyMode,
     BusyRules,
     Demotion,
     DropPolicy,
@@ -19,6 +18,7 @@ from gateway_sessions.core.busy import (
     acknowledge_due,
     plan_arrival,
 )
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.busy_notices import acknowledgement
 from gateway_sessions.core.inbound import AttachmentKind, turn_text
 from gateway_sessions.core.receipts import Disposition, RejectReason

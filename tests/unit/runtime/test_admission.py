@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from gateway_sessions.core.busy import BusyMode, BusyRules, LaneLoad
+from gateway_sessions.core.busy import BusyRules, LaneLoad
+from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.receipts import Duplicate, RejectReason
 from gateway_sessions.runtime.admission import (
     CROWDED_SECONDS,

@@ -18,7 +18,8 @@ from gateway_sessions.errors import StorageUnavailableError, StoreStoppedError
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner, Sweep
 from gateway_sessions.storage.verbs import entries, lanes, upkeep
-from gateway_sessions.storage.verbs.succession import Actor, begin
+from gateway_sessions.storage.verbs.change import Actor
+from gateway_sessions.storage.verbs.succession import begin
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.memory import MemoryDatabase
 

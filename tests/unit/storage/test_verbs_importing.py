@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway_sessions import SessionEntry, SessionStore
 from gateway_sessions.storage.verbs import importing
-from gateway_sessions.storage.verbs.succession import Actor
+from gateway_sessions.storage.verbs.change import Actor
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import dm, open_store
 

@@ -29,8 +29,8 @@ from gateway_sessions.storage.verbs import (
     queue,
     turns,
 )
+from gateway_sessions.storage.verbs.change import Actor, Change
 from gateway_sessions.storage.verbs.locks import of_lane, of_reply, of_session
-from gateway_sessions.storage.verbs.succession import Actor, Change
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 FLAGS = Isolation()
