@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from gateway_sessions.adapters.http import Request, Response, receive_request
+from gateway_sessions.adapters._http import Request, Response, receive_request
 from tests.unit.adapters.loopback import loopback
 
 USED = {"prompt_tokens": 30, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 10}}

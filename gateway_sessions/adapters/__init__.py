@@ -1,8 +1,7 @@
 """Where messages come in and replies go out: the port, and adapters that need no library of a platform."""
 
-from gateway_sessions.adapters.aside import put_aside
-from gateway_sessions.adapters.background import in_background
-from gateway_sessions.adapters.port import Adapter, Submit
+from gateway_sessions.adapters.protocol import Adapter, Submit, in_background
+from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
 from gateway_sessions.core.outbound import (
     AdapterCapabilities,

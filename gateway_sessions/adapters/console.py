@@ -18,8 +18,7 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.adapters.background import in_background
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit, in_background
 from gateway_sessions.core.inbound import Attachment, InboundMessage
 from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget, told
 from gateway_sessions.core.source import Platform, SessionSource

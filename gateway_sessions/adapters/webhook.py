@@ -7,33 +7,44 @@ A message is answered with its receipt, and only once it is durable. The formats
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import hashlib
+import hmac
 import logging
 import math
 import re
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import anyio
 import msgspec
 
-from gateway_sessions.adapters.aside import put_aside
-from gateway_sessions.adapters.background import in_background
-from gateway_sessions.adapters.http import Request, Response
-from gateway_sessions.adapters.http_client import NotConnectedError, Url, post
-from gateway_sessions.adapters.http_server import HttpServer, listen
-from gateway_sessions.adapters.port import Submit
-from gateway_sessions.adapters.signatures import ID, WINDOW, Signer
-from gateway_sessions.adapters.webhook_messages import answer_to, decode_message
+from gateway_sessions.adapters._http import (
+    HttpServer,
+    NotConnectedError,
+    Request,
+    Response,
+    Url,
+    listen,
+    post,
+)
+from gateway_sessions.adapters.protocol import Submit, in_background
+from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
+from gateway_sessions.core.messages import NO_EXTRA
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.source import Platform
+from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.source import Platform, SessionSource
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -228,3 +239,143 @@ def _seconds(told: str) -> float | None:
     except ValueError:
         return None
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+ID: Final = "webhook-id"
+TIMESTAMP: Final = "webhook-timestamp"
+SIGNATURE: Final = "webhook-signature"
+
+LEAST_SECRET: Final = 16
+ENCODED: Final = "whsec_"
+WINDOW: Final = timedelta(minutes=5)
+
+_VERSION: Final = "v1,"
+_MOST_DIGITS: Final = 12
+_MOST_SIGNATURES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Signs with the first secret, and accepts what any of them has signed within the *window*."""
+
+    secrets: Sequence[str] = field(repr=False)
+    """Texts of at least sixteen bytes, or `whsec_` and such bytes in base64."""
+    window: timedelta = WINDOW
+    """How far the sender's clock may differ from ours, and how old a request may be."""
+
+    def __post_init__(self) -> None:
+        if not self.secrets or any(len(_key_of(one)) < LEAST_SECRET for one in self.secrets):
+            problem = f"a secret must have at least {LEAST_SECRET} bytes"
+            raise InvalidInputError(problem)
+
+    def headers(self, message_id: str, body: bytes, now: datetime) -> dict[str, str]:
+        """What goes along with a body."""
+        timestamp = str(int(now.timestamp()))
+        signature = _VERSION + _signature(self.secrets[0], message_id, timestamp, body)
+        return {ID: message_id, TIMESTAMP: timestamp, SIGNATURE: signature}
+
+    def is_signed(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        """Whether a body was sent by somebody who knows a secret, and just now."""
+        message_id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
+        if not message_id or not self._is_recent(timestamp, now):
+            return False
+        given = [
+            one.removeprefix(_VERSION).encode()
+            for one in headers.get(SIGNATURE, "").split(" ")[:_MOST_SIGNATURES]
+            if one.startswith(_VERSION)
+        ]
+        expected = [_signature(secret, message_id, timestamp, body).encode() for secret in self.secrets]
+        return any(hmac.compare_digest(ours, theirs) for ours in expected for theirs in given)
+
+    def _is_recent(self, timestamp: str, now: datetime) -> bool:
+        if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > _MOST_DIGITS:
+            return False
+        return abs(now.timestamp() - int(timestamp)) <= self.window.total_seconds()
+
+
+def _signature(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
+    content = b".".join((message_id.encode(), timestamp.encode(), body))
+    return base64.b64encode(hmac.digest(_key_of(secret), content, hashlib.sha256)).decode()
+
+
+def _key_of(secret: str) -> bytes:
+    if not secret.startswith(ENCODED):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(ENCODED), validate=True)
+    except binascii.Error:
+        problem = f"a secret that begins with {ENCODED} must go on in base64"
+        raise InvalidInputError(problem) from None
+
+
+STATUS_OF: Final[Mapping[RejectReason, HTTPStatus]] = MappingProxyType(
+    {
+        RejectReason.BUSY: HTTPStatus.TOO_MANY_REQUESTS,
+        RejectReason.QUEUE_FULL: HTTPStatus.TOO_MANY_REQUESTS,
+        RejectReason.OVERLOADED: HTTPStatus.TOO_MANY_REQUESTS,
+        RejectReason.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        RejectReason.DRAINING: HTTPStatus.SERVICE_UNAVAILABLE,
+        RejectReason.ERASED: HTTPStatus.GONE,
+        RejectReason.NOT_ALLOWED: HTTPStatus.FORBIDDEN,
+        RejectReason.NOT_ADDRESSED: HTTPStatus.UNPROCESSABLE_ENTITY,
+        RejectReason.EMPTY: HTTPStatus.UNPROCESSABLE_ENTITY,
+        RejectReason.UNKNOWN: HTTPStatus.UNPROCESSABLE_ENTITY,
+    }
+)
+
+
+class _Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    chat_id: str = ""
+    chat_name: str | None = None
+    chat_type: str = "dm"
+    user_id: str | None = None
+    user_name: str | None = None
+    thread_id: str | None = None
+    is_bot: bool = False
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    source: _Source
+    text: str = ""
+    message_id: str | None = None
+    kind: MessageKind = MessageKind.NEW
+    revision: int = 0
+    sent_at: datetime | None = None
+    attachments: tuple[Attachment, ...] = ()
+    reply_to: ReplyTo | None = None
+    metadata: Mapping[str, Any] = NO_EXTRA
+
+
+_DECODER: Final = msgspec.json.Decoder(_Message)
+
+
+def decode_message(body: bytes, platform: str, account: str, webhook_id: str) -> InboundMessage:
+    """The message in a body, or `InvalidInputError`. A new one without an id has that of the request."""
+    try:
+        sent = _DECODER.decode(body)
+    except RecursionError:
+        problem = "the message is nested too deeply"
+        raise InvalidInputError(problem) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidInputError(str(error)) from error
+    members = {name: getattr(sent, name) for name in sent.__struct_fields__}
+    members["source"] = SessionSource(platform=platform, **msgspec.structs.asdict(sent.source))
+    if sent.message_id is None and sent.kind is MessageKind.NEW:
+        members["message_id"] = webhook_id
+    return InboundMessage(account=account, **members)
+
+
+def answer_to(receipt: Receipt) -> Response:
+    """What the sender of a message is told."""
+    headers = {"content-type": "application/json"}
+    match receipt:
+        case Accepted():
+            status = HTTPStatus.ACCEPTED
+        case Duplicate():
+            status = HTTPStatus.OK
+        case Rejected(reason=reason, retry_after=retry_after):
+            status = STATUS_OF[reason]
+            if retry_after is not None:
+                headers["retry-after"] = str(math.ceil(retry_after))
+    told = {"receipt": type(receipt).__name__.lower(), **msgspec.to_builtins(receipt)}
+    return Response(status, msgspec.json.encode(told), headers)

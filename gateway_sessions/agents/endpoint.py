@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from gateway_sessions.agents.chat_completions.request import OURS
 from gateway_sessions.config import ModelConfig
-from gateway_sessions.core.completions.asking import OURS
 from gateway_sessions.core.usage import MAX_WORD
 from gateway_sessions.errors import InvalidInputError
 

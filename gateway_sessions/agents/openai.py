@@ -20,13 +20,11 @@ from typing import Any, Final, Self
 import anyio
 import msgspec
 
+from gateway_sessions.agents.chat_completions.failures import Refusal, pause_asked, pause_before_next
+from gateway_sessions.agents.chat_completions.request import question
+from gateway_sessions.agents.chat_completions.response import Answer, EventStream, EventTooLongError
 from gateway_sessions.agents.endpoint import Endpoint
 from gateway_sessions.config import Config
-from gateway_sessions.core.completions.answering import Answer
-from gateway_sessions.core.completions.asking import question
-from gateway_sessions.core.completions.events import EventStream, EventTooLongError
-from gateway_sessions.core.completions.refusals import Refusal, pause_asked
-from gateway_sessions.core.completions.retrying import pause_before_next
 from gateway_sessions.core.reply import Reply
 from gateway_sessions.errors import FencedError, InvalidInputError
 from gateway_sessions.model_errors import ModelAnswerError, ModelRefusedError, ModelUnavailableError

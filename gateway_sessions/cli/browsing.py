@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from gateway_sessions.adapters.background import in_background
+from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.desk import everything
 from gateway_sessions.cli.picker_lines import picture, rows_in
 from gateway_sessions.cli.terminal import Terminal

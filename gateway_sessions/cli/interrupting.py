@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 import gateway_sessions as gs
-from gateway_sessions.adapters.background import in_background
+from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.desk import Desk
 from gateway_sessions.cli.exits import Exit
 from gateway_sessions.core.command_answers import NOTHING_TO_STOP

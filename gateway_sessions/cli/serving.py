@@ -17,11 +17,9 @@ import anyio
 import msgspec
 
 import gateway_sessions as gs
-from gateway_sessions.adapters.background import in_background
+from gateway_sessions.adapters._http import HttpServer, Request, Response, listen
 from gateway_sessions.adapters.console import Console
-from gateway_sessions.adapters.http import Request, Response
-from gateway_sessions.adapters.http_server import HttpServer, listen
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter, in_background
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
 from gateway_sessions.cli.desk import Desk
 from gateway_sessions.cli.exits import AddressTakenError

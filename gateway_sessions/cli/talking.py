@@ -17,8 +17,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 import gateway_sessions as gs
-from gateway_sessions.adapters.background import in_background
 from gateway_sessions.adapters.console import Console
+from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.desk import Desk, show_on
 from gateway_sessions.cli.interrupting import CtrlC
 from gateway_sessions.cli.saying import name_of_program

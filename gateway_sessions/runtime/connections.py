@@ -11,8 +11,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.adapters.background import block_ends
-from gateway_sessions.adapters.port import Adapter, Submit
+from gateway_sessions.adapters.protocol import Adapter, Submit, block_ends
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.events import EventKind, Events

@@ -17,7 +17,7 @@ from typing import Final
 import anyio
 from msgspec import structs
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.commands import spelled_with_underscores
 from gateway_sessions.core.delivery import (
     DeliveryRules,

@@ -14,7 +14,7 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.config.gateway_sections import UnknownCommands
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.inbound import InboundMessage, MessageKind

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Iterable
 from typing import Final, NoReturn, TypeVar, cast
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import AdapterCapabilities
 from gateway_sessions.errors import InvalidInputError

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.outbound import ReplyTarget
 from gateway_sessions.errors import RateLimitedError
 from gateway_sessions.ports import Clock

@@ -11,7 +11,7 @@ from typing import Final
 from anyio.abc import TaskGroup
 from cachetools import LRUCache
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.busy import BusyRules, Demotion, acknowledge_due
 from gateway_sessions.core.busy_notices import acknowledgement, dropped_notice
 from gateway_sessions.core.inbound import InboundMessage

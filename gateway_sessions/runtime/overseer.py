@@ -8,7 +8,7 @@ from typing import Final
 
 from anyio.abc import TaskGroup
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.outbound import ReplyTarget
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.hints import Hints

@@ -6,7 +6,7 @@ import asyncio
 
 import anyio
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery import marked
 from gateway_sessions.core.outbound import OutboundMessage
 from gateway_sessions.errors import CancelledItselfError

@@ -22,7 +22,7 @@ from warnings import warn
 import anyio
 import msgspec
 
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Receipt

@@ -27,7 +27,7 @@ _WAITS_FOR_TASKS: Final = {
 # A wait that lasts as long as a resource is open, and says nothing about work.
 _SERVES: Final = {
     ("gateway_sessions.adapters.console", "_readable"),
-    ("gateway_sessions.adapters.http_server", "_accept"),
+    ("gateway_sessions.adapters._http", "_accept"),
     ("gateway_sessions.storage.control_server", "_accept"),
     ("gateway_sessions.storage.control_server", "_next"),
     ("gateway_sessions.storage.drivers.sqlite_worker", "run"),

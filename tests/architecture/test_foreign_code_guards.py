@@ -11,8 +11,8 @@ BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseExcep
 
 # (module, function): to whom the error is handed on.
 GUARDS: dict[tuple[str, str], str] = {
-    ("adapters/background.py", "in_background"): "raised again, outside of the task group",
-    ("adapters/background.py", "in_background.run"): "raised again, where the block ends",
+    ("adapters/protocol.py", "in_background"): "raised again, outside of the task group",
+    ("adapters/protocol.py", "in_background.run"): "raised again, where the block ends",
     ("adapters/console.py", "Console._hand_over"): "told to the person at the terminal, and logged",
     ("adapters/webhook.py", "Webhook._take"): "the sender is asked to try again, and it is logged",
     ("runtime/agent_cache.py", "AgentCache._is_light"): "logged; the agent is closed and not kept",

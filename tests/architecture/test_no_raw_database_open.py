@@ -12,7 +12,7 @@ from tests.architecture.sources import dotted_name, modules, walk_with_scope
 
 # Modules that open files, and which ones. None of them may be given a database's path.
 MAY_OPEN_FILES = {
-    "adapters/aside.py": "updates that could not be read, in a folder that the program names",
+    "adapters/set_aside.py": "updates that could not be read, in a folder that the program names",
     "config/loading.py": "the configuration file",
     "config/zones.py": "the machine's time zone",
     "runtime/aliases.py": "the alias file",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Duplicate, Receipt

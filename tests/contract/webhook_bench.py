@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway_sessions.adapters.signatures import Signer
-from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
+from gateway_sessions.adapters.webhook import Signer, Webhook, WebhookSettings
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.delivery import SendFailure
 from gateway_sessions.ports import Clock

@@ -20,7 +20,7 @@ from typing import Any, Final
 import anyio
 
 from gateway_sessions import Config, GatewaySessionsError, SessionStore
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.inbound import InboundMessage, MessageKind

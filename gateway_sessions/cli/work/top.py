@@ -9,7 +9,7 @@ from functools import partial
 import anyio
 from rich.console import RenderableType
 
-from gateway_sessions.adapters.background import in_background
+from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.commands.alone import Top
 from gateway_sessions.cli.desk import Desk, this_moment
 from gateway_sessions.cli.frames import frame, show_live

@@ -1,1 +1,1 @@
-"""The protocol of chat completions, as far as it needs no network: what is asked, and what came."""
+"""The rows in which every endpoint for chat completions takes a conversation."""

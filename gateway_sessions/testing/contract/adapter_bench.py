@@ -11,7 +11,7 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 from gateway_sessions.core.delivery import SendFailure
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.keys import build_session_key

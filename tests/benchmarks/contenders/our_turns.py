@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.source import SessionSource

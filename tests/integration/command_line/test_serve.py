@@ -23,8 +23,8 @@ from typing import IO, Any
 import pytest
 
 from gateway_sessions import SessionStore
-from gateway_sessions.adapters.http_server import listen
-from gateway_sessions.adapters.signatures import Signer
+from gateway_sessions.adapters._http import listen
+from gateway_sessions.adapters.webhook import Signer
 from gateway_sessions.cli.demo_agent import answer
 from gateway_sessions.cli.desk import Desk
 from gateway_sessions.cli.exits import Exit

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.runtime.gateway import Gateway
 from gateway_sessions.testing import FakeClock

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Scope, SessionEntry, SessionStore
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.busy import DropPolicy
 from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.news import Transition

@@ -20,7 +20,7 @@ from typing import Final
 import pytest
 
 from gateway_sessions import SessionResetPolicy, SessionState
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage

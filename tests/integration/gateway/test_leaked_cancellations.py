@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.adapters import in_background
-from gateway_sessions.adapters.port import Submit
+from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.core.delivery import REPEATED
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.runtime.turn_context import TurnContext

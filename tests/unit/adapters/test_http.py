@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.adapters.http import (
+from gateway_sessions.adapters._http import (
     MAX_HEAD,
     HttpError,
     Request,

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway_sessions.adapters import http_client
-from gateway_sessions.adapters.http import HttpError, Response
-from gateway_sessions.adapters.http_client import NotConnectedError, Url, post
+from gateway_sessions.adapters import _http
+from gateway_sessions.adapters._http import HttpError, NotConnectedError, Response, Url, post
 from gateway_sessions.errors import InvalidInputError
 from tests.unit.adapters.loopback import CERTIFICATE, localhost, loopback
 
@@ -77,7 +76,7 @@ async def test_without_an_answer_nobody_knows(answer: bytes, error: type[Excepti
 
 
 async def test_an_answer_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(http_client, "ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(_http, "ANSWER_SECONDS", 0.02)
     async with server(None) as (url, _):
         with pytest.raises(TimeoutError):
             await posted(url)
@@ -97,7 +96,7 @@ async def test_where_nobody_lives_nothing_arrives(host: str):
 
 
 async def test_a_connection_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(http_client, "CONNECT_SECONDS", 0)
+    monkeypatch.setattr(_http, "CONNECT_SECONDS", 0)
     async with server(b"") as (url, received):
         with pytest.raises(NotConnectedError):
             await posted(url)

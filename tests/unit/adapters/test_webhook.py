@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.adapters import http_server
+from gateway_sessions.adapters import _http
 from gateway_sessions.adapters import webhook as webhook_module
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
 from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
@@ -386,8 +386,8 @@ async def test_a_limit_can_be_set(gateway: Gateway, clock: FakeClock):
 async def test_whoever_says_nothing_loses_its_place(
     bench: WebhookBench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 2)
-    monkeypatch.setattr(http_server, "ARRIVAL_SECONDS", 0.25)
+    monkeypatch.setattr(_http, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(_http, "ARRIVAL_SECONDS", 0.25)
     async with bench.adapter.connect(gateway):
         assert bench.adapter.address is not None
         silent = [await asyncio.open_connection(*bench.adapter.address) for _ in range(2)]
@@ -412,7 +412,7 @@ async def test_whoever_leaves_in_the_middle_disturbs_nobody(connected: WebhookBe
 async def test_it_goes_on_when_nobody_could_be_let_in_for_a_moment(
     bench: WebhookBench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(http_server, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(_http, "PAUSE_SECONDS", 0)
     failures = [OSError(24, "too many open files")]
 
     async def fail_once(listener: socket.socket) -> socket.socket:
@@ -420,7 +420,7 @@ async def test_it_goes_on_when_nobody_could_be_let_in_for_a_moment(
             raise failures.pop()
         return await accept(listener)
 
-    monkeypatch.setattr(http_server, "accept", fail_once)
+    monkeypatch.setattr(_http, "accept", fail_once)
     async with bench.adapter.connect(gateway):
         assert (await post(bench))[0] == 202
     assert failures == []
@@ -452,7 +452,7 @@ def test_it_listens_on_the_kind_of_address_it_is_given(
         monkeypatch.setattr(
             socket, "create_server", lambda address, **options: asked.append((address, options)) or stand_in
         )
-        assert http_server.listen(host, 7) is stand_in
+        assert _http.listen(host, 7) is stand_in
         assert not stand_in.getblocking()
     assert [(address, options["family"]) for address, options in asked] == [((host, 7), family)]
 

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from gateway_sessions.adapters.port import Adapter
+from gateway_sessions.adapters.protocol import Adapter
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_sessions.core.completions.asking import question
+from gateway_sessions.agents.chat_completions.request import question
 from gateway_sessions.core.messages import message_of
 from gateway_sessions.core.replay import conversation_of
 

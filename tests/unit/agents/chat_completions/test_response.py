@@ -1,10 +1,19 @@
 """A reply is put together of what comes, and what does not fit is named."""
 
 import json
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gateway_sessions.core.completions.answering import MAX_REPLY, Answer
+from gateway_sessions.agents.chat_completions.response import (
+    MAX_EVENT,
+    MAX_REPLY,
+    Answer,
+    EventStream,
+    EventTooLongError,
+)
 from gateway_sessions.model_errors import ModelAnswerError
 
 
@@ -159,3 +168,62 @@ def test_what_cannot_be_counted_is_not_known(told: dict):
 def test_more_cached_than_read_is_no_debt():
     used = {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 9}}
     assert answer(event(usage=used))[1].usage()["input_tokens"] == 0
+
+
+STREAM = (
+    "\ufeff: hello\r\n\r\n"
+    "data: grün\n\n"
+    "event: message\rid: 7\rdata:一二\r\r"
+    "data: two\r\ndata:  lines\r\n\r\n"
+    "data: a\u2028b\x85c\x0bd\x1ce\n\n"
+    "\n\n"
+    "data\n\n"
+    "data: 🚂\r\n\r\n"
+    "data: never ended\n"
+).encode()
+EVENTS = ["grün", "一二", "two\n lines", "a\u2028b\x85c\x0bd\x1ce", "", "🚂"]
+
+
+def events_in(*pieces: bytes) -> list[str]:
+    stream = EventStream()
+    return [data for piece in pieces for data in stream.take(piece)]
+
+
+def test_a_stream_in_one_piece():
+    assert events_in(STREAM) == EVENTS
+
+
+def test_a_stream_byte_by_byte():
+    assert events_in(*(STREAM[at : at + 1] for at in range(len(STREAM)))) == EVENTS
+
+
+def test_a_stream_that_is_cut_once_anywhere():
+    for at in range(len(STREAM) + 1):
+        assert events_in(STREAM[:at], STREAM[at:]) == EVENTS, at
+
+
+@given(st.lists(st.integers(0, len(STREAM))))
+def test_a_stream_that_is_cut_often_anywhere(cuts: list[int]):
+    places = [0, *sorted(cuts), len(STREAM)]
+    assert events_in(*(STREAM[begin:end] for begin, end in pairwise(places))) == EVENTS
+
+
+def test_an_event_is_given_out_as_soon_as_it_has_ended():
+    stream = EventStream()
+    assert [*stream.take(b"data: one\n")] == []
+    assert [*stream.take(b"\ndata: two")] == ["one"]
+
+
+def test_bytes_that_are_no_text_are_marked():
+    assert events_in(b"data: a\xffb\n\n") == ["a\ufffdb"]
+
+
+@pytest.mark.parametrize("piece", [b"x" * 4096, b"data: " + b"x" * 4096 + b"\n"])
+def test_what_does_not_end_is_no_event(piece: bytes):
+    with pytest.raises(EventTooLongError):
+        events_in(*[piece] * (MAX_EVENT // 4096 + 1))
+
+
+def test_what_is_as_long_as_allowed_is_an_event_and_the_next_one_may_be_as_long():
+    longest = b"data:" + b"x" * (MAX_EVENT - 100) + b"\n\n"
+    assert [len(data) for data in events_in(longest, longest)] == [MAX_EVENT - 100] * 2

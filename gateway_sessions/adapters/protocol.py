@@ -6,13 +6,18 @@ shows. Order, memory, retries and duplicates are not its business: it tells the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, TypeAlias
+
+import anyio
 
 from gateway_sessions.core.inbound import InboundMessage
 from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
 from gateway_sessions.core.receipts import Receipt
+from gateway_sessions.errors import CancelledItselfError
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
 """Hands a message over. Once it returns, the message is safe and may be acknowledged to the platform, or it
@@ -72,3 +77,41 @@ class Adapter(Protocol):
     async def typing(self, target: ReplyTarget) -> None:
         """Show for a few seconds that an answer is being made; a hint, which may be lost."""
         ...
+
+
+def block_ends() -> bool:
+    """Whether a block around the caller was cancelled; else a cancellation leaked out of what it called."""
+    return anyio.current_effective_deadline() == -math.inf
+
+
+@asynccontextmanager
+async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
+    """Run a coroutine function within the block, and nothing behind it.
+
+    If it fails, the block is left by its error at once. That one and errors of the block itself come out as
+    they are, not in a group. A cancellation that comes out of it unasked for is a `CancelledItselfError`.
+    """
+    failure: Exception | None = None
+
+    async def run() -> None:
+        nonlocal failure
+        try:
+            await work()
+        except asyncio.CancelledError:
+            if block_ends():
+                raise
+            failure = CancelledItselfError("an adapter's work in the background")
+            tasks.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 -- the block ends with it
+            failure = error
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 -- raised again outside of the group
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.adapters.signatures import ID, SIGNATURE, TIMESTAMP, Signer
+from gateway_sessions.adapters.webhook import ID, SIGNATURE, TIMESTAMP, Signer
 from gateway_sessions.errors import InvalidInputError
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)

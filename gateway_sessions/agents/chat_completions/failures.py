@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -120,3 +120,20 @@ def pause_asked(told: str, now: datetime) -> float | None:
     except ValueError:
         return None
     return max((at - now).total_seconds(), 0.0) if at.tzinfo is not None else None
+
+
+TRIES: Final = 3
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 60.0
+"""Seconds. Whoever is told to wait longer tells the person."""
+
+
+def pause_before_next(
+    error: ModelUnavailableError, tries: int, now: datetime, deadline: datetime | None
+) -> float | None:
+    """Seconds until the next try after so many; None: there is none."""
+    if tries >= TRIES or (error.asked and error.retry_after is None):
+        return None
+    pause = error.retry_after if error.retry_after is not None else FIRST_PAUSE * 2 ** (tries - 1)
+    in_time = deadline is None or now + timedelta(seconds=pause) < deadline
+    return pause if pause <= LONGEST_PAUSE and in_time else None
