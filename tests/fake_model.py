@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from gateway_sessions.adapters._http import Request, Response, receive_request
+from gateway_sessions.adapters._http import Request, ServerExchange
 from tests.unit.adapters.loopback import loopback
 
 USED = {"prompt_tokens": 30, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 10}}
@@ -68,7 +68,7 @@ class FakeModel:
         line = Line(reader, writer, self.left, kept=True)
         while line.kept:
             line.kept = False
-            self.requests.append(await receive_request(reader, writer, max_body=1 << 20))
+            self.requests.append(await ServerExchange(reader, writer, max_body=1 << 20).receive())
             self.asked.set()
             await self.scripts.pop(0)(line)
 
@@ -131,8 +131,10 @@ def hangs(*pieces: bytes) -> Script:
 
 def refuses(status: int, told: object = None, headers: Mapping[str, str] | None = None) -> Script:
     body = json.dumps({"error": {"message": told}}).encode() if told is not None else b""
-    answer = Response(HTTPStatus(status), body, {"content-type": "application/json", **(headers or {})})
-    return sends(answer.encode())
+    lines = {"content-type": "application/json", "connection": "close", **(headers or {})}
+    lines["content-length"] = str(len(body))
+    first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+    return sends("\r\n".join([first, *map(": ".join, lines.items()), "", ""]).encode() + body)
 
 
 def chunked(*pieces: bytes, end: bytes = b"0\r\n\r\n") -> Sequence[bytes]:

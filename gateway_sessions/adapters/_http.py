@@ -1,7 +1,8 @@
-"""As much of HTTP/1.1 as a webhook needs: one request on a connection, one answer, and strict limits.
+"""The webhook and the health endpoint speak HTTP/1.1 here: one request on a connection, and one answer to it.
 
-Whatever is unusual is refused and not guessed at: no request without a length, no folded headers, no second
-request. A proxy in front speaks everything else.
+`h11` reads and writes the bytes. This module moves them between `h11` and the network, and sets the limits. A
+request that two readers can take for two different ones is refused and not guessed at: a proxy in front may
+have taken it for the other one. So no body without a length, no folded header, no second request.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,24 +20,37 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
+import h11
 from anyio.abc import TaskGroup
 
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.streams import accept, closing
 
 MAX_HEAD: Final = 16 << 10
-"""The first line and the headers; also the longest line that tells the length of a chunk."""
+"""The bytes of a first line with its headers; also of the line that tells the length of a chunk.
 
-_END_OF_HEAD: Final = b"\r\n\r\n"
-_REQUEST_LINE: Final = re.compile(r"([A-Z]{1,16}) ([!-~]{1,4096}) HTTP/1\.[01]")
-_STATUS_LINE: Final = re.compile(r"HTTP/1\.[01] ([1-5][0-9]{2})(?: [\t -~\x80-\xff]*)?")
-_HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*")
-_LENGTH: Final = re.compile(r"[0-9]{1,12}")
-_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
+Proxies allow 8 to 32 KiB. Ours are a few hundred bytes.
+"""
+MAX_TARGET: Final = 4096
+"""The characters of a target. Our paths are short; a longer one is a mistake or an attack."""
+
+_VERSIONS: Final = {b"1.0", b"1.1"}
+_METHOD: Final = re.compile(rb"[A-Z]{1,16}")
+_AMBIGUOUS: Final = re.compile(
+    rb"""
+    (?<!\r)\n | \r(?!\n)                        # some readers end a line there, and others do not
+    | \n[\ \t]                                  # some readers see a header, and others a longer one
+    | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f]          # some readers end a value there, or leave the character out
+    | \ncontent-length:[^\r]*,                  # some readers take the first length, and others the last one
+    | \ncontent-length:.*\ncontent-length:
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+"""What h11 reads in one way and other readers in another, anywhere in the head of a request."""
 
 
 class HttpError(Exception):
-    """What was received is no HTTP, or more of it than is taken; `status` is the answer to a request."""
+    """The received bytes are no HTTP, or more of it than is taken; `status` is the answer to a request."""
 
     def __init__(self, status: HTTPStatus, problem: str) -> None:
         self.status = status
@@ -46,7 +60,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client wants. Names of headers are in lower case."""
+    """A client asks this. Names of headers are in lower case."""
 
     method: str
     target: str
@@ -58,203 +72,152 @@ class Request:
         """The target without a query."""
         return self.target.partition("?")[0]
 
-    def encode(self) -> bytes:
-        """The bytes to send."""
-        return _encoded(f"{self.method} {self.target} HTTP/1.1", self.headers, self.body)
-
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server answers."""
+    """A server answers this. Names of headers are in lower case."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def encode(self) -> bytes:
-        """The bytes to send."""
-        return _encoded(f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}", self.headers, self.body)
+
+async def _feed(protocol: h11.Connection, reader: asyncio.StreamReader) -> bytes:
+    """Pass the next bytes of a connection to h11, and return them; there are none at its end."""
+    # h11 never holds more than MAX_HEAD bytes: it refuses a head at one length, however the network cuts it.
+    unread, _ = protocol.trailing_data
+    if received := await reader.read(MAX_HEAD - len(unread)):
+        protocol.receive_data(received)
+    return received
 
 
-async def receive_request(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, max_body: int
-) -> Request:
-    """The one request on a connection; `HttpError` or `EOFError` if there is none to answer."""
-    first, headers = await _head(reader)
-    found = _REQUEST_LINE.fullmatch(first)
-    if found is None:
-        raise HttpError(HTTPStatus.BAD_REQUEST, "this is no request")
-    if "transfer-encoding" in headers or (found[1] == "POST" and "content-length" not in headers):
-        raise HttpError(HTTPStatus.LENGTH_REQUIRED, "a body needs a content-length")
-    length = _length_of(headers)
-    if length > max_body:
-        raise HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {max_body} bytes")
-    if headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    return Request(found[1], found[2], headers, await reader.readexactly(length))
+def _protocol(role: type[h11.CLIENT] | type[h11.SERVER]) -> h11.Connection:
+    # One less: h11 refuses what is longer than this, and _feed needs room for at least one more byte.
+    return h11.Connection(role, max_incomplete_event_size=MAX_HEAD - 1)
 
 
-async def receive_status(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:
-    """Status and headers of a final answer; its body stands behind them."""
-    while True:
-        first, headers = await _head(reader)
-        found = _STATUS_LINE.fullmatch(first)
-        if found is None:
-            raise HttpError(HTTPStatus.BAD_GATEWAY, "this is no answer")
-        if int(found[1]) >= HTTPStatus.OK:
-            return int(found[1]), headers
+def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by name; those that occur several times hold all values, as lists of HTTP are written."""
+    decoded: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        decoded[name] = f"{decoded[name]}, {value}" if name in decoded else value
+    return decoded
 
 
-async def receive_body(reader: asyncio.StreamReader, headers: Mapping[str, str], *, max_body: int) -> bytes:
-    """The body of an answer, however its end is told."""
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        return await _chunks(reader, max_body)
-    if "content-length" in headers:
-        length = _length_of(headers)
-        return await reader.readexactly(length) if length <= max_body else b""
-    body = b""
-    while len(body) <= max_body and (more := await reader.read(max_body)):
-        body += more
-    return body[:max_body]
+def _encoded(headers: Mapping[str, str], body: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers that go out with a body on a connection that ends behind it."""
+    sent = {**headers, "content-length": str(len(body)), "connection": "close"}
+    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in sent.items()]
 
 
-async def _head(reader: asyncio.StreamReader) -> tuple[str, Mapping[str, str]]:
-    """First line and headers."""
-    try:
-        head = await reader.readuntil(_END_OF_HEAD)
-    except asyncio.LimitOverrunError:
-        status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        raise HttpError(status, f"headers may have {MAX_HEAD} bytes") from None
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
-    headers: dict[str, str] = {}
-    for line in lines:
-        found = _HEADER.fullmatch(line)
-        if found is None:
-            raise HttpError(HTTPStatus.BAD_REQUEST, "a header is malformed")
-        name = found[1].lower()
-        headers[name] = f"{headers[name]}, {found[2]}" if name in headers else found[2]
-    return first, headers
-
-
-def _length_of(headers: Mapping[str, str]) -> int:
-    told = headers.get("content-length", "0")
-    if not _LENGTH.fullmatch(told):
-        raise HttpError(HTTPStatus.BAD_REQUEST, "content-length is no number")
-    return int(told)
-
-
-async def _chunks(reader: asyncio.StreamReader, max_body: int) -> bytes:
-    body = b""
-    while True:
-        found = _CHUNK.fullmatch(await reader.readuntil(b"\r\n"))
-        size = int(found[1], 16) if found else 0
-        if size == 0 or len(body) + size > max_body:
-            return body
-        body += await reader.readexactly(size)
-        await reader.readexactly(len(b"\r\n"))
-
-
-def _encoded(first: str, headers: Mapping[str, str], body: bytes) -> bytes:
-    told = {**headers, "content-length": str(len(body)), "connection": "close"}
-    lines = [first, *(f"{name}: {value}" for name, value in told.items())]
-    return "\r\n".join(lines).encode("latin-1") + _END_OF_HEAD + body
-
-
-CONNECT_SECONDS: Final = 10.0
-ANSWER_SECONDS: Final = 30.0
-BODY_SECONDS: Final = 5.0
-MAX_ANSWER: Final = 64 << 10
-
-_PORTS: Final = {"http": 80, "https": 443}
-
-
-class NotConnectedError(Exception):
-    """There was no connection, so nothing can have arrived."""
-
-
-@dataclass(frozen=True, slots=True)
-class Url:
-    """Where requests go."""
-
-    scheme: str
-    host: str
-    port: int
-    target: str
-
-    @classmethod
-    def parse(cls, text: str) -> Url:
-        """Read an address that begins with `http://` or `https://`."""
-        try:
-            parts = urlsplit(text)
-            port = parts.port or _PORTS[parts.scheme]
-        except (KeyError, ValueError):
-            raise _no_url(text) from None
-        target = f"{parts.path or '/'}?{parts.query}".removesuffix("?")
-        plain = (parts.hostname or "").isprintable() and target.isascii() and target.isprintable()
-        if not parts.hostname or not plain or " " in text or parts.username is not None:
-            raise _no_url(text)
-        return cls(parts.scheme, parts.hostname, port, target)
-
-    @property
-    def authority(self) -> str:
-        """What a server knows itself by."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-async def post(url: Url, headers: Mapping[str, str], body: bytes, *, tls: ssl.SSLContext | None) -> Response:
-    """Send a body and return the answer.
-
-    `NotConnectedError`: nothing was sent. Any other error: nobody knows whether it has arrived.
-    """
-    request = Request("POST", url.target, {"host": url.authority, **headers}, body)
-    async with _connected(url, tls) as (reader, writer):
-        with anyio.fail_after(ANSWER_SECONDS):
-            writer.write(request.encode())
-            await writer.drain()
-            status, told = await receive_status(reader)
-        answer = b""
-        # The status tells what became of the request; a body that never comes changes nothing about that.
-        with anyio.move_on_after(BODY_SECONDS), contextlib.suppress(*_BROKEN):
-            answer = await receive_body(reader, told, max_body=MAX_ANSWER)
-        return Response(status, answer, told)
-
-
-_BROKEN: Final = (OSError, EOFError, asyncio.LimitOverrunError, HttpError)
-
-
-@asynccontextmanager
-async def _connected(
-    url: Url, tls: ssl.SSLContext | None
-) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    context = tls if url.scheme == "https" else None
-    try:
-        with anyio.fail_after(CONNECT_SECONDS):
-            opened = await asyncio.open_connection(url.host, url.port, ssl=context, limit=MAX_HEAD)
-    except (
-        OSError,
-        UnicodeError,
-    ) as error:  # a time-out, a name that is none or unknown, a wrong certificate
-        raise NotConnectedError(str(error) or type(error).__name__) from error
-    reader, writer = opened
-    async with closing(writer):
-        yield reader, writer
-
-
-def _no_url(text: str) -> InvalidInputError:
-    problem = f"{text!r} is no address of the form http://host/path or https://host/path"
-    return InvalidInputError(problem)
-
+# A server
 
 MAX_CONNECTIONS: Final = 64
+"""Requests that are answered at a time. Each may hold a body in memory: 64 of 1 MiB are 64 MiB."""
 BACKLOG: Final = 128
+"""Connections that the system keeps for us until there is room; twice as many, for a short burst."""
 ARRIVAL_SECONDS: Final = 10.0
-"""How long a request may take to arrive, and an answer to be taken."""
+"""How long a request may take to arrive, and an answer to be taken, so that no slow client keeps a place."""
 PAUSE_SECONDS: Final = 0.1
 """How long to leave those outside who cannot be let in, because this process may open no more files."""
 LEFTOVERS_SECONDS: Final = 1.0
+"""How long to read on behind an answer. A client that sends more after that may not see its answer."""
 
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class ServerExchange:
+    """A connection carries one request to a server, and its answer back."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, max_body: int) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._max_body = max_body
+        self._protocol = _protocol(h11.SERVER)
+        self._is_head = False
+
+    async def receive(self) -> Request:
+        """Return the request; `HttpError` refuses it, and `EOFError` means that the client left too early."""
+        try:
+            head = await self._receive_head()
+            self._is_head = head.method == b"HEAD"
+            headers = self._checked(head)
+            if self._protocol.they_are_waiting_for_100_continue:  # and so has not sent its body yet
+                go_on = h11.InformationalResponse(status_code=100, reason=b"Continue", headers=[])
+                self._writer.write(self._protocol.send(go_on))
+            body = await self._receive_body()
+        except h11.RemoteProtocolError as error:
+            raise _refusal(error) from error
+        return Request(head.method.decode("ascii"), head.target.decode("ascii"), headers, body)
+
+    def send(self, response: Response) -> None:
+        """Write the answer, whether there was a request or an error."""
+        body = response.body
+        head = h11.Response(
+            status_code=response.status,
+            reason=HTTPStatus(response.status).phrase.encode("ascii"),
+            headers=_encoded(response.headers, body),
+        )
+        self._writer.write(self._protocol.send(head))
+        self._writer.write(self._protocol.send(h11.Data(data=b"" if self._is_head else body)))
+        self._writer.write(self._protocol.send(h11.EndOfMessage()))
+
+    async def _receive_head(self) -> h11.Request:
+        received = b""
+        while True:
+            match self._protocol.next_event():
+                case h11.Request() as head:
+                    break
+                case _:
+                    received += await self._receive_more()
+        behind, _ = self._protocol.trailing_data
+        if _AMBIGUOUS.search(received[: len(received) - len(behind)]):
+            raise HttpError(HTTPStatus.BAD_REQUEST, "a header is malformed")
+        return head
+
+    def _checked(self, head: h11.Request) -> dict[str, str]:
+        """The headers of a request that is taken; `HttpError` before any of its body is read."""
+        headers = _decoded(head.headers)
+        unusual = not _METHOD.fullmatch(head.method) or head.method == b"CONNECT"  # we are nobody's tunnel
+        if unusual or head.http_version not in _VERSIONS or len(head.target) > MAX_TARGET:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "this is no request")
+        if "transfer-encoding" in headers or (head.method == b"POST" and "content-length" not in headers):
+            raise HttpError(HTTPStatus.LENGTH_REQUIRED, "a body needs a content-length")
+        if int(headers.get("content-length", "0")) > self._max_body:
+            problem = f"a body may have {self._max_body} bytes"
+            raise HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem)
+        return headers
+
+    async def _receive_body(self) -> bytes:
+        body = bytearray()
+        while True:
+            match self._protocol.next_event():
+                case h11.Data(data=data):
+                    body += data
+                case h11.EndOfMessage():
+                    return bytes(body)
+                case _:
+                    await self._receive_more()
+
+    async def _receive_more(self) -> bytes:
+        received = await _feed(self._protocol, self._reader)
+        if not received:
+            problem = "the client has left"
+            raise EOFError(problem)
+        return received
+
+
+def _refusal(error: h11.RemoteProtocolError) -> HttpError:
+    """Say in our words why h11 refuses a request: its own may repeat what a stranger has sent."""
+    match error.error_status_hint:
+        case HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            status, problem = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"headers may have {MAX_HEAD} bytes"
+        case HTTPStatus.NOT_IMPLEMENTED:  # a coding of the body, which has no length then
+            status, problem = HTTPStatus.LENGTH_REQUIRED, "a body needs a content-length"
+        case _:
+            status, problem = HTTPStatus.BAD_REQUEST, "this is no request"
+    return HttpError(status, problem)
 
 
 class HttpServer:
@@ -287,8 +250,8 @@ class HttpServer:
             with connection:
                 reader, writer = await asyncio.open_connection(sock=connection, limit=MAX_HEAD)
                 async with closing(writer):
-                    response = await self._response(reader, writer)
-                    writer.write(response.encode())
+                    exchange = ServerExchange(reader, writer, max_body=self._max_body)
+                    exchange.send(await self._response(exchange))
                     with anyio.fail_after(ARRIVAL_SECONDS):
                         await writer.drain()
                     await _take_leftovers(reader, writer)
@@ -297,10 +260,10 @@ class HttpServer:
         finally:
             self._room.release()
 
-    async def _response(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Response:
+    async def _response(self, exchange: ServerExchange) -> Response:
         try:
             with anyio.fail_after(ARRIVAL_SECONDS):
-                request = await receive_request(reader, writer, max_body=self._max_body)
+                request = await exchange.receive()
         except HttpError as error:
             return Response(error.status, error.problem.encode())
         return await self._answer(request)
@@ -315,8 +278,141 @@ async def _take_leftovers(reader: asyncio.StreamReader, writer: asyncio.StreamWr
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address; `OSError` if that is not possible."""
+    """Return a socket that listens at an address; `OSError` if that is not possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     listener.setblocking(False)  # noqa: FBT003 -- the only form there is
     return listener
+
+
+# A client
+
+CONNECT_SECONDS: Final = 10.0
+"""How long a name, a connection and its TLS may take together; nothing is sent before."""
+ANSWER_SECONDS: Final = 30.0
+"""How long a receiver may take to say what became of a request; a webhook of ours takes as long at most."""
+BODY_SECONDS: Final = 5.0
+"""How long the rest of an answer may take: its status has told what counts."""
+MAX_ANSWER: Final = 64 << 10
+"""The bytes of an answer's body that are read. All that is looked for in it is an id."""
+
+_PORTS: Final = {"http": 80, "https": 443}
+_BROKEN: Final = (OSError, EOFError, h11.RemoteProtocolError)
+_FIRST_UNKNOWN_STATUS: Final = 600
+
+
+class NotConnectedError(Exception):
+    """There was no connection, so nothing can have arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """Requests go to this address."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+    @classmethod
+    def parse(cls, text: str) -> Url:
+        """Read an address that begins with `http://` or `https://`."""
+        try:
+            parts = urlsplit(text)
+            port = parts.port or _PORTS[parts.scheme]
+        except (KeyError, ValueError):
+            raise _no_url(text) from None
+        target = f"{parts.path or '/'}?{parts.query}".removesuffix("?")
+        plain = (parts.hostname or "").isprintable() and target.isascii() and target.isprintable()
+        if not parts.hostname or not plain or " " in text or parts.username is not None:
+            raise _no_url(text)
+        return cls(parts.scheme, parts.hostname, port, target)
+
+    @property
+    def authority(self) -> str:
+        """The host, and the port unless it is the usual one: a server knows itself by that."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+async def post(url: Url, headers: Mapping[str, str], body: bytes, *, tls: ssl.SSLContext | None) -> Response:
+    """Send a body and return the answer.
+
+    `NotConnectedError`: nothing was sent. Any other error: nobody knows whether it has arrived.
+    """
+    protocol = _protocol(h11.CLIENT)
+    request = h11.Request(
+        method=b"POST", target=url.target, headers=_encoded({"host": url.authority, **headers}, body)
+    )
+    events = (request, h11.Data(data=body), h11.EndOfMessage())
+    sent = b"".join(protocol.send(event) for event in events)
+    async with _connected(url, tls) as (reader, writer):
+        with anyio.fail_after(ANSWER_SECONDS):
+            writer.write(sent)
+            await writer.drain()
+            head = await _answer_head(protocol, reader)
+        answered, answer = _decoded(head.headers), b""
+        # The status tells what became of the request; a body that never comes changes nothing about that.
+        with anyio.move_on_after(BODY_SECONDS), contextlib.suppress(*_BROKEN):
+            answer = await _answer_body(protocol, reader, int(answered.get("content-length", "0")))
+        return Response(head.status_code, answer, answered)
+
+
+async def _answer_head(protocol: h11.Connection, reader: asyncio.StreamReader) -> h11.Response:
+    """Return status and headers of the final answer; those before it only say that there will be one."""
+    try:
+        while True:
+            match protocol.next_event():
+                case h11.Response() as head:
+                    break
+                case h11.InformationalResponse():
+                    continue
+                case _:
+                    if not await _feed(protocol, reader):
+                        problem = "the server has left"
+                        raise EOFError(problem)
+    except h11.RemoteProtocolError as error:
+        raise HttpError(HTTPStatus.BAD_GATEWAY, f"this is no answer ({error})") from error
+    if head.http_version not in _VERSIONS or head.status_code >= _FIRST_UNKNOWN_STATUS:
+        raise HttpError(HTTPStatus.BAD_GATEWAY, "this is no answer")
+    return head
+
+
+async def _answer_body(protocol: h11.Connection, reader: asyncio.StreamReader, length: int) -> bytes:
+    """Return the body of an answer, cut off behind MAX_ANSWER; nothing if it says that it is longer."""
+    body = bytearray()
+    while length <= MAX_ANSWER and len(body) <= MAX_ANSWER:
+        match protocol.next_event():
+            case h11.Data(data=data):
+                body += data
+            case h11.EndOfMessage():
+                break
+            case _:
+                if not await _feed(protocol, reader):
+                    protocol.receive_data(
+                        b""
+                    )  # the end of the connection may be that of the body: h11 decides
+    return bytes(body[:MAX_ANSWER])
+
+
+@asynccontextmanager
+async def _connected(
+    url: Url, tls: ssl.SSLContext | None
+) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    context = tls if url.scheme == "https" else None
+    try:
+        with anyio.fail_after(CONNECT_SECONDS):
+            opened = await asyncio.open_connection(url.host, url.port, ssl=context, limit=MAX_HEAD)
+    except (
+        OSError,
+        UnicodeError,
+    ) as error:  # a time-out, a name that is none or unknown, a wrong certificate
+        raise NotConnectedError(str(error) or type(error).__name__) from error
+    reader, writer = opened
+    async with closing(writer):
+        yield reader, writer
+
+
+def _no_url(text: str) -> InvalidInputError:
+    problem = f"{text!r} is no address of the form http://host/path or https://host/path"
+    return InvalidInputError(problem)

@@ -49,9 +49,16 @@ async def test_a_request_is_sent_and_answered():
     ]  # fmt: skip
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     "answer",
-    [b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi", b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n"],
+    [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhi",
+        CHUNKED + b"no number\r\n",
+        CHUNKED + b"2\r\nab\r\nffff\r\n",
+    ],
 )
 async def test_a_body_that_breaks_off_changes_nothing_about_what_happened(answer: bytes):
     async with server(answer) as (url, _):
@@ -60,11 +67,43 @@ async def test_a_body_that_breaks_off_changes_nothing_about_what_happened(answer
 
 
 @pytest.mark.parametrize(
+    ("data", "status", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi and more", 200, b"hi"),
+        (b"HTTP/1.0 200\r\n\r\nuntil the end", 200, b"until the end"),
+        (b"HTTP/1.1 200 \r\n\r\n", 200, b""),
+        (b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n", 204, b""),
+        (
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 201 C\r\n\r\n",
+            201,
+            b"",
+        ),
+        (CHUNKED + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", 200, b"abcde"),
+        (CHUNKED + b"2\r\nab\r\nffff\r\n" + b"x" * 300, 200, b"ab" + b"x" * 98),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 101\r\n\r\n" + b"x" * 101, 200, b""),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 300, 200, b"x" * 100),
+    ],
+)
+async def test_an_answer_is_read_however_its_end_is_told(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, status: int, body: bytes
+):
+    monkeypatch.setattr(_http, "MAX_ANSWER", 100)
+    async with server(data) as (url, _):
+        response = await posted(url)
+    assert (response.status, response.body) == (status, body)
+
+
+@pytest.mark.parametrize(
     ("answer", "error"),
     [
         (b"", EOFError),
         (b"HTTP/1.1 200 OK\r\n", EOFError),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", HttpError),
         (b"SSH-2.0\r\n\r\n", HttpError),
+        (b"\r\n\r\n", HttpError),
+        (b"HTTP/1.1 OK\r\n\r\n", HttpError),
+        (b"HTTP/1.1 600 No\r\n\r\n", HttpError),
+        (b"HTTP/2 200\r\n\r\n", HttpError),
         (b"x" * 20_000, HttpError),
     ],
 )
