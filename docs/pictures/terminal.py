@@ -57,12 +57,15 @@ def _line(line: Text, y: float) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
-    """Pieces between wide gaps, with the cells in front of them."""
+    """Pieces between wide gaps, with the cells in front of them.
+
+    No piece begins or ends with a space: a browser drops it, and stretches the letters to the length with it.
+    """
     begin = 0
     for piece in text.split("  "):
-        stripped = piece.lstrip(" ")
+        stripped = piece.strip(" ")
         if stripped:
-            yield begin + len(piece) - len(stripped), stripped
+            yield begin + len(piece) - len(piece.lstrip(" ")), stripped
         begin += cell_len(piece) + 2
 
 
