@@ -4,6 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DOCS_BIN := build/docs-venv/bin
+DOCS_READY := build/docs-venv/.ready
 UV := $(BIN)/uv
 MOST_WORKERS ?= 4
 # The first uv is the locked one, too; without a lock, the newest.
@@ -13,7 +15,7 @@ UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/
 UV_SYSTEM_CERTS ?= true
 export UV_SYSTEM_CERTS
 
-.PHONY: demo test check bench soak pictures format lock clean
+.PHONY: demo test check bench soak pictures docs format lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -51,6 +53,13 @@ soak: $(READY)
 pictures: $(READY)
 	$(BIN)/python docs/pictures/make.py
 
+# The site of the documentation, in build/site. Its tools have an environment of their own: tests need none of them.
+# Material for MkDocs tells of another product at each start, unless it is asked not to.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(DOCS_READY)
+	$(DOCS_BIN)/mkdocs build --strict
+	$(DOCS_BIN)/python docs/site/check.py build/site
+
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -60,6 +69,9 @@ lock: $(UV)
 	$(UV) pip compile pyproject.toml --group dev --extra mysql --extra openai --extra postgres --extra test --universal --python-version 3.11 \
 		--generate-hashes --custom-compile-command "make lock" --quiet \
 		--output-file requirements.lock $(LOCKFLAGS)
+	$(UV) pip compile --group docs --constraint requirements.lock --universal --python-version 3.11 \
+		--generate-hashes --custom-compile-command "make lock" --quiet \
+		--output-file requirements-docs.lock $(LOCKFLAGS)
 
 clean:
 	rm -rf .venv .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
@@ -73,4 +85,9 @@ $(UV):
 $(READY): requirements.lock pyproject.toml | $(UV)
 	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(DOCS_READY): requirements-docs.lock | $(UV)
+	$(UV) venv --quiet --clear --python $(BIN)/python build/docs-venv
+	$(UV) pip sync --quiet --compile-bytecode --python $(DOCS_BIN)/python --require-hashes requirements-docs.lock
 	touch $@
