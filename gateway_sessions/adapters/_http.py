@@ -50,7 +50,7 @@ _AMBIGUOUS: Final = re.compile(
 
 
 class HttpError(Exception):
-    """The received bytes are no HTTP, or more of it than is taken; `status` is the answer to a request."""
+    """The received bytes are no HTTP, or more of it than is taken; a server answers with `status`."""
 
     def __init__(self, status: HTTPStatus, problem: str) -> None:
         self.status = status
@@ -60,7 +60,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A client asks this. Names of headers are in lower case."""
+    """A client sends this to a server. Names of headers are in lower case."""
 
     method: str
     target: str
@@ -75,7 +75,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A server answers this. Names of headers are in lower case."""
+    """A server answers with this. Names of headers are in lower case."""
 
     status: int
     body: bytes = b""
@@ -97,7 +97,7 @@ def _protocol(role: type[h11.CLIENT] | type[h11.SERVER]) -> h11.Connection:
 
 
 def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by name; those that occur several times hold all values, as lists of HTTP are written."""
+    """Return headers by name; one that occurs several times holds all its values, separated by commas."""
     decoded: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
@@ -106,7 +106,7 @@ def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _encoded(headers: Mapping[str, str], body: bytes) -> list[tuple[bytes, bytes]]:
-    """The headers that go out with a body on a connection that ends behind it."""
+    """Return the headers that go out with a body, on a connection that ends behind it."""
     sent = {**headers, "content-length": str(len(body)), "connection": "close"}
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in sent.items()]
 
@@ -120,7 +120,7 @@ BACKLOG: Final = 128
 ARRIVAL_SECONDS: Final = 10.0
 """How long a request may take to arrive, and an answer to be taken, so that no slow client keeps a place."""
 PAUSE_SECONDS: Final = 0.1
-"""How long to leave those outside who cannot be let in, because this process may open no more files."""
+"""How long clients wait outside that cannot be let in, because this process may open no more files."""
 LEFTOVERS_SECONDS: Final = 1.0
 """How long to read on behind an answer. A client that sends more after that may not see its answer."""
 
@@ -177,7 +177,7 @@ class ServerExchange:
         return head
 
     def _checked(self, head: h11.Request) -> dict[str, str]:
-        """The headers of a request that is taken; `HttpError` before any of its body is read."""
+        """Return the headers of a request that is taken, or raise `HttpError` before its body is read."""
         headers = _decoded(head.headers)
         unusual = not _METHOD.fullmatch(head.method) or head.method == b"CONNECT"  # we are nobody's tunnel
         if unusual or head.http_version not in _VERSIONS or len(head.target) > MAX_TARGET:
@@ -209,7 +209,7 @@ class ServerExchange:
 
 
 def _refusal(error: h11.RemoteProtocolError) -> HttpError:
-    """Say in our words why h11 refuses a request: its own may repeat what a stranger has sent."""
+    """Return why h11 refuses a request, in our words: its own may repeat what a stranger has sent."""
     match error.error_status_hint:
         case HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
             status, problem = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"headers may have {MAX_HEAD} bytes"
@@ -221,7 +221,7 @@ def _refusal(error: h11.RemoteProtocolError) -> HttpError:
 
 
 class HttpServer:
-    """Listens at an address, and answers with what the function it was given returns."""
+    """A server listens at an address, and answers with what the function it was given returns."""
 
     def __init__(self, listener: socket.socket, answer: Answer, *, max_body: int) -> None:
         self._listener = listener
@@ -230,13 +230,13 @@ class HttpServer:
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
 
     async def serve(self) -> None:
-        """Answer for ever. Whoever comes while there is no room waits outside."""
+        """Answer for ever. A client that comes while there is no room waits outside."""
         async with anyio.create_task_group() as conversations:
             await self._accept(conversations)
 
     async def _accept(self, conversations: TaskGroup) -> None:
         while True:
-            await self._room.acquire()
+            await self._room.acquire()  # before a connection is accepted: those that wait cost nothing
             try:
                 connection = await accept(self._listener)
             except OSError:
@@ -256,7 +256,7 @@ class HttpServer:
                         await writer.drain()
                     await _take_leftovers(reader, writer)
         except (OSError, EOFError):
-            pass  # it went away, or was too slow: there is nobody to answer
+            pass  # the client went away, or was too slow: there is nobody to answer
         finally:
             self._room.release()
 

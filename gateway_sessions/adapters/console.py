@@ -1,4 +1,4 @@
-"""One person at a terminal, or whatever is piped into a program: lines in, replies out."""
+"""The console adapter connects one person at a terminal, or a pipe: lines come in, and replies go out."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from gateway_sessions.errors import AdapterError, DeliveryRefusedError
 logger = logging.getLogger(__name__)
 
 MAX_LINE: Final = 1 << 20
-"""A longer line is taken for several."""
+"""The characters of a line; a longer one is taken for several, so that no pipe fills the memory."""
 CHUNK: Final = 1 << 16
+"""The bytes of one read: as many as a pipe holds."""
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What could move the cursor, or end the encoding."""
+"""Characters that move the cursor, change the title of a terminal, or have no encoding."""
 
 
 class Console:
-    """Reads from one file descriptor and writes to another; neither ever blocks the loop.
+    """A console reads from one file descriptor and writes to another; neither ever blocks the loop.
 
     A line has no id: what is typed twice is said twice. An empty line says nothing.
     """
@@ -62,9 +63,9 @@ class Console:
         self._source = SessionSource(platform=self.platform, chat_id=person, user_id=person)
         self._before_first = before_first
         self._ended = asyncio.Event()
-        self._speaking = asyncio.Lock()
+        self._speaking = asyncio.Lock()  # a text goes out in pieces: two at a time would be mixed
         self._begun: tuple[str, str] | None = None
-        """The reply whose last line has no end yet, and what is written of it."""
+        """The key of the reply whose last line has no end yet, and what is written of it."""
 
     async def ended(self) -> None:
         """Wait for the end of the input."""
@@ -72,7 +73,7 @@ class Console:
 
     @asynccontextmanager
     async def connect(self, submit: Submit) -> AsyncGenerator[None]:
-        """Hand over each line, one after the other, until the input or the block ends."""
+        """Hand each line over, one after the other, until the input or the block ends."""
         self._ended.clear()
         async with in_background(partial(self._listen, submit)):
             yield
@@ -80,14 +81,14 @@ class Console:
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        """Write a message on lines of its own; nothing has an id but what is still to grow."""
+        """Write a message on lines of its own; only a reply that is still to grow has an id."""
         grows = self.capabilities.edit and idempotency_key.startswith(GROWING)
         async with self._speaking:
             await self._begin(_shown(message), idempotency_key if grows else None)
         return idempotency_key if grows else None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """Let a reply grow by what it has more than before; what is written stays."""
+        """Write what a reply has more than before; what is written stays."""
         if not self.capabilities.edit:
             raise DeliveryRefusedError(self.platform, "what is written cannot be changed")
         shown, whole = _shown(message), message.replaces is not None
@@ -100,7 +101,7 @@ class Console:
                 await self._begin(shown)
 
     async def typing(self, target: ReplyTarget) -> None:
-        """Nothing: a person at a terminal sees that there is no answer yet."""
+        """Do nothing: a person at a terminal sees that there is no answer yet."""
 
     async def _listen(self, submit: Submit) -> None:
         lines = _Lines(self._stdin)
@@ -122,13 +123,13 @@ class Console:
                     await self._begin(f"(not taken: {error})")
 
     async def _begin(self, text: str, grows: str | None = None) -> None:
-        """Write what begins on a line of its own, and ends there unless it *grows* under that name."""
+        """Write a text on a line of its own, which has no end yet if the text *grows* under that key."""
         before, behind = "\n" if self._begun is not None else "", "\n" if grows is None else ""
         await self._write(f"{before}{text}{behind}")
         self._begun = (grows, text) if grows is not None else None
 
     async def _write(self, text: str) -> None:
-        """Write a text; if nobody reads it, that is certain only before the first byte."""
+        """Write a text. If nobody reads, only before the first byte is it certain that nothing was shown."""
         left = text.encode()
         began = False
         while left:
@@ -144,7 +145,7 @@ class Console:
 
 
 class _Lines:
-    """What comes in, line by line."""
+    """Lines are cut from what a descriptor gives, wherever its reads end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -154,7 +155,7 @@ class _Lines:
         self._over = False
 
     async def next(self) -> str | None:
-        """The next line without its end, which the last one may not have; None behind that."""
+        """Return the next line without its end, and None behind the last one."""
         while not self._whole:
             if self._over:
                 return None
@@ -170,7 +171,7 @@ class _Lines:
 
 
 async def _read(descriptor: int) -> bytes:
-    """What can be read next; nothing at the end, or if the terminal is gone."""
+    """Return what can be read next; nothing at the end, or if the terminal is gone."""
     try:
         await _readable(descriptor)
         return await asyncio.to_thread(os.read, descriptor, CHUNK)
@@ -179,7 +180,7 @@ async def _read(descriptor: int) -> bytes:
 
 
 async def _readable(descriptor: int) -> None:
-    with contextlib.suppress(PermissionError):  # of a file: there is nothing to wait for
+    with contextlib.suppress(PermissionError):  # a file cannot be waited for, and always can be read
         await anyio.wait_readable(descriptor)
 
 

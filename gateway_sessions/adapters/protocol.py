@@ -1,7 +1,8 @@
-"""What a platform has to offer to be spoken on: the one protocol between a gateway and an adapter.
+"""An adapter connects a gateway to one account of a platform, and this is the protocol between the two.
 
-An adapter turns what a platform says into `InboundMessage`s and an `OutboundMessage` into what the platform
-shows. Order, memory, retries and duplicates are not its business: it tells the truth about each single call.
+The adapter turns updates of the platform into `InboundMessage`s, and an `OutboundMessage` into what the
+platform shows. The gateway keeps order, remembers, tries again and finds duplicates; the adapter tells the
+truth about each single call.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from gateway_sessions.core.receipts import Receipt
 from gateway_sessions.errors import CancelledItselfError
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]
-"""Hands a message over. Once it returns, the message is safe and may be acknowledged to the platform, or it
-was rejected. If it raises, nothing was taken: the platform must deliver the message again, with the same id.
+"""This function hands a message over.
+
+Once it returns, the message is durable and may be acknowledged to the platform, or it was rejected. If it
+raises, nothing was taken: the platform must deliver the message again, with the same id.
 """
 
 
 class Adapter(Protocol):
-    """A connection to one account of one platform.
+    """An adapter speaks for one account of one platform.
 
-    What fails for certain is told apart from what may have happened: `AdapterUnavailableError` and
+    Its errors tell what was certainly not sent from what may have been: `AdapterUnavailableError` and
     `RateLimitedError` (not sent, later it may work) and `DeliveryRefusedError` (not sent, and never will be).
     After any other error, or none in time, nobody knows; then a reply may have to be sent a second time.
     """
@@ -45,7 +48,7 @@ class Adapter(Protocol):
 
     @property
     def capabilities(self) -> AdapterCapabilities:
-        """What can be asked of it; the same as long as it lives."""
+        """What the adapter can do; the same as long as it lives."""
         ...
 
     def connect(self, submit: Submit) -> AbstractAsyncContextManager[None]:
@@ -61,35 +64,37 @@ class Adapter(Protocol):
     ) -> str | None:
         """Send a message, and return its id on the platform if it has one.
 
-        A text longer than `max_length` is refused as a whole. The key is the same in every attempt at the
-        same message and no other.
+        A text longer than `max_length` is refused as a whole. The key is the same in every attempt at one
+        message, and in no other.
         """
         ...
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """Let a message that was sent say something else; asked only of those that can `edit`.
+        """Let a message that was sent say something else; the gateway asks only adapters that can `edit`.
 
-        So a reply is shown as it grows. At the end the whole is put in that place (`message.replaces`), or
-        its first part; refuse that where the place is gone, and it is sent as a new message.
+        So a reply is shown as it grows. At the end the whole reply takes that place (`message.replaces`), or
+        its first part; refuse where the place is gone, and the reply is sent as a new message.
         """
         ...
 
     async def typing(self, target: ReplyTarget) -> None:
-        """Show for a few seconds that an answer is being made; a hint, which may be lost."""
+        """Show for a few seconds that an answer is being made; this is a hint, which may be lost."""
         ...
 
 
 def block_ends() -> bool:
-    """Whether a block around the caller was cancelled; else a cancellation leaked out of what it called."""
+    """Return whether a block around the caller was cancelled; else its callee let out a cancellation."""
+    # A cancelled scope of anyio has a deadline in the past of all clocks; nothing else tells the two apart.
     return anyio.current_effective_deadline() == -math.inf
 
 
 @asynccontextmanager
 async def in_background(work: Callable[[], Coroutine[object, object, None]]) -> AsyncGenerator[None]:
-    """Run a coroutine function within the block, and nothing behind it.
+    """Run a coroutine function within the block, and leave nothing of it running behind the block.
 
-    If it fails, the block is left by its error at once. That one and errors of the block itself come out as
-    they are, not in a group. A cancellation that comes out of it unasked for is a `CancelledItselfError`.
+    If the function fails, the block is left by its error at once. That error and errors of the block itself
+    come out as they are, not in a group. A cancellation that it lets out and nobody asked for is a
+    `CancelledItselfError`.
     """
     failure: Exception | None = None
 

@@ -1,4 +1,4 @@
-"""Keeping updates that an adapter cannot read, so that one of them does not block all others."""
+"""Adapters put updates that they cannot read aside in files, so that no update blocks all others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gateway_sessions.adapters.protocol import Adapter
 logger = logging.getLogger(__name__)
 
 NAME_DIGITS: Final = 16
-"""Enough of a hash to tell updates apart; the same update is kept once, however often it comes."""
+"""Digits of a hash in the name of a file: 64 bits tell updates apart, and the same update is kept once."""
 
 
 async def put_aside(folder: str | Path, update: object, error: Exception, *, adapter: Adapter) -> Path:
-    """Keep an update that could not be read, as it came, in a file of its own, and log an error.
+    """Keep an update that could not be read, as it came, in a file of its own, and return that file.
 
-    Call it where the mapping of an update fails; then acknowledge the update and go on. Returns the file.
+    An error is logged. Call it where the mapping of an update fails; then acknowledge the update and go on.
     """
     problem = f"{type(error).__name__}: {error}"
     facts = {"platform": adapter.platform, "account": adapter.name, "problem": problem, "update": update}
@@ -37,15 +37,17 @@ async def put_aside(folder: str | Path, update: object, error: Exception, *, ada
 
 
 def _write(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file that only its owner may read: an update holds what people said."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / name
+    # A link in that place, which somebody may have planted, is not followed.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     try:
         descriptor = os.open(path, flags, 0o600)
-    except FileExistsError:  # it came before
+    except FileExistsError:  # the same update came before, for the platform delivers it again
         return path
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        os.fsync(file.fileno())  # before the platform is told that the update was taken
     return path

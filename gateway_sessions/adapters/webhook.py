@@ -1,7 +1,7 @@
-"""Any program as a platform: it posts signed messages to us, and we post signed replies to it.
+"""The webhook adapter connects any program, which posts signed messages and is posted signed replies.
 
-A message is answered with its receipt, and only once it is durable. The formats stand in
-`docs/reference/webhook.md`.
+A message is answered with its receipt, and only once it is durable. The signatures are those of Standard
+Webhooks, which many libraries can make and check. All formats stand in `docs/reference/webhook.md`.
 """
 
 from __future__ import annotations
@@ -57,39 +57,43 @@ from gateway_sessions.ports import Clock
 logger = logging.getLogger(__name__)
 
 MAX_BODY: Final = 1 << 20
+"""The bytes of a message: far more than a person types, and little enough for 64 of them in memory."""
 SUBMIT_SECONDS: Final = 30.0
+"""How long a message may take to become durable. Senders seldom wait longer for an answer."""
 RETRY_SECONDS: Final = 5
-"""When to try again what could not be taken."""
+"""When a sender shall bring a message again: a store that is locked or restarts is back by then."""
 
-_PLAIN_ID: Final = re.compile(r"[!-~]{1,128}")
+_PLAIN_ID: Final = re.compile(
+    r"[!-~]{1,128}"
+)  # what a header holds as it is, in a length that proxies let pass
 _LATER: Final = {"retry-after": str(RETRY_SECONDS)}
 _JSON: Final = {"content-type": "application/json"}
 
 
 class _Sent(msgspec.Struct):
-    """What a receiver may answer."""
+    """A receiver may answer a reply with this."""
 
     message_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSettings:
-    """Where a webhook listens, where its replies go, and what both sides sign with."""
+    """A webhook listens here, posts its replies there, and shares these secrets with the other side."""
 
     secrets: Sequence[str] = field(repr=False)
-    """The first one signs what we send; each of them is accepted: so a secret is replaced without a gap."""
+    """The first one signs replies, and each of them is accepted: so a secret is replaced without a gap."""
     callback_url: str
     host: str = "127.0.0.1"
     port: int = 8080
-    """0: any that is free; `Webhook.address` tells which."""
+    """The port to listen at; 0 takes any that is free, and `Webhook.address` tells which."""
     path: str = "/messages"
     max_body: int = MAX_BODY
     receiver_deduplicates: bool = False
-    """Whether whoever gets the replies shows those of one `webhook-id` once, so that repeats need no mark."""
+    """Whether the receiver shows replies with one `webhook-id` once, so that repeats need no mark."""
     unreadable: str | Path | None = None
-    """A folder for messages that cannot be read, for a sender that brings nothing else until one is taken.
+    """A folder for messages that cannot be read; some senders bring no other message until one is taken.
 
-    None: it is told that the message is no good (422), and keeps it.
+    With None the sender is told that the message is no good (422), and keeps it.
     """
 
     def __post_init__(self) -> None:
@@ -99,7 +103,7 @@ class WebhookSettings:
 
 
 class Webhook:
-    """A connection to one program; several of them have different names."""
+    """An adapter connects one program; several webhooks have different names."""
 
     def __init__(
         self,
@@ -114,7 +118,7 @@ class Webhook:
         self.platform = platform.strip().lower()
         self.capabilities = AdapterCapabilities(idempotent_send=settings.receiver_deduplicates)
         self.address: tuple[str, int] | None = None
-        """Where it listens, while it is connected."""
+        """The host and port at which the webhook listens, while it is connected."""
         self._settings = settings
         self._signer = Signer(settings.secrets, WINDOW)
         self._callback = Url.parse(settings.callback_url)
@@ -141,7 +145,7 @@ class Webhook:
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        """Post a reply; the id that the receiver gives it, if it does."""
+        """Post a reply, and return the id that the receiver gives it, if it does."""
         body = msgspec.json.encode({"target": target, "message": message})
         headers = self._signer.headers(_as_id(idempotency_key), body, self._clock.now())
         try:
@@ -157,20 +161,20 @@ class Webhook:
             return None
 
     async def edit(self, target: ReplyTarget, message_id: str, message: OutboundMessage) -> None:
-        """What is posted stays."""
+        """Refuse: what is posted stays."""
         raise DeliveryRefusedError(self.platform, "what is posted cannot be changed")
 
     async def typing(self, target: ReplyTarget) -> None:
-        """Nothing."""
+        """Do nothing: the protocol of webhooks has no word for it."""
 
     async def _context(self) -> ssl.SSLContext | None:
-        """What TLS trusts, read once, from files."""
+        """Return what TLS trusts; it is read once, in a thread, for it stands in files."""
         if self._tls is None and self._callback.scheme == "https":
             self._tls = await asyncio.to_thread(ssl.create_default_context)
         return self._tls
 
     def _check(self, response: Response) -> None:
-        """Return if the receiver has the reply; else raise what it has said."""
+        """Return if the receiver has the reply, else raise what its status means."""
         status, pause = response.status, _seconds(response.headers.get("retry-after", ""))
         problem = f"{self._callback.authority} answered with status {status}"
         match status:
@@ -188,6 +192,7 @@ class Webhook:
                 raise ConnectionError(problem)
 
     async def _answer(self, submit: Submit, request: Request) -> Response:
+        """Take a message if its request is signed; a stranger learns nothing but that it is not."""
         if request.path != self._settings.path:
             return Response(HTTPStatus.NOT_FOUND)
         if request.method != "POST":
@@ -197,6 +202,10 @@ class Webhook:
         return await self._take(submit, request)
 
     async def _take(self, submit: Submit, request: Request) -> Response:
+        """Hand a signed message over, and answer with its receipt.
+
+        The sender forgets a message that is answered with 2xx. So there is no such answer before the receipt.
+        """
         try:
             message = decode_message(request.body, self.platform, self.name, request.headers[ID])
             with anyio.fail_after(SUBMIT_SECONDS):
@@ -210,7 +219,7 @@ class Webhook:
             return Response(HTTPStatus.SERVICE_UNAVAILABLE, headers=_LATER)
 
     async def _unreadable(self, request: Request, error: InvalidInputError) -> Response:
-        """Answer that a message will never be taken; or keep it, so that its sender may go on to the next."""
+        """Refuse a message for good, or keep it, so that its sender may go on to the next one."""
         told = {"error": str(error)}
         folder = self._settings.unreadable
         if folder is None:
@@ -228,12 +237,12 @@ class Webhook:
 
 
 def _as_id(key: str) -> str:
-    """The key, if a header can hold it as it is."""
+    """Return the key, or its hash if no header can hold it; the same key always has the same form."""
     return key if _PLAIN_ID.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
 def _seconds(told: str) -> float | None:
-    """What a receiver asks for; None for a date, or nothing."""
+    """Return the seconds of a `retry-after`; None for a date, or no number."""
     try:
         seconds = float(told)
     except ValueError:
@@ -241,73 +250,9 @@ def _seconds(told: str) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-ID: Final = "webhook-id"
-TIMESTAMP: Final = "webhook-timestamp"
-SIGNATURE: Final = "webhook-signature"
+# Messages and receipts
 
-LEAST_SECRET: Final = 16
-ENCODED: Final = "whsec_"
-WINDOW: Final = timedelta(minutes=5)
-
-_VERSION: Final = "v1,"
-_MOST_DIGITS: Final = 12
-_MOST_SIGNATURES: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Signer:
-    """Signs with the first secret, and accepts what any of them has signed within the *window*."""
-
-    secrets: Sequence[str] = field(repr=False)
-    """Texts of at least sixteen bytes, or `whsec_` and such bytes in base64."""
-    window: timedelta = WINDOW
-    """How far the sender's clock may differ from ours, and how old a request may be."""
-
-    def __post_init__(self) -> None:
-        if not self.secrets or any(len(_key_of(one)) < LEAST_SECRET for one in self.secrets):
-            problem = f"a secret must have at least {LEAST_SECRET} bytes"
-            raise InvalidInputError(problem)
-
-    def headers(self, message_id: str, body: bytes, now: datetime) -> dict[str, str]:
-        """What goes along with a body."""
-        timestamp = str(int(now.timestamp()))
-        signature = _VERSION + _signature(self.secrets[0], message_id, timestamp, body)
-        return {ID: message_id, TIMESTAMP: timestamp, SIGNATURE: signature}
-
-    def is_signed(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
-        """Whether a body was sent by somebody who knows a secret, and just now."""
-        message_id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
-        if not message_id or not self._is_recent(timestamp, now):
-            return False
-        given = [
-            one.removeprefix(_VERSION).encode()
-            for one in headers.get(SIGNATURE, "").split(" ")[:_MOST_SIGNATURES]
-            if one.startswith(_VERSION)
-        ]
-        expected = [_signature(secret, message_id, timestamp, body).encode() for secret in self.secrets]
-        return any(hmac.compare_digest(ours, theirs) for ours in expected for theirs in given)
-
-    def _is_recent(self, timestamp: str, now: datetime) -> bool:
-        if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > _MOST_DIGITS:
-            return False
-        return abs(now.timestamp() - int(timestamp)) <= self.window.total_seconds()
-
-
-def _signature(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
-    content = b".".join((message_id.encode(), timestamp.encode(), body))
-    return base64.b64encode(hmac.digest(_key_of(secret), content, hashlib.sha256)).decode()
-
-
-def _key_of(secret: str) -> bytes:
-    if not secret.startswith(ENCODED):
-        return secret.encode()
-    try:
-        return base64.b64decode(secret.removeprefix(ENCODED), validate=True)
-    except binascii.Error:
-        problem = f"a secret that begins with {ENCODED} must go on in base64"
-        raise InvalidInputError(problem) from None
-
-
+# Statuses that senders repeat after (429, 503) mean a reason that passes; all others mean one that stays.
 STATUS_OF: Final[Mapping[RejectReason, HTTPStatus]] = MappingProxyType(
     {
         RejectReason.BUSY: HTTPStatus.TOO_MANY_REQUESTS,
@@ -350,7 +295,10 @@ _DECODER: Final = msgspec.json.Decoder(_Message)
 
 
 def decode_message(body: bytes, platform: str, account: str, webhook_id: str) -> InboundMessage:
-    """The message in a body, or `InvalidInputError`. A new one without an id has that of the request."""
+    """Return the message in a body, or raise `InvalidInputError`.
+
+    A new message without an id has that of its request, so that a repeated request is a duplicate.
+    """
     try:
         sent = _DECODER.decode(body)
     except RecursionError:
@@ -366,8 +314,8 @@ def decode_message(body: bytes, platform: str, account: str, webhook_id: str) ->
 
 
 def answer_to(receipt: Receipt) -> Response:
-    """What the sender of a message is told."""
-    headers = {"content-type": "application/json"}
+    """Return the answer that tells a sender of the receipt."""
+    headers = dict(_JSON)
     match receipt:
         case Accepted():
             status = HTTPStatus.ACCEPTED
@@ -379,3 +327,77 @@ def answer_to(receipt: Receipt) -> Response:
                 headers["retry-after"] = str(math.ceil(retry_after))
     told = {"receipt": type(receipt).__name__.lower(), **msgspec.to_builtins(receipt)}
     return Response(status, msgspec.json.encode(told), headers)
+
+
+# Signatures
+
+# `webhook-signature` holds `v1,` and, in base64, the HMAC-SHA256 over id, timestamp and body, joined by dots.
+# Several may stand there, separated by spaces, while a secret is being replaced.
+ID: Final = "webhook-id"
+TIMESTAMP: Final = "webhook-timestamp"
+SIGNATURE: Final = "webhook-signature"
+
+LEAST_SECRET: Final = 16
+"""The bytes of the shortest secret: 128 bits cannot be guessed."""
+ENCODED: Final = "whsec_"
+WINDOW: Final = timedelta(minutes=5)
+"""How old a request may be, as libraries for Standard Webhooks have it; an older one may be a replay."""
+
+_VERSION: Final = "v1,"
+_MOST_DIGITS: Final = 12  # of a timestamp: thirty thousand years
+_MOST_SIGNATURES: Final = 8  # each costs a comparison; a sender has as many as it has secrets, two at most
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """A signer signs with its first secret, and accepts what any of them has signed within the *window*."""
+
+    secrets: Sequence[str] = field(repr=False)
+    """Texts of at least sixteen bytes, or `whsec_` and such bytes in base64."""
+    window: timedelta = WINDOW
+    """How old a request may be, and how far the sender's clock may differ from ours."""
+
+    def __post_init__(self) -> None:
+        if not self.secrets or any(len(_key_of(one)) < LEAST_SECRET for one in self.secrets):
+            problem = f"a secret must have at least {LEAST_SECRET} bytes"
+            raise InvalidInputError(problem)
+
+    def headers(self, message_id: str, body: bytes, now: datetime) -> dict[str, str]:
+        """Return the headers that go along with a body."""
+        timestamp = str(int(now.timestamp()))
+        signature = _VERSION + _signature(self.secrets[0], message_id, timestamp, body)
+        return {ID: message_id, TIMESTAMP: timestamp, SIGNATURE: signature}
+
+    def is_signed(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        """Return whether somebody who knows a secret has sent exactly these bytes, within the window."""
+        message_id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
+        if not message_id or not self._is_recent(timestamp, now):
+            return False
+        given = [
+            one.removeprefix(_VERSION).encode()
+            for one in headers.get(SIGNATURE, "").split(" ")[:_MOST_SIGNATURES]
+            if one.startswith(_VERSION)
+        ]
+        expected = [_signature(secret, message_id, timestamp, body).encode() for secret in self.secrets]
+        # A plain comparison takes longer the more of a guess is right, and so tells a signature byte by byte.
+        return any(hmac.compare_digest(ours, theirs) for ours in expected for theirs in given)
+
+    def _is_recent(self, timestamp: str, now: datetime) -> bool:
+        if not timestamp.isascii() or not timestamp.isdigit() or len(timestamp) > _MOST_DIGITS:
+            return False
+        return abs(now.timestamp() - int(timestamp)) <= self.window.total_seconds()
+
+
+def _signature(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
+    content = b".".join((message_id.encode(), timestamp.encode(), body))
+    return base64.b64encode(hmac.digest(_key_of(secret), content, hashlib.sha256)).decode()
+
+
+def _key_of(secret: str) -> bytes:
+    if not secret.startswith(ENCODED):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(ENCODED), validate=True)
+    except binascii.Error:
+        problem = f"a secret that begins with {ENCODED} must go on in base64"
+        raise InvalidInputError(problem) from None

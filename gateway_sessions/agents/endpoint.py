@@ -1,4 +1,7 @@
-"""Where a model is asked, under which name, with which key."""
+"""An endpoint is the address at which a model is asked, with its name and its key.
+
+It stands apart from the agent, so that programs can name one where the extra `openai` is not installed.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +24,22 @@ OPENAI: Final = "https://api.openai.com/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Everything about an endpoint for chat completions; `InvalidInputError` says what cannot be."""
+    """An endpoint for chat completions is described by this; `InvalidInputError` says what cannot be."""
 
     model: str
     """The model of sessions for which nobody has chosen another one."""
     base_url: str = OPENAI
-    """What stands in front of `/chat/completions`."""
+    """The address in front of `/chat/completions`."""
     api_key: str | None = field(default=None, repr=False)
-    """It goes to that address and nowhere else. Models on one's own machine often want none."""
+    """The key goes to that address and nowhere else. Models on one's own machine often want none."""
     instructions: str = ""
-    """What the model is told in every conversation, before it is told where that takes place."""
+    """The model is told this in every conversation, before it is told where that takes place."""
     history_limit: int | None = None
-    """How many of the last messages it is told; None: all."""
+    """How many of the last messages the model is told; None: all."""
     connect_seconds: float = 10.0
-    """How long it may take to reach it."""
+    """How long a connection may take."""
     silence_seconds: float = 120.0
-    """How long it may say nothing, before its answer and in the middle of it."""
+    """How long the endpoint may say nothing, before its answer and in the middle of it."""
     further: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further members of each request, such as `temperature`."""
 
@@ -57,7 +60,7 @@ class Endpoint:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **given: Any) -> Endpoint:
-        """What the usual variables say; what is *given* counts more."""
+        """Return the endpoint that the usual variables describe; members that are *given* count more."""
         named = {
             "model": MODEL_VARIABLE,
             "base_url": URL_VARIABLE,
@@ -74,7 +77,7 @@ class Endpoint:
 
     @classmethod
     def from_config(cls, config: ModelConfig, environ: Mapping[str, str]) -> Endpoint:
-        """What a configuration says, and the usual variables where it says nothing."""
+        """Return the endpoint of a configuration; where it says nothing, the usual variables count."""
         named = {
             "model": config.name,
             "base_url": config.base_url,
@@ -91,20 +94,21 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """Where questions go."""
+        """The address to which questions are posted."""
         return f"{self.base_url.rstrip('/')}/chat/completions"
 
     @property
     def host(self) -> str:
-        """What people and accounts call it."""
+        """The name under which people and reports of use know the endpoint."""
         return urlsplit(self.base_url).netloc
 
     def is_meant_by(self, address: str | None) -> bool:
-        """Whether an address that somebody chose for a session is this one, or none."""
+        """Return whether a session is to use this endpoint: it has chosen this address, or none."""
         return not address or address.rstrip("/") == self.base_url.rstrip("/")
 
 
 def _is_plain(url: str) -> bool:
+    """Return whether an address has a host and a path only: a key in it would come into logs."""
     try:
         parts = urlsplit(url)
         has_host = bool(parts.hostname) and parts.port != 0
@@ -117,6 +121,6 @@ def _is_plain(url: str) -> bool:
 
 
 def _problem(name: str, variable: str, problem: str) -> InvalidInputError:
-    """Never says what the value is: people mix variables up, and it may be a key."""
+    """Return an error that never quotes the value: people mix variables up, and it may be a key."""
     where = f"{variable} in the environment, model.{'name' if name == 'model' else name} in a configuration"
     return InvalidInputError(f"{name} {problem}; it is {where}")

@@ -1,9 +1,9 @@
-"""An agent that asks a model at any endpoint for chat completions, as OpenAI and many others have it.
+"""The agent here asks a model at any endpoint for chat completions, as OpenAI and many others have it.
 
     async with OpenAIAgent(Endpoint(model="…", base_url="http://127.0.0.1:11434/v1")) as agent:
         async with Gateway(store, agent=agent, adapters=[…]):
 
-All sessions share it. It keeps nothing of them: each turn reads its conversation from the store.
+All sessions share the agent. It keeps nothing of them: each turn reads its conversation from the store.
 """
 
 from __future__ import annotations
@@ -41,23 +41,24 @@ except ModuleNotFoundError as error:
     raise InvalidInputError(missing) from None
 
 MAX_REFUSAL: Final = 64 << 10
+"""Bytes that are read of a refusal; a line of them is shown."""
 MAX_WHOLE: Final = 4 << 20
-"""Bytes of an answer that comes in one piece."""
+"""Bytes of an answer that comes in one piece: the longest reply, with up to four bytes for a character."""
 REFUSAL_SECONDS: Final = 5.0
-"""How long what an endpoint says of itself may take; its status says enough."""
+"""How long the words of a refusal may take; its status says enough."""
 LEFTOVERS_SECONDS: Final = 0.5
-"""How long to wait, behind an answer, for the end of what was sent: such a connection is used again."""
+"""How long to wait, behind an answer, for the end of its stream: only then is the connection used again."""
 WAITING: Final = "waiting for the model"
 THINKING: Final = "thinking"
 
 
 def create(config: Config | None = None) -> OpenAIAgent:
-    """An agent for what `model` of a configuration says, else OPENAI_MODEL and so on in the environment."""
+    """Return an agent for the `model` of a configuration, else of the environment (OPENAI_MODEL …)."""
     return OpenAIAgent(Endpoint.from_config((config or Config()).model, os.environ))
 
 
 class OpenAIAgent:
-    """Answers each turn with what a model says. Close it when its gateway has ended."""
+    """The agent answers each turn with what a model says. Close it when its gateway has ended."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         try:
@@ -67,7 +68,9 @@ class OpenAIAgent:
             raise InvalidInputError(problem) from None
         self._endpoint = endpoint
         self._client: httpx2.AsyncClient | None = None
-        self._making = asyncio.Lock()
+        self._making = (
+            asyncio.Lock()
+        )  # turns that begin at once share one client, and so one pool of connections
         self._counts = True
         """Whether the endpoint can be asked to count tokens."""
 
@@ -87,7 +90,7 @@ class OpenAIAgent:
             await client.aclose()
 
     async def run_turn(self, turn: TurnContext) -> Reply:
-        """Ask the model, and show its answer as it grows."""
+        """Ask the model, show its answer as it grows, and return the reply."""
         model = self._model_of(turn)
         rows = await turn.history(self._endpoint.history_limit)
         told = [self._endpoint.instructions, turn.prompt, turn.recovered]
@@ -111,7 +114,7 @@ class OpenAIAgent:
             await turn.clock.sleep(pause)
 
     def _model_of(self, turn: TurnContext) -> str:
-        """The model that is asked. The key goes to no address that was not given with it."""
+        """Return the model that is asked. The key goes to no address that was not given with it."""
         chosen = turn.model_override or {}
         if not self._endpoint.is_meant_by(chosen.get("base_url")):
             problem = "is not the address that was chosen for this session; /model default takes that back"
@@ -123,14 +126,16 @@ class OpenAIAgent:
             refusal = await self._refusal(turn, model, response)
             if refusal is None:
                 return await self._answer(turn, model, response)
-        if refusal.refuses_counting and self._counts:
+        if (
+            refusal.refuses_counting and self._counts
+        ):  # once for all sessions; older endpoints know no counting
             self._counts = False
             return await self._asked(turn, model, ask)
         raise refusal.error
 
     @asynccontextmanager
     async def _response(self, body: dict[str, Any]) -> AsyncGenerator[httpx2.Response]:
-        """Status and headers of an answer, whose connection is closed at the end of the block."""
+        """Yield the status and headers of an answer, and close its connection at the end of the block."""
         client = await self._connected()
         request = client.build_request("POST", self._endpoint.url, content=msgspec.json.encode(body))
         with self._before_an_answer():
@@ -156,7 +161,7 @@ class OpenAIAgent:
         return httpx2.AsyncClient(
             headers=headers,
             timeout=httpx2.Timeout(silence, connect=self._endpoint.connect_seconds, pool=None),
-            limits=httpx2.Limits(max_connections=None),
+            limits=httpx2.Limits(max_connections=None),  # the gateway decides how many turns run
         )
 
     async def _refusal(self, turn: TurnContext, model: str, response: httpx2.Response) -> Refusal | None:
@@ -254,7 +259,7 @@ async def _grow(turn: TurnContext, reply: TurnStream, piece: str) -> None:
 
 
 async def _fill(body: bytearray, response: httpx2.Response, most: int) -> None:
-    """Add what comes, up to a bit more than so many bytes."""
+    """Append what comes to the body, and stop with the piece by which it has more than *most* bytes."""
     async with aclosing(response.aiter_bytes()) as all_received:
         async for received in all_received:
             body += received

@@ -1,6 +1,6 @@
-"""The protocol of chat completions, as far as it needs no network.
+"""Chat completions are the protocol that endpoints for models share; its rules here need no network.
 
 - `request`: the body that asks a model.
 - `response`: the reply in what an endpoint answers, event by event or in one piece.
-- `failures`: the error that an answer without a reply means, and when to ask again.
+- `failures`: the error that a refusal means, and when the model is asked again.
 """

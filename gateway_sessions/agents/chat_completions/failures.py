@@ -1,4 +1,8 @@
-"""What an endpoint means that does not answer: one error with one line, and what can be done about it."""
+"""A refusal of an endpoint becomes one error, whose line says what can be done, or the model is asked again.
+
+A question may cost money, and what was shown cannot be taken back. So the model is asked again only where
+nobody can have begun to answer: no connection was made, or the endpoint itself said when to come back.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from gateway_sessions.model_errors import (
 )
 
 MAX_TOLD: Final = 300
-"""Characters of what an endpoint says of itself."""
+"""Characters that are quoted of an endpoint: a line for people."""
 HIDDEN: Final = "(the key)"
 COUNTING: Final = "stream_options"
 """The member that asks for the tokens to be counted: older endpoints refuse it."""
@@ -36,19 +40,19 @@ _NOTHING_LEFT: Final = b"insufficient_quota"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An answer that is none."""
+    """An endpoint refuses a question with a status and, perhaps, words."""
 
     endpoint: str
     model: str
     status: int
     key: str | None = field(default=None, repr=False)
-    """What was sent along; it is not quoted."""
+    """The key that was sent along; it is not quoted."""
     body: bytes = field(default=b"", repr=False)
     retry_after: float | None = None
 
     @property
     def told(self) -> str:
-        """What the endpoint says."""
+        """The words of the endpoint, on one line and without the key."""
         try:
             return told_by(msgspec.json.decode(self.body), hiding=self.key)
         except (msgspec.DecodeError, UnicodeError):
@@ -56,12 +60,12 @@ class Refusal:
 
     @property
     def refuses_counting(self) -> bool:
-        """Whether it is only that it does not want to count the tokens."""
+        """Whether the endpoint refuses only to count tokens."""
         return self._cannot_be_read and COUNTING.encode() in self.body
 
     @property
     def error(self) -> ModelError:
-        """What it means."""
+        """The error that a status and its words mean."""
         match self.status:
             case _ if self._cannot_be_read and _TOO_LONG.search(self.body.decode("utf-8", "replace")):
                 problem = f"says that the conversation is too long for {self.model}; /new begins another one"
@@ -101,7 +105,7 @@ class Refusal:
 
 
 def told_by(answer: object, *, hiding: str | None) -> str:
-    """The words for people in an answer, on one line and without the key; their members have many names."""
+    """Return the words for people in an answer, on one line and without the key; members have many names."""
     for name in ("error", "message", "detail", "msg"):
         if isinstance(answer, dict) and (found := cast("Mapping[str, Any]", answer).get(name)):
             return told_by(found, hiding=hiding)
@@ -112,7 +116,7 @@ def told_by(answer: object, *, hiding: str | None) -> str:
 
 
 def pause_asked(told: str, now: datetime) -> float | None:
-    """The seconds that a `retry-after` asks for, which may be a date; None for anything else."""
+    """Return the seconds that a `retry-after` asks for, which may be a date; None for anything else."""
     if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", told):
         return float(told)
     try:
@@ -122,16 +126,20 @@ def pause_asked(told: str, now: datetime) -> float | None:
     return max((at - now).total_seconds(), 0.0) if at.tzinfo is not None else None
 
 
+# When a model is asked again
+
 TRIES: Final = 3
+"""How often a model is asked for one turn: a person waits."""
 FIRST_PAUSE: Final = 0.5
+"""Seconds. An endpoint that restarts is back soon; the second pause is twice as long."""
 LONGEST_PAUSE: Final = 60.0
-"""Seconds. Whoever is told to wait longer tells the person."""
+"""Seconds. If the endpoint asks for more, the person is told instead."""
 
 
 def pause_before_next(
     error: ModelUnavailableError, tries: int, now: datetime, deadline: datetime | None
 ) -> float | None:
-    """Seconds until the next try after so many; None: there is none."""
+    """Return the seconds until the next try after so many *tries*; None: there is no other one."""
     if tries >= TRIES or (error.asked and error.retry_after is None):
         return None
     pause = error.retry_after if error.retry_after is not None else FIRST_PAUSE * 2 ** (tries - 1)

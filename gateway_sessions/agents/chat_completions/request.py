@@ -1,4 +1,4 @@
-"""What an endpoint for chat completions is asked."""
+"""The agent asks an endpoint for chat completions with the body that is built here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway_sessions.core.completions.rows import model_rows
 from gateway_sessions.core.replay import Chat
 
 OURS: Final = frozenset({"messages", "model", "stream", "stream_options"})
-"""What is asked for is not left to whoever sets further members."""
+"""Members that nobody else may set: the agent relies on them when it reads the answer."""
 
 
 def question(
@@ -20,7 +20,7 @@ def question(
     further: Mapping[str, Any],
     usage: bool = True,
 ) -> dict[str, Any]:
-    """The body of a request; *usage*: ask for the tokens to be counted, which some endpoints refuse."""
+    """Return the body of a request; with *usage* it asks for counted tokens, which some endpoints refuse."""
     system = [{"role": "system", "content": instructions}] if instructions else []
     counted = {"stream_options": {"include_usage": True}} if usage else {}
     return {**further, "model": model, "messages": [*system, *model_rows(history)], "stream": True, **counted}

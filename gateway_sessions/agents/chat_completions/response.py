@@ -1,4 +1,9 @@
-"""What an endpoint answers: a reply that grows event by event, or comes in one piece, and what it took."""
+"""An endpoint answers with a reply that grows event by event, or comes in one piece, and tells what it took.
+
+Server-sent events are read wherever the network has cut them: in the end of a line, or within a character.
+Lines end where the standard says, and nowhere else: models write many characters that other readers take for
+the end of one.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +21,11 @@ from gateway_sessions.model_errors import ModelAnswerError
 END: Final = "[DONE]"
 COST_TOLD: Final = "provider"
 MAX_REPLY: Final = 1 << 20
-"""Characters, thoughts among them; a model that says more has got stuck."""
+"""Characters of a reply, thoughts among them; a model that says more has got stuck."""
 
 
 class Answer:
-    """Collects the reply of one model to one question."""
+    """An answer collects the reply of one model to one question."""
 
     def __init__(self, endpoint: str, model: str, *, key: str | None = None) -> None:
         self._endpoint = endpoint
@@ -32,15 +37,15 @@ class Answer:
         self._begun = False
         self.finish_reason: str | None = None
         self.is_over = False
-        """Whether nothing comes any more, even if the connection stays."""
+        """Whether the endpoint has said its last word, even if the connection stays."""
 
     @property
     def reasoning(self) -> str | None:
-        """What the model told of its thoughts, if it did."""
+        """The thoughts that the model told of, if it did."""
         return "".join(self._reasoning) or None
 
     def take(self, data: str | bytes) -> str:
-        """What an event, or an answer in one piece, adds to the reply; `ModelAnswerError` if neither."""
+        """Return what an event, or a whole answer, adds to the reply; `ModelAnswerError` if it is neither."""
         if data == END:
             self.is_over = True
             return ""
@@ -78,7 +83,7 @@ class Answer:
             self._fail(f"has answered nothing ({self.finish_reason})")
 
     def usage(self, **facts: Unpack[UsageFacts]) -> UsageFacts:
-        """These facts, and what the question and the answer took; where nobody has told: an unknown size."""
+        """Return these facts and the tokens that question and answer took; some endpoints tell none."""
         read, written = self._detail("prompt", "cached_tokens"), self._detail("prompt", "cache_write_tokens")
         facts |= {
             "model": self._model,
@@ -126,7 +131,7 @@ def _mapping(given: object) -> Mapping[str, Any]:
 
 
 def _text(given: object) -> str:
-    """A text, which some endpoints send as a list of parts."""
+    """Return a text, which some endpoints send as a list of parts."""
     if isinstance(given, list):
         return "".join(_text(_mapping(one).get("text")) for one in cast("list[object]", given))
     return given if isinstance(given, str) else ""
@@ -137,33 +142,33 @@ def _count(given: object) -> int:
 
 
 MAX_EVENT: Final = 1 << 20
-"""Characters. No piece of a reply is as long."""
+"""Characters of an event: as many as a whole reply may have, and no piece of one is as long."""
 
 _LINE_END: Final = re.compile("\r\n|\n|\r")
 
 
 class EventTooLongError(ValueError):
-    """An event does not end."""
+    """An event has more characters than any event of a model."""
 
     def __init__(self) -> None:
         super().__init__(f"one event has more than {MAX_EVENT} characters")
 
 
 class EventStream:
-    """Collects bytes and gives out the data of whole events."""
+    """A stream collects bytes and gives out the data of whole events."""
 
     __slots__ = ("_begun", "_data", "_decoder", "_size")
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._begun = ""
-        """The beginning of a line."""
+        """The line that has no end yet."""
         self._data: list[str] = []
-        """The lines of an event so far, without its end."""
+        """The lines of the event that has no end yet."""
         self._size = 0
 
     def take(self, received: bytes) -> Iterator[str]:
-        """The data of each event that ends in these bytes. What never ends is no event."""
+        """Yield the data of each event that ends in these bytes. What never ends is no event."""
         text = self._begun + self._decoder.decode(received)
         # The line feed that belongs to a carriage return may come with the next bytes.
         held = "\r" if text.endswith("\r") else ""
