@@ -15,8 +15,8 @@ import typer
 from typer.exceptions import TyperException
 
 from gateway_sessions.cli.commands import ALONE, GROUPS
-from gateway_sessions.cli.exits import INTERRUPTED, Exit, Failure
-from gateway_sessions.cli.saying import name_of_program, say
+from gateway_sessions.cli.exit_codes import INTERRUPTED, Exit, Failure
+from gateway_sessions.cli.output.json import name_of_program, say
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
 from gateway_sessions.log_lines import logging_to_nobody
 

@@ -6,7 +6,7 @@ import platform
 import sqlite3
 from importlib.metadata import version
 
-from gateway_sessions.cli.saying import NAMES
+from gateway_sessions.cli.output.json import NAMES
 
 
 def installed() -> str:

@@ -5,7 +5,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from gateway_sessions.cli.app import ANYWHERE, command_line
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"

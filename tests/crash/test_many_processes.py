@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Scope, SessionStore
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.programs import Program, WarmPython
 
 KILLED = 0.3

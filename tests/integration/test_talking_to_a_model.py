@@ -19,7 +19,7 @@ import pytest
 from gateway_sessions import Config, Gateway, SessionStore
 from gateway_sessions.agents import Endpoint
 from gateway_sessions.agents.openai import OpenAIAgent
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.testing import FakePlatform
 from tests.fake_model import FakeModel, Line, Script, chunk, hangs, head, refuses, says, sends, whole
 from tests.integration.command_line.test_chat import CODE

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import DEMO_AGENT, Agent, Limit, Source, number
+from gateway_sessions.cli.declare import DEMO_AGENT, Agent, Limit, Source, number, offered
 
 app = typer.Typer()
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from gateway_sessions.cli.offering import offered
+from gateway_sessions.cli.declare import offered
 
 ANOTHER: Final = "Another file than that of the store."
 

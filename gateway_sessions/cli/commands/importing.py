@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import DryRun
+from gateway_sessions.cli.declare import DryRun, offered
 
 app = typer.Typer(help="Bring the sessions of other programs along.")
 

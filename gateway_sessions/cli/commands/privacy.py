@@ -6,8 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import DryRun, Force, Target
+from gateway_sessions.cli.declare import DryRun, Force, Target, offered
 
 Subject: TypeAlias = Annotated[
     str, typer.Argument(help="An owner as sessions name it, a session key, or a session.", metavar="WHO")

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import LAST, DryRun, Limit, whole
+from gateway_sessions.cli.declare import LAST, DryRun, Limit, offered, whole
 
 app = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
 

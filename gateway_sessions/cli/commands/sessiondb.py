@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import DryRun
+from gateway_sessions.cli.declare import DryRun, offered
 
 app = typer.Typer(help="Look after the database: check, repair, move, upgrade it.")
 

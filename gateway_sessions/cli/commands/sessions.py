@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway_sessions.cli.offering import offered
-from gateway_sessions.cli.options import (
+from gateway_sessions.cli.declare import (
     DEMO_AGENT,
     MOST,
     Agent,
@@ -20,6 +19,7 @@ from gateway_sessions.cli.options import (
     SessionText,
     Source,
     Target,
+    offered,
     whole,
 )
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gateway_sessions.cli.demo import lives
-from gateway_sessions.cli.demo.lives import CHAT, LIVES, TAXIS
+from gateway_sessions.cli.demo import bot_process
+from gateway_sessions.cli.demo.bot_process import CHAT, LIVES, TAXIS
 from gateway_sessions.cli.demo.paint import (
     WIDTH,
     Style,
@@ -74,7 +74,7 @@ class Life:
     async def watch(self, place: Path) -> Life:
         """Run it, and tell what it reports as it comes."""
         say(strong(f"process {self.number}"))
-        command = (sys.executable, "-m", lives.__name__, place, str(self.number))
+        command = (sys.executable, "-m", bot_process.__name__, place, str(self.number))
         child = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
         assert child.stdout is not None  # noqa: S101 -- asked for above
         async for line in child.stdout:

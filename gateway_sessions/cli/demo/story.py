@@ -9,17 +9,32 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from gateway_sessions import SessionSource, SessionStore, build_session_key, is_shared_multi_user_session
+from gateway_sessions.cli.demo.bot_process import BEGIN, LIVES, PAUSE
 from gateway_sessions.cli.demo.bursts import compare_modes
 from gateway_sessions.cli.demo.crashes import crash_and_recover
-from gateway_sessions.cli.demo.finding import search_and_explain
-from gateway_sessions.cli.demo.keys import show_keys
-from gateway_sessions.cli.demo.night import live_through_the_night
-from gateway_sessions.cli.demo.paint import code, note, row, say, scene, strong
+from gateway_sessions.cli.demo.night import CONFIG, explain, live_through_the_night
+from gateway_sessions.cli.demo.paint import code, dim, note, row, say, scene, strong
+from gateway_sessions.testing import FakeClock
 
+ADA = SessionSource(platform="telegram", chat_id="4711", user_id="4711", user_name="Ada")
+TEAM = SessionSource(platform="telegram", chat_id="-100", chat_type="group", chat_name="Team")
+ADA_IN_TEAM = replace(TEAM, user_id="4711", user_name="Ada")
+BOB_IN_TEAM = replace(TEAM, user_id="4712", user_name="Bob")
+TRICKSTER = SessionSource(platform="telegram", chat_id="-100:4711", chat_type="group")
+KEY_WIDTHS = (18, 38)
+QUERIES = (
+    ("ada", '"a taxi"'),
+    ("ada", "night -good"),
+    ("lin", "机场"),
+    ("bob", "taxi"),
+)
+HIT_WIDTHS = (5, 13, 10)
 POINTERS: Final = MappingProxyType(
     {
         "talk to it yourself": "gateway-sessions chat",
@@ -60,3 +75,80 @@ async def play() -> None:
         seen_enough = True
     if seen_enough:
         raise BrokenPipeError
+
+
+# Who shares a conversation with whom
+
+
+def show_keys() -> None:
+    """The keys of one person in two places, and of two people in one."""
+    scene(
+        1,
+        "Every conversation has a lane, named by where the message came from",
+        "One lane has one session at a time, one queue and one turn at a time.",
+    )
+    for who, source in (
+        ("Ada, alone", ADA),
+        ("Ada in group Team", ADA_IN_TEAM),
+        ("Bob in group Team", BOB_IN_TEAM),
+    ):
+        say(row(who, code(build_session_key(source)), widths=KEY_WIDTHS))
+    shared = build_session_key(ADA_IN_TEAM, group_sessions_per_user=False)
+    say(row("Team as one lane", code(shared), dim("if so configured"), widths=KEY_WIDTHS))
+    trick = build_session_key(TRICKSTER)
+    say(row("chat “-100:4711”", code(trick), dim("no part poses as two"), widths=KEY_WIDTHS))
+    say("")
+    compare("Ada and Ada", ADA, ADA_IN_TEAM)
+    compare("Ada and Bob", ADA_IN_TEAM, BOB_IN_TEAM)
+    both = {is_shared_multi_user_session(one, group_sessions_per_user=False) for one in (ADA, ADA_IN_TEAM)}
+    assert both == {False, True}  # noqa: S101 -- a private chat is never shared
+
+
+def compare(who: str, one: SessionSource, other: SessionSource) -> None:
+    """Say why two sources are different lanes."""
+    parts = ("chat_type", "chat_id", "user_id")
+    names = [name for name in parts if getattr(one, name) != getattr(other, name)]
+    kind = "same lane" if build_session_key(one) == build_session_key(other) else "different lanes"
+    say(row(who, f"{strong(kind)}: not the same {' and '.join(names)}", widths=KEY_WIDTHS))
+
+
+# What was said is found, and the store says why things are so
+
+
+async def search_and_explain(home: Path) -> None:
+    """Look for what people said, each as far as they may see; then ask why Bob has a new session."""
+    scene(
+        5,
+        "Search what was said, in any language, and ask the store why",
+        "The same store, after all that. Each person sees their own conversations only.",
+    )
+    async with SessionStore.open(home, CONFIG, clock=FakeClock(BEGIN + LIVES * PAUSE + PAUSE)) as store:
+        for person, query in QUERIES:
+            await search(store, person, query)
+        key = store.key_for(source_of("bob"))
+        await explain(store, key, "explain: why Bob has a new session")
+
+
+async def search(store: SessionStore, person: str, query: str) -> None:
+    """Show the messages that a person finds."""
+    scope = await store.scope_of(source_of(person))
+    found = await store.db.search_messages(query, scope=scope, sort="oldest")
+    who, what = person.capitalize(), code(query)
+    for hit in found.hits:
+        say(row(who, what, dim(hit.role), highlighted(hit.snippet), widths=HIT_WIDTHS))
+        who = what = ""
+    if not found.hits:
+        say(row(who, what, dim("nothing"), widths=HIT_WIDTHS))
+
+
+def highlighted(snippet: str) -> str:
+    """A snippet whose match can be seen."""
+    line = snippet.replace("\n", " ").replace("<<<", ">>>")
+    return "".join(
+        strong(f"[{part}]") if number % 2 else part for number, part in enumerate(line.split(">>>"))
+    )
+
+
+def source_of(person: str) -> SessionSource:
+    """Where that person writes from."""
+    return SessionSource(platform="telegram", chat_id=person, user_id=person)

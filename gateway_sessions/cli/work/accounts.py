@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway_sessions.cli.commands.sessiondb import Accounts
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.owning import owning, rehearsing
+from gateway_sessions.cli.context import Desk, owning, rehearsing
 from gateway_sessions.core.account_lanes import LanesReport
 from gateway_sessions.core.source import check_identifier
 from gateway_sessions.core.telling import counted

@@ -5,17 +5,15 @@ from __future__ import annotations
 import sys
 from contextlib import AsyncExitStack
 
-from gateway_sessions.cli.answering import answering
-from gateway_sessions.cli.browsing import Browser
+from gateway_sessions.cli.agent_loading import answering
 from gateway_sessions.cli.commands.sessions import Browse
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import Declined, Exit
-from gateway_sessions.cli.interrupting import CtrlC, hearing_ctrl_c
-from gateway_sessions.cli.owning import owning
-from gateway_sessions.cli.saying import name_of_program
-from gateway_sessions.cli.seats import seated
-from gateway_sessions.cli.talking import Talk, Wanted
-from gateway_sessions.core.picker import Outcome
+from gateway_sessions.cli.context import Desk, owning, seated
+from gateway_sessions.cli.conversation import Talk, Wanted
+from gateway_sessions.cli.exit_codes import Declined, Exit
+from gateway_sessions.cli.interrupts import CtrlC, hearing_ctrl_c
+from gateway_sessions.cli.output.json import name_of_program
+from gateway_sessions.cli.picker.model import Outcome
+from gateway_sessions.cli.picker.run import Browser
 from gateway_sessions.errors import InvalidInputError, StoreBusyError
 
 

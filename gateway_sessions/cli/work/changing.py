@@ -6,10 +6,9 @@ from functools import partial
 from typing import Any, Final
 
 from gateway_sessions.cli.commands.sessions import Delete, Prune, Rename, UndoReset
-from gateway_sessions.cli.desk import PATIENCE_SECONDS, Desk
-from gateway_sessions.cli.naming import exactly
-from gateway_sessions.cli.progress import Tells
-from gateway_sessions.cli.seats import seated
+from gateway_sessions.cli.context import PATIENCE_SECONDS, Desk, seated
+from gateway_sessions.cli.lookup import exactly
+from gateway_sessions.cli.output.terminal import Tells
 from gateway_sessions.core.retention import PruneReport
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.session_record import SessionRecord

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from gateway_sessions.cli.answering import answering
+from gateway_sessions.cli.agent_loading import answering
 from gateway_sessions.cli.commands.alone import Chat
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.interrupting import hearing_ctrl_c
-from gateway_sessions.cli.owning import owning
-from gateway_sessions.cli.talking import Talk, Wanted
+from gateway_sessions.cli.context import Desk, owning
+from gateway_sessions.cli.conversation import Talk, Wanted
+from gateway_sessions.cli.interrupts import hearing_ctrl_c
 from gateway_sessions.core.recap import RecapForm
 from gateway_sessions.errors import InvalidInputError
 

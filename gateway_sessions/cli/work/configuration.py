@@ -9,8 +9,8 @@ from functools import partial
 from rich.text import Text
 
 from gateway_sessions.cli.commands.configuration import ExplainConfig, Validate
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.screen import Column, inline, table
+from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.output.terminal import Column, inline, table
 from gateway_sessions.config import load_config
 from gateway_sessions.config.misspelt import misspelt_names
 from gateway_sessions.config.origins import Setting, settings_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gateway_sessions.cli.commands.alone import Demo
+from gateway_sessions.cli.context import Desk
 from gateway_sessions.cli.demo.story import play
-from gateway_sessions.cli.desk import Desk
 from gateway_sessions.errors import InvalidInputError
 
 

@@ -10,9 +10,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.commands.alone import Doctor
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.screen import inline
+from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.exit_codes import Exit
+from gateway_sessions.cli.output.terminal import inline
 from gateway_sessions.runtime.health import Health, Symptom, examine
 
 SIGNS: Final = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 
 from gateway_sessions.cli.commands.sessions import ExportSessions
-from gateway_sessions.cli.desk import Desk, everything
-from gateway_sessions.cli.lines import check_target
-from gateway_sessions.cli.seats import seated
+from gateway_sessions.cli.context import Desk, everything, seated
+from gateway_sessions.cli.output.json_lines import check_target
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError
 

@@ -8,10 +8,8 @@ from typing import Any
 
 from gateway_sessions.cli.commands.importing import ImportHermes
 from gateway_sessions.cli.commands.sessions import ImportSessions
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.owning import owning, rehearsing
-from gateway_sessions.cli.seats import has_store
+from gateway_sessions.cli.context import Desk, has_store, owning, rehearsing
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.export.reports import ImportReport, TransferProgress
 from gateway_sessions.core.telling import counted
 from gateway_sessions.core.untrusted import visible

@@ -8,11 +8,10 @@ from functools import partial
 from typing import Final
 
 from gateway_sessions.cli.commands.alone import Explain, Insights, Simulate
-from gateway_sessions.cli.desk import Desk, everything, this_moment
-from gateway_sessions.cli.naming import lane_named
-from gateway_sessions.cli.progress import Tells
-from gateway_sessions.cli.reports import explanation_page, insights_page, simulation_page
-from gateway_sessions.cli.seats import seated
+from gateway_sessions.cli.context import Desk, everything, seated, this_moment
+from gateway_sessions.cli.lookup import lane_named
+from gateway_sessions.cli.output.reports import explanation_page, insights_page, simulation_page
+from gateway_sessions.cli.output.terminal import Tells
 from gateway_sessions.config import load_config
 from gateway_sessions.config.origins import written_in
 from gateway_sessions.config.policy_origins import FieldOrigin, policy_origins

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway_sessions.cli.commands.sessiondb import Check, Repair
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.cures import MEND_FILE, MEND_SERVER
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError, NoStoreError

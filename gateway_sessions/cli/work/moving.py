@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions.cli.commands.sessiondb import Migrate, Upgrade
-from gateway_sessions.cli.desk import Desk
+from gateway_sessions.cli.context import Desk
 from gateway_sessions.runtime.places import database_of
 from gateway_sessions.storage.moving import MigrationProgress, migrate_store
 from gateway_sessions.storage.opened import Opening

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from gateway_sessions.cli.commands.privacy import Erase, ExportPerson
-from gateway_sessions.cli.desk import PATIENCE_SECONDS, Desk
-from gateway_sessions.cli.lines import check_target, open_lines
-from gateway_sessions.cli.naming import owner_named
-from gateway_sessions.cli.receipts import receipt_page
-from gateway_sessions.cli.seats import seated
+from gateway_sessions.cli.context import PATIENCE_SECONDS, Desk, seated
+from gateway_sessions.cli.lookup import owner_named
+from gateway_sessions.cli.output.json_lines import check_target, open_lines
+from gateway_sessions.cli.output.reports import receipt_page
 from gateway_sessions.core.erasure import ErasureReceipt
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.telling import counted

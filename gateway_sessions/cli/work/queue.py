@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from gateway_sessions.cli.commands.queue import Cancel, ListQueue, Requeue
-from gateway_sessions.cli.desk import Desk, this_moment
-from gateway_sessions.cli.exits import NotWaitingError
-from gateway_sessions.cli.naming import lane_named
-from gateway_sessions.cli.queues import dead_page, waiting_page
-from gateway_sessions.cli.seats import seated
+from gateway_sessions.cli.context import Desk, seated, this_moment
+from gateway_sessions.cli.exit_codes import NotWaitingError
+from gateway_sessions.cli.lookup import lane_named
+from gateway_sessions.cli.output.queues import dead_page, waiting_page
 from gateway_sessions.core.queue import QueuedMessage, taken_out
 from gateway_sessions.core.telling import AT_START, counted
 from gateway_sessions.errors import InvalidInputError

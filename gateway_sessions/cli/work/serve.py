@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gateway_sessions.cli.answering import answering
+from gateway_sessions.cli.agent_loading import answering
 from gateway_sessions.cli.commands.alone import Serve
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.owning import owning
-from gateway_sessions.cli.serving import Service, free_addresses, logging_to_errors
+from gateway_sessions.cli.context import Desk, owning
+from gateway_sessions.cli.service import Service, free_addresses, logging_to_errors
 from gateway_sessions.cli.work.configuration import tell_doubts
 from gateway_sessions.config.misspelt import misspelt_names
 from gateway_sessions.errors import InvalidInputError

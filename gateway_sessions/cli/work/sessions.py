@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, Final
 
 from gateway_sessions.cli.commands.sessions import CountAll, ListSessions, SearchMessages, ShowSession
-from gateway_sessions.cli.desk import Desk, everything, this_moment
-from gateway_sessions.cli.naming import session_named
-from gateway_sessions.cli.seats import seated
-from gateway_sessions.cli.showing import hits_page, session_page, sessions_table, stats_page
+from gateway_sessions.cli.context import Desk, everything, seated, this_moment
+from gateway_sessions.cli.lookup import session_named
+from gateway_sessions.cli.output.sessions import hits_page, session_page, sessions_table, stats_page
 from gateway_sessions.core.search_results import SearchResult
 from gateway_sessions.core.telling import moment_of
 from gateway_sessions.storage.verbs import status

@@ -11,9 +11,8 @@ from rich.console import RenderableType
 
 from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.commands.alone import Top
-from gateway_sessions.cli.desk import Desk, this_moment
-from gateway_sessions.cli.frames import frame, show_live
-from gateway_sessions.cli.seats import seated
+from gateway_sessions.cli.context import Desk, seated, this_moment
+from gateway_sessions.cli.output.live import frame, show_live
 from gateway_sessions.runtime.glance import glance
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from gateway_sessions import Scope, SessionSummary, SystemClock, connect
 from gateway_sessions.cli.app import main
-from gateway_sessions.cli.browsing import PAGE
-from gateway_sessions.cli.picker_lines import picture, rows_in
-from gateway_sessions.core.picker import Ask, Picker, answered, resized
+from gateway_sessions.cli.picker.model import Ask, Picker, answered, resized
+from gateway_sessions.cli.picker.run import PAGE
+from gateway_sessions.cli.picker.view import picture, rows_in
 from tests.benchmarks.child import Figures, answer, latencies
 from tests.benchmarks.frame import figure_of
 from tests.benchmarks.seeding import RARE, id_of, seed_sessions

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from gateway_sessions import SessionStore, load_config
 from gateway_sessions.cli.app import in_front
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.control_frames import MAX_ANSWER_BYTES
 from gateway_sessions.core.session import MAX_SESSION_ID
 from tests.integration.command_line.conftest import Gsess, key

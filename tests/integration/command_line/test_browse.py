@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.cli.app import main
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import OWNER, Gsess, key
 from tests.integration.command_line.terminals import (
     BACKSPACE,

@@ -13,8 +13,8 @@ import pytest
 from rich.text import Text
 
 from gateway_sessions import SessionStore
-from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.talking import SOURCE
+from gateway_sessions.cli.conversation import SOURCE
+from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import SAID, Ended, Gsess, key
 from tests.integration.command_line.test_beside_a_gateway import on_terminal
 from tests.integration.command_line.test_commands import count, session_of

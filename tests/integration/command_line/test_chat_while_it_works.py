@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.terminals import CTRL_C, CTRL_D, ENTER, Sitting, sitting
 
 AGENT = """

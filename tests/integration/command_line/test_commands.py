@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Accepted, InboundMessage, SessionSource, SessionStore
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import SAID, Gsess, key, person
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionStore, load_config
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.runtime.places import CONFIG_NOTE, noted_config
 from tests.integration.command_line.conftest import Gsess, key
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.benchmarks.seeding import seed_sessions
 from tests.integration.command_line.conftest import Gsess, fill
 from tests.integration.command_line.test_commands import count

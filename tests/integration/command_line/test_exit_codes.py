@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.cli.app import command_line
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import Gsess, key
 from tests.integration.command_line.test_commands import count
 from tests.integration.moving.furniture import OF_A_PROCESS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import SessionStore
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.row_ids import SAFE
 from tests.integration.command_line.conftest import Gsess, key
 

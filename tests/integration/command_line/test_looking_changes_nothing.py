@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Scope, SessionStore
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.testing.contract.authors import turn
 from tests.integration.command_line.conftest import Gsess, fill, key, person
 from tests.integration.command_line.test_chat import Talk, talk

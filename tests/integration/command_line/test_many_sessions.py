@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.work.changing import MOST_NAMED
 from tests.benchmarks.seeding import RARE, SOURCES, id_of, said_in, seed_sessions
 from tests.integration.command_line.conftest import Gsess

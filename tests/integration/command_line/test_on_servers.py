@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import Config, InboundMessage, SessionDB, SessionSource, SessionStore
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.config import SessionDBConfig
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.drivers.mysql import MySQLDriver

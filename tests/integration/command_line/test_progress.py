@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import OWNER
 from tests.integration.command_line.terminals import CTRL_C, CURSOR, WRAPS, sitting
 from tests.integration.command_line.test_wrong_uses import LOCKED

@@ -25,10 +25,10 @@ import pytest
 from gateway_sessions import SessionStore
 from gateway_sessions.adapters._http import listen
 from gateway_sessions.adapters.webhook import Signer
+from gateway_sessions.cli.context import Desk
 from gateway_sessions.cli.demo_agent import answer
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import Exit
-from gateway_sessions.cli.serving import Service
+from gateway_sessions.cli.exit_codes import Exit
+from gateway_sessions.cli.service import Service
 from gateway_sessions.cli.settings import Settings
 from gateway_sessions.config import ServeConfig
 from tests.integration.command_line.conftest import Gsess

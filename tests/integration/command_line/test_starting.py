@@ -18,7 +18,7 @@ from tests.integration.command_line.test_exit_codes import leaves
 HELP_SECONDS = 0.4
 HEAVY = {
     "anyio", "asyncio", "rich", "sqlite3",
-    "gateway_sessions.cli.desk", "gateway_sessions.cli.work", "gateway_sessions.config",
+    "gateway_sessions.cli.context", "gateway_sessions.cli.work", "gateway_sessions.config",
     "gateway_sessions.public", "gateway_sessions.runtime", "gateway_sessions.storage",
 }  # fmt: skip
 FOR_OWNERS = {

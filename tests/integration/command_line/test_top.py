@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from tests.integration.command_line.conftest import Gsess, key
 from tests.integration.command_line.terminals import CTRL_C, CURSOR, OTHER_SCREEN, WRAPS, sitting
 from tests.integration.command_line.test_commands import session_of

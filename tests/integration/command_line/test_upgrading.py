@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.storage.drivers.mysql import MySQLDriver
 from gateway_sessions.storage.drivers.postgresql import PostgresDriver
 from gateway_sessions.storage.drivers.sqlite_schema import prepare

@@ -15,8 +15,8 @@ import anyio
 
 import gateway_sessions as gs
 from gateway_sessions.adapters.protocol import in_background
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.command_answers import NOTHING_TO_STOP
 
 AGAIN: Final = "Ctrl-C again leaves."

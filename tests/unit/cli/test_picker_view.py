@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from gateway_sessions import SessionSummary
-from gateway_sessions.cli.picker_lines import MARK, picture, rows_in
-from gateway_sessions.core.picker import Ask, Key, Picker, Typed, answered, pressed, resized
+from gateway_sessions.cli.picker.model import Ask, Key, Picker, Typed, answered, pressed, resized
+from gateway_sessions.cli.picker.view import MARK, picture, rows_in
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 

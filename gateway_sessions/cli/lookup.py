@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway_sessions.cli.desk import everything
+from gateway_sessions.cli.context import everything
 from gateway_sessions.core.session_record import SessionRecord
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 from gateway_sessions.runtime.seat import Seat

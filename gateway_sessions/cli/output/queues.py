@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.screen import Column, table
+from gateway_sessions.cli.output.terminal import Column, table
 from gateway_sessions.core.telling import AT_START, ago, counted
 
 if TYPE_CHECKING:

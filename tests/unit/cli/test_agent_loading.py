@@ -9,8 +9,8 @@ import pytest
 from blockbuster import BlockBuster
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.cli.answering import answering
-from gateway_sessions.cli.desk import Desk
+from gateway_sessions.cli.agent_loading import answering
+from gateway_sessions.cli.context import Desk
 from gateway_sessions.cli.settings import Settings
 
 MODULE = """

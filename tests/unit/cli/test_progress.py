@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from gateway_sessions.cli.progress import bar
+from gateway_sessions.cli.output.terminal import bar
 
 ERASED = "\x1b[2K"
 CURSOR_BACK = "\x1b[?25h"

@@ -15,8 +15,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from gateway_sessions.cli.keys import Keys
-from gateway_sessions.core.picker import Key, Press
+from gateway_sessions.cli.picker.keys import Keys
+from gateway_sessions.cli.picker.model import Key, Press
 
 ESCAPE_SECONDS: Final = 0.05
 """What follows an Escape so soon is the rest of a sequence."""

@@ -7,31 +7,36 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Final, Protocol
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import typer
 from platformdirs import user_state_path
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.exits import Declined, Exit, Failure, failure_of
-from gateway_sessions.cli.progress import Tells, bar
-from gateway_sessions.cli.saying import head, say, write_json
-from gateway_sessions.cli.screen import console
+from gateway_sessions.cli.exit_codes import Declined, Exit, Failure, failure_of
+from gateway_sessions.cli.output.json import head, say, write_json
+from gateway_sessions.cli.output.terminal import Tells, bar, console
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config
 from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.work_progress import OnProgress
-from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
+from gateway_sessions.errors import GatewaySessionsError, NoStoreError, StorageCorruptError
 from gateway_sessions.runtime.places import database_of, noted_config, placed
+
+if TYPE_CHECKING:
+    from gateway_sessions.runtime.seat import Seat
+    from gateway_sessions.runtime.store import SessionStore
+    from gateway_sessions.storage.database import SessionDB
 
 CONFIG_FILE: Final = "config.yaml"
 """Looked for in the directory of the store, if nobody names another one."""
@@ -253,3 +258,61 @@ def _hearing_ctrl_c() -> Generator[int]:
 
 def _name_of(context: typer.Context) -> str:
     return context.command_path.partition(" ")[2]
+
+
+# The store
+
+
+@asynccontextmanager
+async def seated(desk: Desk) -> AsyncGenerator[Seat]:
+    """A seat at the store of this command."""
+    from gateway_sessions.runtime.seat import connect  # noqa: PLC0415 -- not every command opens a store
+
+    home, config = desk.place()
+    async with connect(home, config) as seat:
+        yield seat
+
+
+async def has_store(desk: Desk) -> bool:
+    """Whether somebody has made the store."""
+    try:
+        async with seated(desk):
+            return True
+    except NoStoreError:
+        return False
+
+
+@asynccontextmanager
+async def owning(
+    desk: Desk, *, may_be_new: bool = False, upkeep: bool = False, wait: float = 0
+) -> AsyncGenerator[SessionStore]:
+    """The store of this command, as its owner.
+
+    Another owner is asked to end, and waited for, for so many seconds.
+    Only whoever serves it sees to its *upkeep*: a visitor has not the hooks that must hear of ends.
+    """
+    from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- only owners need it
+
+    if not may_be_new:
+        async with seated(desk):
+            pass
+    home, config = desk.place_to_serve() if upkeep else desk.place()
+    async with SessionStore.open(home, config, upkeep=upkeep, wait=wait) as store:
+        yield store
+
+
+@asynccontextmanager
+async def rehearsing(desk: Desk) -> AsyncGenerator[SessionDB]:
+    """The database for reading only, whoever has it open; where none is yet, an empty one for the moment.
+
+    What is rehearsed leaves no trace: it neither makes a store nor opens one as its owner.
+    """
+    from gateway_sessions.storage.database import SessionDB  # noqa: PLC0415 -- not every command opens one
+
+    async with AsyncExitStack() as opened:
+        try:
+            db = (await opened.enter_async_context(seated(desk))).db
+        except NoStoreError:
+            folder = opened.enter_context(TemporaryDirectory())
+            db = await opened.enter_async_context(SessionDB.open(Path(folder) / "sessions.db"))
+        yield db

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from gateway_sessions.cli.screen import Column, fitted, inline, table
+from gateway_sessions.cli.output.terminal import Column, fitted, inline, table
 
 GAP = 2
 

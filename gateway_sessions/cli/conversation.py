@@ -19,9 +19,9 @@ from rich.text import Text
 import gateway_sessions as gs
 from gateway_sessions.adapters.console import Console
 from gateway_sessions.adapters.protocol import in_background
-from gateway_sessions.cli.desk import Desk, show_on
-from gateway_sessions.cli.interrupting import CtrlC
-from gateway_sessions.cli.saying import name_of_program
+from gateway_sessions.cli.context import Desk, show_on
+from gateway_sessions.cli.interrupts import CtrlC
+from gateway_sessions.cli.output.json import name_of_program
 from gateway_sessions.core.keys import is_of_terminal
 from gateway_sessions.core.messages import Role
 from gateway_sessions.core.recap import Recap, RecapForm, recap

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.screen import NONE, Column, facts, inline, table
+from gateway_sessions.cli.output.terminal import NONE, Column, facts, inline, table
 from gateway_sessions.core.messages import Message, Role
 from gateway_sessions.core.telling import ago, counted, size
 from gateway_sessions.core.untrusted import shortened, visible

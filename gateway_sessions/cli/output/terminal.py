@@ -1,13 +1,17 @@
-"""What people see: one console, tables that fit their terminal, and texts of strangers made harmless."""
+"""The console, tables that fit its width, progress bars, and harmless forms of strangers' texts."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -152,3 +156,48 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Table:
         if value is not None:
             shown.add_row(name, cell(value))
     return shown
+
+
+# How far something is that takes long
+
+MOMENT: Final = 0.3
+"""Seconds in which nobody begins to wonder."""
+BAR_WIDTH: Final = 20
+ONE_LINE: Final = RichColumn(no_wrap=True)
+
+
+class Tells(Protocol):
+    """Says how far something is."""
+
+    def __call__(self, done: int, total: int | None, what: str | None = None) -> None:
+        """*done* of *total*, or of nobody knows how many."""
+        ...
+
+
+class Count(ProgressColumn):
+    """How many are done, of how many, as far as that is known."""
+
+    def render(self, task: Task) -> Text:
+        """What rich shows of a task."""
+        if task.total is None:
+            return Text(f"{task.completed:,.0f}" if task.completed else "")
+        return Text(f"{task.completed:,.0f} of {task.total:,.0f}")
+
+
+@contextmanager
+def bar(screen: Console, doing: str) -> Generator[Tells]:
+    """Within the block, show how far it is; the terminal is then as it was before."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(BAR_WIDTH), Count(ONE_LINE))
+    shown = Progress(*columns, console=screen, transient=True)
+    task = shown.add_task(doing, total=None)
+
+    def tell(done: int, total: int | None, what: str | None = None) -> None:
+        shown.tasks[0].total = total  # to `update`, None means as it was
+        shown.update(task, completed=done, description=what or doing)
+
+    later = asyncio.get_running_loop().call_later(MOMENT, shown.start)
+    try:
+        yield tell
+    finally:
+        later.cancel()
+        shown.stop()

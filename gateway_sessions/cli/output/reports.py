@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.screen import Column, facts, inline, table
+from gateway_sessions.cli.output.terminal import Column, facts, inline, table
 from gateway_sessions.core.keys import Sharing, account_of, decode_part, without_account
 from gateway_sessions.core.telling import ago, counted, span
 
 if TYPE_CHECKING:
-    from gateway_sessions import Explanation, Insights
+    from gateway_sessions import ErasureReceipt, Explanation, Insights
     from gateway_sessions.config.policy_origins import FieldOrigin
     from gateway_sessions.core.insights import TopSession, TopSessions
     from gateway_sessions.core.simulation import WouldReset
@@ -237,3 +237,23 @@ def _because(reason: str | None) -> str:
 
 def _utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def receipt_page(receipt: ErasureReceipt) -> RenderableType:
+    """What was done, and what was not."""
+    rows = ", ".join(counted(count, _one_of(table), table) for table, count in receipt.rows.items() if count)
+    done = facts(
+        [
+            ("Forgotten", receipt.owner),
+            ("At", f"{receipt.erased_at:%Y-%m-%d %H:%M:%S} UTC"),
+            ("Deleted", rows or "nothing was known"),
+            ("Rewritten", ", ".join(receipt.rewritten) or None),
+            ("Removed", ", ".join(receipt.removed) or None),
+        ]
+    )
+    kept = [Text(f"Not removed: {inline(one.what)}: {inline(one.why)}") for one in receipt.kept]
+    return Group(done, *([Text(), *kept] if kept else []))
+
+
+def _one_of(table: str) -> str:
+    return f"{table.removesuffix('ies')}y" if table.endswith("ies") else table.removesuffix("s")

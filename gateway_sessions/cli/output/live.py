@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from gateway_sessions.cli.screen import Column, facts, table
+from gateway_sessions.cli.output.terminal import Column, facts, table
 from gateway_sessions.core.telling import AT_START, ago, counted, span
 
 if TYPE_CHECKING:

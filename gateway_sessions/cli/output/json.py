@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from gateway_sessions.cli.exits import Exit, Failure
+from gateway_sessions.cli.exit_codes import Exit, Failure
 from gateway_sessions.core.row_ids import with_text_ids
 from gateway_sessions.core.untrusted import visible
 

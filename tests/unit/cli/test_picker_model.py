@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sessions import SessionSummary
-from gateway_sessions.core.picker import (
+from gateway_sessions.cli.picker.model import (
     COMMANDS,
     LONGEST_TEXT,
     MOST_HELD,

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from gateway_sessions import OwnerStatus
-from gateway_sessions.cli.frames import frame
+from gateway_sessions.cli.output.live import frame
 from gateway_sessions.core.vitals import AgentCounts, LoopLag
 from gateway_sessions.runtime.glance import Glance
 from gateway_sessions.storage.verbs.status import Work

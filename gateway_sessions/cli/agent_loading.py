@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sessions.cli.desk import Desk
+from gateway_sessions.cli.context import Desk
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError
 

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from gateway_sessions.cli.screen import NONE, inline
-from gateway_sessions.core.picker import Picker
+from gateway_sessions.cli.output.terminal import NONE, inline
+from gateway_sessions.cli.picker.model import Picker
 from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.telling import ago, counted
 

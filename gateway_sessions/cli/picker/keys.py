@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from gateway_sessions.core.picker import Key, Pasted, Press, Typed
+from gateway_sessions.cli.picker.model import Key, Pasted, Press, Typed
 
 ESCAPE: Final = "\x1b"
 LONGEST_SEQUENCE: Final = 32

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.cli.keys import CONTROLS, LONGEST_SEQUENCE, Keys
-from gateway_sessions.core.picker import Key, Pasted, Press, Typed
+from gateway_sessions.cli.picker.keys import CONTROLS, LONGEST_SEQUENCE, Keys
+from gateway_sessions.cli.picker.model import Key, Pasted, Press, Typed
 
 SENT: list[tuple[str, list[Press]]] = [
     ("\x1b[A", [Key.UP]),

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import StorageCorruptError
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import Exit
+from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.settings import Settings
 from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 
 from gateway_sessions.adapters.protocol import in_background
-from gateway_sessions.cli.desk import everything
-from gateway_sessions.cli.picker_lines import picture, rows_in
-from gateway_sessions.cli.terminal import Terminal
-from gateway_sessions.clock import SystemClock
-from gateway_sessions.core.picker import (
+from gateway_sessions.cli.context import everything
+from gateway_sessions.cli.picker.model import (
     Ask,
     Picker,
     Press,
@@ -23,6 +20,9 @@ from gateway_sessions.core.picker import (
     pressed,
     resized,
 )
+from gateway_sessions.cli.picker.terminal import Terminal
+from gateway_sessions.cli.picker.view import picture, rows_in
+from gateway_sessions.clock import SystemClock
 from gateway_sessions.errors import GatewaySessionsError
 
 if TYPE_CHECKING:

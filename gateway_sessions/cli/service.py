@@ -21,8 +21,8 @@ from gateway_sessions.adapters._http import HttpServer, Request, Response, liste
 from gateway_sessions.adapters.console import Console
 from gateway_sessions.adapters.protocol import Adapter, in_background
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
-from gateway_sessions.cli.desk import Desk
-from gateway_sessions.cli.exits import AddressTakenError
+from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.exit_codes import AddressTakenError
 from gateway_sessions.config import ServeConfig
 from gateway_sessions.log_lines import LogLines
 from gateway_sessions.runtime.gateway import ending_signals
