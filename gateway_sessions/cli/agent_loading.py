@@ -1,4 +1,4 @@
-"""Who answers: what `--agent` names becomes what a gateway is given."""
+"""Loading of the agent that `--agent` names."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError
 
-SHORT: Final[Mapping[str, str]] = MappingProxyType({"openai": "gateway_sessions.agents.openai:create"})
+AGENT_NAMES: Final[Mapping[str, str]] = MappingProxyType({"openai": "gateway_sessions.agents.openai:create"})
 """Agents that have a name of their own."""
 ENTRY_AND_HISTORY: Final = 2
-"""What a factory is called with."""
-TAKEN: Final = "an agent takes a turn, what makes one takes nothing, or an entry and its history"
+"""A factory is called with these two."""
+EXPECTED: Final = "an agent takes a turn, what makes one takes nothing, or an entry and its history"
 
 
 @asynccontextmanager
-async def answering(text: str, desk: Desk) -> AsyncGenerator[dict[str, Any]]:
-    """What a gateway is given for a name; an agent that is made for it is closed in the end."""
-    found = _found(text)
-    needed = _needed(text, found)
+async def open_agent(text: str, context: CommandContext) -> AsyncGenerator[dict[str, Any]]:
+    """Within the block, give a gateway's arguments for a name; an agent made for it is closed in the end."""
+    found = _load(text)
+    needed = _arguments_to_make(text, found)
     made = needed == 0
     if made:
-        found = _made(found, desk)
-        needed = _needed(f"{text}()", found)
+        found = _make(found, context)
+        needed = _arguments_to_make(f"{text}()", found)
         if needed == 0:
-            problem = f"--agent: {text}() takes no argument; {TAKEN}"
+            problem = f"--agent: {text}() takes no argument; {EXPECTED}"
             raise InvalidInputError(problem)
     try:
         yield {"agent": found} if needed is None else {"agent_factory": found}
@@ -41,8 +41,8 @@ async def answering(text: str, desk: Desk) -> AsyncGenerator[dict[str, Any]]:
             await found.aclose()
 
 
-def _found(text: str) -> Any:
-    module, _, attribute = SHORT.get(text, text).partition(":")
+def _load(text: str) -> Any:
+    module, _, attribute = AGENT_NAMES.get(text, text).partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
         return getattr(import_module(module), attribute)
@@ -53,23 +53,23 @@ def _found(text: str) -> Any:
         raise InvalidInputError(problem) from error
 
 
-def _made(make: Any, desk: Desk) -> Any:
+def _make(make: Any, context: CommandContext) -> Any:
     if "config" not in signature(make).parameters:
         return make()
-    config = desk.place()[1]
+    config = context.place()[1]
     config.require("model")
     return make(config=config)
 
 
-def _needed(name: str, found: Any) -> int | None:
-    """How many arguments it takes to make an agent of it, none or two; None: it is an agent itself."""
+def _arguments_to_make(name: str, found: Any) -> int | None:
+    """Return how many arguments an agent is made with, none or two; None: *found* is an agent itself."""
     if hasattr(found, "run_turn") and not isclass(found):
         return None
-    needed = _arguments_of(name, found)
+    needed = _required_arguments(name, found)
     if needed in (0, ENTRY_AND_HISTORY):
         return needed
     if needed != 1 or isclass(found):
-        problem = f"--agent: {name} takes {counted(needed, 'argument')}; {TAKEN}"
+        problem = f"--agent: {name} takes {counted(needed, 'argument')}; {EXPECTED}"
         raise InvalidInputError(problem)
     if not _can_be_awaited(found):
         problem = f"--agent: {name} is not async; an agent is an async function, or has an async run_turn"
@@ -77,8 +77,8 @@ def _needed(name: str, found: Any) -> int | None:
     return None
 
 
-def _arguments_of(name: str, found: Any) -> int:
-    """How many a function does not go without; one if it takes any number."""
+def _required_arguments(name: str, found: Any) -> int:
+    """Return how many arguments a function does not go without; one if it takes any number."""
     try:
         parameters = signature(found).parameters.values()
     except (TypeError, ValueError):
@@ -91,7 +91,7 @@ def _arguments_of(name: str, found: Any) -> int:
 
 
 def _can_be_awaited(function: Any) -> bool:
-    """Whether what it returns can be awaited, as far as that is known before it is called."""
+    """Tell whether a call's result can be awaited, as far as that is known before the call."""
     asked = unwrap(getattr(function, "func", function))
     promised = str(signature(function).return_annotation)
     return (

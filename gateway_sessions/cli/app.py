@@ -15,9 +15,9 @@ import typer
 from typer.exceptions import TyperException
 
 from gateway_sessions.cli.commands import ALONE, GROUPS
-from gateway_sessions.cli.exit_codes import INTERRUPTED, Exit, Failure
-from gateway_sessions.cli.output.json import name_of_program, say
-from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
+from gateway_sessions.cli.exit_codes import INTERRUPTED, CommandFailure, Exit
+from gateway_sessions.cli.output.json import report_failure
+from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings, name_of_program
 from gateway_sessions.log_lines import logging_to_nobody
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ended = command_line().main(args=given, prog_name=name_of_program(), standalone_mode=False)
     except TyperException as error:
         about = " ".join([name_of_program(), *_command_in(given).split(), "--help"])
-        failure = Failure("UsageError", error.format_message(), about, Exit.WRONG_USE)
+        failure = CommandFailure("UsageError", error.format_message(), about, Exit.WRONG_USE)
     except (typer.Abort, KeyboardInterrupt):
         failure = INTERRUPTED
     else:
         return ended if isinstance(ended, int) else Exit.DONE
-    return say(failure, _command_in(given), as_json="--json" in given)
+    return report_failure(failure, _command_in(given), as_json="--json" in given)
 
 
 def in_front(arguments: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What every command works with: where the store is, and how to answer."""
+"""One invocation of a command: where its store is, how it opens that, and how it answers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from datetime import datetime
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import typer
 from platformdirs import user_state_path
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from gateway_sessions.cli.exit_codes import Declined, Exit, Failure, failure_of
-from gateway_sessions.cli.output.json import head, say, write_json
-from gateway_sessions.cli.output.terminal import Tells, bar, console
+from gateway_sessions.cli.exit_codes import CommandFailure, Declined, Exit, failure_of
+from gateway_sessions.cli.output.json import answer_head, report_failure, write_json
+from gateway_sessions.cli.output.terminal import ReportProgress, open_console, print_answer, progress_bar
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config
 from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
-from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.work_progress import OnProgress
 from gateway_sessions.errors import GatewaySessionsError, NoStoreError, StorageCorruptError
 from gateway_sessions.runtime.places import database_of, noted_config, placed
@@ -43,22 +42,17 @@ CONFIG_FILE: Final = "config.yaml"
 PATIENCE_SECONDS: Final = 600
 """How long the process that has the store open may take over what can be much work."""
 
-
-class Shows(Protocol):
-    """Makes what people see of an answer."""
-
-    def __call__(self) -> RenderableType | None:
-        """What it looks like; None: nothing has to be said."""
-        ...
+Render: TypeAlias = Callable[[], RenderableType | None]
+"""Makes what people see of an answer; None: nothing has to be said."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
-    """One command at work."""
+class CommandContext:
+    """One command while it runs."""
 
     settings: Settings
     command: str
-    code: Exit = Exit.DONE
+    exit_code: Exit = Exit.DONE
     """How the command ends."""
 
     # Where the store is
@@ -67,7 +61,7 @@ class Desk:
     def home(self) -> str | Path:
         """The directory of the store, or the address of its server."""
         named = self.settings.home or os.environ.get(HOME_VARIABLE)
-        return named if named is not None else default_home()
+        return named if named is not None else user_state_path("gateway-sessions") / "store"
 
     @property
     def config_path(self) -> Path | None:
@@ -95,12 +89,65 @@ class Desk:
         return usual if usual.is_file() else None
 
     def place(self) -> tuple[Path, Config]:
-        """The directory of the store, and its configuration: what of it is used must be complete."""
+        """Return the directory of the store and its configuration: what of it is used must be complete."""
         return placed(self.home, load_config(self.config_path, lenient=True))
 
     def place_to_serve(self) -> tuple[Path, Config]:
-        """The same for whoever serves: every variable must be set."""
+        """Return the same for a process that serves: every variable must be set."""
         return placed(self.home, load_config(self.own_config_path))
+
+    # The store. What opens it is imported here: not every command opens one, and few open it as its owner.
+
+    @asynccontextmanager
+    async def open_client(self) -> AsyncGenerator[Seat]:
+        """Open the store as a client: it reads the database itself, and acts through the owner."""
+        from gateway_sessions.runtime.seat import connect  # noqa: PLC0415 -- see above
+
+        home, config = self.place()
+        async with connect(home, config) as client:
+            yield client
+
+    async def has_store(self) -> bool:
+        """Tell whether the store exists."""
+        try:
+            async with self.open_client():
+                return True
+        except NoStoreError:
+            return False
+
+    @asynccontextmanager
+    async def open_owned(
+        self, *, may_be_new: bool = False, upkeep: bool = False, wait: float = 0
+    ) -> AsyncGenerator[SessionStore]:
+        """Open the store as its owner.
+
+        Another owner is asked to end, and waited for, for so many seconds.
+        Only a process that serves sees to the *upkeep*: a visitor has not the hooks that must hear of ends.
+        """
+        from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- see above
+
+        if not may_be_new:
+            async with self.open_client():
+                pass
+        home, config = self.place_to_serve() if upkeep else self.place()
+        async with SessionStore.open(home, config, upkeep=upkeep, wait=wait) as store:
+            yield store
+
+    @asynccontextmanager
+    async def open_dry_run(self) -> AsyncGenerator[SessionDB]:
+        """Open the database for a dry run: read-only, and an empty one for the moment where none is yet.
+
+        A dry run leaves no trace: it neither makes a store nor opens one as its owner.
+        """
+        from gateway_sessions.storage.database import SessionDB  # noqa: PLC0415 -- see above
+
+        async with AsyncExitStack() as opened:
+            try:
+                db = (await opened.enter_async_context(self.open_client())).db
+            except NoStoreError:
+                folder = opened.enter_context(TemporaryDirectory())
+                db = await opened.enter_async_context(SessionDB.open(Path(folder) / "sessions.db"))
+            yield db
 
     # The answer
 
@@ -110,61 +157,46 @@ class Desk:
         return self.settings.as_json
 
     @property
-    def screen(self) -> Console:
-        """Where people look."""
-        return console()
+    def console(self) -> Console:
+        """The console on the standard output."""
+        return open_console()
 
-    def answer(self, results: Sequence[object], show: Shows, **facts: object) -> None:
-        """Say what came of it: as JSON, or as *show* makes it."""
+    def answer(self, results: Sequence[object], render: Render, **facts: object) -> None:
+        """Write the results: as JSON, or as *render* shows them to people."""
         if self.as_json:
-            write_json(
-                {"ok": self.code is Exit.DONE, **head(self.command), "results": results, "facts": facts}
-            )
-        elif (shown := show()) is not None:
-            show_on(self.screen, shown)
+            ok = self.exit_code is Exit.DONE
+            write_json({"ok": ok, **answer_head(self.command), "results": results, "facts": facts})
+        elif (shown := render()) is not None:
+            print_answer(self.console, shown)
 
-    def failure_of(self, error: BaseException) -> Failure:
-        """What went wrong; what to do about a damaged database depends on where it is."""
-        failure = failure_of(error)
-        if isinstance(error, StorageCorruptError):
-            return replace(failure, what_next=self._cure(error.what))
-        return failure
-
-    def _cure(self, damaged: str) -> str:
-        home, config = self.place()
-        _, beside = database_of(home, config.sessiondb.url)
-        if Path(damaged).is_absolute() and not Path(damaged).is_relative_to(beside):
-            return MEND_ELSEWHERE
-        return MEND_SERVER if config.sessiondb.is_server else MEND_FILE
-
-    def done(self, text: str, *results: object, **facts: object) -> None:
-        """Say one line."""
+    def answer_text(self, text: str, *results: object, **facts: object) -> None:
+        """Write the results: as JSON, or as this text."""
         self.answer(results, lambda: Text(text), **facts)
 
     def note(self, text: str) -> None:
-        """Say something beside the answer, where it disturbs no pipe."""
+        """Write something beside the answer, where it disturbs no pipe."""
         if not self.as_json:
-            console(to_errors=True).print(Text(text), style="dim", soft_wrap=True)
+            open_console(to_errors=True).print(Text(text), style="dim", soft_wrap=True)
 
     @contextmanager
-    def progress(self, doing: str, *, beside: str | None = None) -> Generator[Tells]:
-        """A bar while something takes long, where people look; programs are told nothing.
+    def progress(self, doing: str, *, beside: str | None = None) -> Generator[ReportProgress]:
+        """Show a bar while something takes long, where people look; programs are told nothing.
 
         *beside* is where the answer goes meanwhile: a terminal cannot show both.
         """
-        screen = console(to_errors=True)
+        console = open_console(to_errors=True)
         taken = beside == "-" and sys.stdout.isatty()
-        if self.as_json or taken or not screen.is_terminal or screen.is_dumb_terminal:
+        if self.as_json or taken or not console.is_terminal or console.is_dumb_terminal:
             yield lambda done, total, what=None: None
             return
-        with bar(screen, doing) as tell:
-            yield tell
+        with progress_bar(console, doing) as report:
+            yield report
 
     @contextmanager
-    def steps(self, doing: str) -> Generator[OnProgress]:
-        """The same for a work that says itself what it is doing."""
-        with self.progress(doing) as tell:
-            yield lambda one: tell(one.done, one.total, one.doing)
+    def work_progress(self, doing: str) -> Generator[OnProgress]:
+        """Show the same for work that says itself what it is doing."""
+        with self.progress(doing) as report:
+            yield lambda one: report(one.done, one.total, one.doing)
 
     def confirm(self, question: str, *, yes: bool = False) -> None:
         """Let a person confirm, unless they have done so before; a program has to say --yes."""
@@ -174,145 +206,78 @@ class Desk:
             problem = f"{question} Nobody can be asked here: say --yes"
             raise Declined(problem)
         try:
-            answer = _line_after(f"{question} [y/N] ")
+            answer = _read_line(f"{question} [y/N] ")
         except KeyboardInterrupt:
             sys.stdout.write("\n")
             raise typer.Abort from None
         if answer.strip().lower() not in ("y", "yes"):
             raise Declined("nothing was changed")  # noqa: TRY003 -- the whole message
 
+    def now(self) -> datetime:
+        """Return what the clock says."""
+        return SystemClock().now()
 
-def run(context: typer.Context, work: str, asked: object) -> None:
+    # What goes wrong
+
+    def failure_of(self, error: BaseException) -> CommandFailure:
+        """Return how the command fails; the advice about a damaged database depends on where that is."""
+        failure = failure_of(error)
+        if isinstance(error, StorageCorruptError):
+            return replace(failure, what_next=self._repair_hint(error.what))
+        return failure
+
+    def _repair_hint(self, damaged: str) -> str:
+        home, config = self.place()
+        _, beside = database_of(home, config.sessiondb.url)
+        if Path(damaged).is_absolute() and not Path(damaged).is_relative_to(beside):
+            return MEND_ELSEWHERE
+        return MEND_SERVER if config.sessiondb.is_server else MEND_FILE
+
+
+def run(typed: typer.Context, work: str, asked: object) -> None:
     """Load what does a command's work, and let it do what was asked for."""
-    with _at_desk(context) as desk:
-        does: Callable[[Desk, object], Coroutine[Any, Any, None]] = resolve_name(work)
-        asyncio.run(does(desk, asked))
+    with _command_run(typed) as context:
+        does: Callable[[CommandContext, object], Coroutine[Any, Any, None]] = resolve_name(work)
+        asyncio.run(does(context, asked))
 
 
 @contextmanager
-def _at_desk(context: typer.Context) -> Generator[Desk]:
-    """Within the block, a command is at work; what makes it fail is said, and it ends with its exit code."""
-    desk = Desk(settings=context.obj or Settings(), command=_name_of(context))
+def _command_run(typed: typer.Context) -> Generator[CommandContext]:
+    """Within the block, a command runs; its failure is reported, and becomes its exit code."""
+    context = CommandContext(settings=typed.obj or Settings(), command=typed.command_path.partition(" ")[2])
     try:
-        yield desk
+        yield context
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (GatewaySessionsError, OSError, Declined, KeyboardInterrupt) as error:
-        if desk.settings.debug and not isinstance(error, Declined | KeyboardInterrupt):
+        if context.settings.debug and not isinstance(error, Declined | KeyboardInterrupt):
             raise
-        desk.code = say(desk.failure_of(error), desk.command, as_json=desk.as_json)
-    if desk.code is not Exit.DONE:
-        raise typer.Exit(desk.code)
+        failure = context.failure_of(error)
+        context.exit_code = report_failure(failure, context.command, as_json=context.as_json)
+    if context.exit_code is not Exit.DONE:
+        raise typer.Exit(context.exit_code)
 
 
-def everything() -> Scope:
-    """What an operator may see."""
-    return Scope.operator()
-
-
-def this_moment() -> datetime:
-    """What the clock says."""
-    return SystemClock().now()
-
-
-def show_on(screen: Console, shown: RenderableType) -> None:
-    """Print it; into a pipe without the blanks that fill a table up."""
-    if screen.is_terminal:
-        # A line of words is left to the terminal, which can be resized, and whose selection knows it as one.
-        screen.print(shown, soft_wrap=isinstance(shown, Text))
-        return
-    with screen.capture() as capture:
-        screen.print(shown)
-    screen.file.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
-
-
-def default_home() -> Path:
-    """Where the store is if nobody says."""
-    return user_state_path("gateway-sessions") / "store"
-
-
-def _line_after(prompt: str) -> str:
-    """What a person answers; nothing at the end of the input, and `KeyboardInterrupt` at Ctrl-C."""
-    with _hearing_ctrl_c() as heard:
+def _read_line(prompt: str) -> str:
+    """Return what a person answers; nothing at the end of the input, and `KeyboardInterrupt` at Ctrl-C."""
+    with _raising_at_ctrl_c() as pressed:
         sys.stdout.write(prompt)
         sys.stdout.flush()
         # `input` would not hear of it if it comes before the reading begins.
-        select.select([sys.stdin, heard], [], [])
+        select.select([sys.stdin, pressed], [], [])
         return sys.stdin.readline()
 
 
 @contextmanager
-def _hearing_ctrl_c() -> Generator[int]:
+def _raising_at_ctrl_c() -> Generator[int]:
     """Let Ctrl-C raise here, where the loop would hear of it afterwards; gives what wakes a `select`."""
-    heard, woken = os.pipe()
+    pressed, woken = os.pipe()
     os.set_blocking(woken, False)
-    told, handler = signal.set_wakeup_fd(woken), signal.signal(signal.SIGINT, signal.default_int_handler)
+    before, handler = signal.set_wakeup_fd(woken), signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        yield heard
+        yield pressed
     finally:
         signal.signal(signal.SIGINT, handler)
-        signal.set_wakeup_fd(told)
-        os.close(heard)
+        signal.set_wakeup_fd(before)
+        os.close(pressed)
         os.close(woken)
-
-
-def _name_of(context: typer.Context) -> str:
-    return context.command_path.partition(" ")[2]
-
-
-# The store
-
-
-@asynccontextmanager
-async def seated(desk: Desk) -> AsyncGenerator[Seat]:
-    """A seat at the store of this command."""
-    from gateway_sessions.runtime.seat import connect  # noqa: PLC0415 -- not every command opens a store
-
-    home, config = desk.place()
-    async with connect(home, config) as seat:
-        yield seat
-
-
-async def has_store(desk: Desk) -> bool:
-    """Whether somebody has made the store."""
-    try:
-        async with seated(desk):
-            return True
-    except NoStoreError:
-        return False
-
-
-@asynccontextmanager
-async def owning(
-    desk: Desk, *, may_be_new: bool = False, upkeep: bool = False, wait: float = 0
-) -> AsyncGenerator[SessionStore]:
-    """The store of this command, as its owner.
-
-    Another owner is asked to end, and waited for, for so many seconds.
-    Only whoever serves it sees to its *upkeep*: a visitor has not the hooks that must hear of ends.
-    """
-    from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- only owners need it
-
-    if not may_be_new:
-        async with seated(desk):
-            pass
-    home, config = desk.place_to_serve() if upkeep else desk.place()
-    async with SessionStore.open(home, config, upkeep=upkeep, wait=wait) as store:
-        yield store
-
-
-@asynccontextmanager
-async def rehearsing(desk: Desk) -> AsyncGenerator[SessionDB]:
-    """The database for reading only, whoever has it open; where none is yet, an empty one for the moment.
-
-    What is rehearsed leaves no trace: it neither makes a store nor opens one as its owner.
-    """
-    from gateway_sessions.storage.database import SessionDB  # noqa: PLC0415 -- not every command opens one
-
-    async with AsyncExitStack() as opened:
-        try:
-            db = (await opened.enter_async_context(seated(desk))).db
-        except NoStoreError:
-            folder = opened.enter_context(TemporaryDirectory())
-            db = await opened.enter_async_context(SessionDB.open(Path(folder) / "sessions.db"))
-        yield db

@@ -1,4 +1,4 @@
-"""One conversation at a terminal: which session it goes on with, and what is shown before and after."""
+"""One conversation at a terminal: the session that it goes on with, and what is shown before and after."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from rich.text import Text
 import gateway_sessions as gs
 from gateway_sessions.adapters.console import Console
 from gateway_sessions.adapters.protocol import in_background
-from gateway_sessions.cli.context import Desk, show_on
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.interrupts import CtrlC
-from gateway_sessions.cli.output.json import name_of_program
+from gateway_sessions.cli.output.terminal import print_answer
+from gateway_sessions.cli.settings import name_of_program
 from gateway_sessions.core.keys import is_of_terminal
 from gateway_sessions.core.messages import Role
 from gateway_sessions.core.recap import Recap, RecapForm, recap
 from gateway_sessions.core.telling import counted
 from gateway_sessions.core.untrusted import visible
 
-LOOKED_AT: Final = 400
+RECAP_MESSAGES: Final = 400
 """Messages of the end of a session: enough for the last exchanges, whatever tools have said between them."""
 BEHIND_ALL: Final = 1 << 62
 SOURCE: Final = gs.SessionSource(platform=Console.platform, chat_id="local", user_id="local")
@@ -38,8 +39,8 @@ SIGNS: Final = {Role.USER: ("●", "yellow"), Role.ASSISTANT: ("◆", "green")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What somebody wants to talk about."""
+class ResumeRequest:
+    """The conversation that somebody asks for."""
 
     go_on: bool
     """Not a new conversation."""
@@ -49,8 +50,8 @@ class Wanted:
     fork: bool = False
 
 
-class Way(Enum):
-    """The way in which the terminal goes on with a conversation."""
+class ResumeWay(Enum):
+    """The way in which the terminal's lane goes on with a conversation."""
 
     STAY = auto()  # it is the terminal's current one
     MOVE = auto()  # its lane, if it has one, loses it
@@ -58,116 +59,116 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenSession:
     """A conversation to go on with, and how."""
 
     session_id: str
-    way: Way = Way.STAY
+    way: ResumeWay = ResumeWay.STAY
 
 
-class Talk:
-    """Brings a person, an agent and a session together."""
+class Conversation:
+    """A person, an agent and a session at one terminal."""
 
-    def __init__(self, desk: Desk, store: gs.SessionStore, form: RecapForm) -> None:
-        self._desk = desk
+    def __init__(self, context: CommandContext, store: gs.SessionStore, form: RecapForm) -> None:
+        self._context = context
         self._store = store
         self._form = form
         self._key = store.key_for(SOURCE)
 
-    async def hold(self, wanted: Wanted, ctrl_c: CtrlC, **agent: Any) -> None:
+    async def run(self, wanted: ResumeRequest, ctrl_c: CtrlC, **agent: Any) -> None:
         """Talk until the input ends and all of it is answered, or until somebody leaves."""
-        chosen = await self._chosen(wanted)
-        self._desk.note(f"Session {chosen.session_id}. /help lists commands, Ctrl-D ends.")
+        chosen = await self._choose(wanted)
+        self._context.note(f"Session {chosen.session_id}. /help lists commands, Ctrl-D ends.")
         if wanted.go_on and self._form is not RecapForm.OFF:
-            await self._remind(chosen.session_id)
-        begin = _Once(partial(self._begin, chosen))
-        console = Console(growing=self._desk.screen.is_terminal, before_first=begin)
+            await self._show_recap(chosen.session_id)
+        begin = _Once(partial(self._lead_lane, chosen))
+        console = Console(growing=self._context.console.is_terminal, before_first=begin)
         try:
-            with _failures_told(self._desk):
+            with _reporting_failures(self._context):
                 async with gs.Gateway(self._store, adapters=[console], lanes=[self._key], **agent) as gateway:
-                    ctrl_c.talk_through(gateway, SOURCE)
-                    await _answered_or_left(gateway, console, ctrl_c)
+                    ctrl_c.stop_turns_of(gateway, SOURCE)
+                    await _wait_for_end(gateway, console, ctrl_c)
         finally:
             current = chosen.session_id
             if begin.done:
                 with suppress(gs.StorageError):  # then the error itself is what has to be told
                     current = await self._store.peek_session_id(self._key) or current
-            self._desk.note(f"Session {current}. Go on with it: {name_of_program()} chat -r {current}")
+            self._context.note(f"Session {current}. Go on with it: {name_of_program()} chat -r {current}")
 
-    async def _chosen(self, wanted: Wanted) -> Chosen:
+    async def _choose(self, wanted: ResumeRequest) -> ChosenSession:
         """Return the conversation to go on with. One that exists is not changed yet."""
         if not wanted.go_on:
             entry = await self._store.get_or_create_session(SOURCE, force_new=True)
-            return Chosen(entry.session_id)
-        session_id = await (self._last() if wanted.text is None else self._named(wanted.text))
+            return ChosenSession(entry.session_id)
+        session_id = await (self._last_session() if wanted.text is None else self._find_session(wanted.text))
         if session_id is None:
-            self._desk.note("There is no conversation to go on with yet: this is the first.")
+            self._context.note("There is no conversation to go on with yet: this is the first.")
             entry = await self._store.get_or_create_session(SOURCE)
-            return Chosen(entry.session_id)
+            return ChosenSession(entry.session_id)
         if session_id == await self._store.peek_session_id(self._key):
-            return Chosen(session_id)
+            return ChosenSession(session_id)
         record = await self._store.db.get_session(session_id)
         own = record is not None and is_of_terminal(record.owner)
         if wanted.fork or not (own or wanted.move):
             if not own and not wanted.fork and record is not None:
                 whose = f"{session_id} is a conversation of {record.owner}"
-                self._desk.note(f"{whose}: what you say goes on in a copy of it; --move takes it over.")
-            return Chosen(session_id, Way.FORK)
-        await self._ask_whose(session_id, move=wanted.move)
-        return Chosen(session_id, Way.MOVE)
+                self._context.note(f"{whose}: what you say goes on in a copy of it; --move takes it over.")
+            return ChosenSession(session_id, ResumeWay.FORK)
+        await self._confirm_taking(session_id, move=wanted.move)
+        return ChosenSession(session_id, ResumeWay.MOVE)
 
-    async def _own(self) -> gs.Scope:
+    async def _own_scope(self) -> gs.Scope:
         """Return the scope of the terminal's own conversations, in this program and in Hermes."""
         return gs.Scope(owners=(await self._store.scope_of(SOURCE)).owners | {HERMES_TERMINAL})
 
-    async def _last(self) -> str | None:
-        """The conversation of the terminal in which something was said last, ended or not."""
+    async def _last_session(self) -> str | None:
+        """Return the conversation of the terminal in which something was said last, ended or not."""
         listed = await self._store.db.list_sessions_rich(
-            scope=await self._own(), limit=1, min_message_count=1
+            scope=await self._own_scope(), limit=1, min_message_count=1
         )
         return listed[0].session_id if listed else None
 
-    async def _named(self, text: str) -> str:
-        """The session that is meant: of the terminal's own, or else of all."""
-        own = await self._own()
+    async def _find_session(self, text: str) -> str:
+        """Return the session that a text means: of the terminal's own, or else of all."""
+        own = await self._own_scope()
         try:
             return await self._store.db.resolve_session(text, scope=own)
         except gs.SessionNotFoundError:
             return await self._store.db.resolve_session(text, scope=gs.Scope.operator())
 
-    async def _begin(self, chosen: Chosen) -> None:
+    async def _lead_lane(self, chosen: ChosenSession) -> None:
         """Lead the terminal's lane to the conversation, now that somebody says something in it."""
-        is_over = chosen.way is Way.STAY and await self._is_over()
-        if chosen.way is Way.STAY and not is_over:
+        is_over = chosen.way is ResumeWay.STAY and await self._is_over()
+        if chosen.way is ResumeWay.STAY and not is_over:
             return
-        session_id, move = chosen.session_id, chosen.way is Way.MOVE
+        session_id, move = chosen.session_id, chosen.way is ResumeWay.MOVE
         # A lane can be led to any session but the one that it has: a new one makes room for that.
         here = await self._store.get_or_create_session(SOURCE, force_new=is_over, touch=False)
         record = await self._store.db.get_session(session_id)
-        if chosen.way is Way.FORK and record is not None and record.owner == here.owner:
+        if chosen.way is ResumeWay.FORK and record is not None and record.owner == here.owner:
             session_id = await self._store.db.branch_session(session_id, self._store.ledger.new_session_id())
         scope = gs.Scope.operator()
         if await self._store.switch_session(self._key, session_id, scope=scope, move=move) is None:
             raise gs.SessionNotFoundError(session_id)
 
     async def _is_over(self) -> bool:
-        """Whether the next message would begin a new session, although the old one is wanted."""
-        told = await self._store.explain(self._key)
-        if told.entry is None:
+        """Tell whether the next message would begin a new session, although the old one is wanted."""
+        explanation = await self._store.explain(self._key)
+        if explanation.entry is None:
             return False
-        due = told.next_reset_at is not None and told.next_reset_at <= told.now
-        return due or told.entry.state not in (gs.SessionState.ACTIVE, gs.SessionState.RESUME_PENDING)
+        due = explanation.next_reset_at is not None and explanation.next_reset_at <= explanation.now
+        return due or explanation.entry.state not in (gs.SessionState.ACTIVE, gs.SessionState.RESUME_PENDING)
 
-    async def _ask_whose(self, session_id: str, *, move: bool) -> None:
+    async def _confirm_taking(self, session_id: str, *, move: bool) -> None:
         """No lane loses its session unless somebody says so."""
         there = await self._store.lookup_by_session_id(session_id, scope=gs.Scope.operator())
         if there is not None:
             where = f"{session_id} is the conversation of {there.session_key}"
             question = f"{where}; --fork copies it, --move takes it. Take it from there?"
-            self._desk.confirm(question, yes=move)
+            self._context.confirm(question, yes=move)
 
-    async def _remind(self, session_id: str) -> None:
-        said = await self._store.db.get_messages(session_id, limit=LOOKED_AT, before_seq=BEHIND_ALL)
+    async def _show_recap(self, session_id: str) -> None:
+        said = await self._store.db.get_messages(session_id, limit=RECAP_MESSAGES, before_seq=BEHIND_ALL)
         record = await self._store.db.get_session(session_id)
         found = recap(said)
         if not found.lines or record is None:
@@ -175,16 +176,16 @@ class Talk:
         earlier = found.earlier + max(record.message_count - len(said), 0)
         if self._form is RecapForm.MINIMAL:
             title = f"“{record.title}” " if record.title else ""
-            self._desk.note(f"{title}{counted(record.message_count, 'message')} so far.")
+            self._context.note(f"{title}{counted(record.message_count, 'message')} so far.")
             return
-        show_on(
-            self._desk.screen,
-            Panel(_drawn(found, earlier), title="Previous conversation", style="dim", expand=False),
+        print_answer(
+            self._context.console,
+            Panel(_recap_text(found, earlier), title="Previous conversation", style="dim", expand=False),
         )
 
 
-async def _answered_or_left(gateway: gs.Gateway, console: Console, ctrl_c: CtrlC) -> None:
-    """Wait for the end of the input and of all answers to it; whoever leaves waits for no answer."""
+async def _wait_for_end(gateway: gs.Gateway, console: Console, ctrl_c: CtrlC) -> None:
+    """Wait for the end of the input and of all answers to it; a person who leaves waits for no answer."""
     over = asyncio.Event()
 
     async def answer() -> None:
@@ -203,7 +204,7 @@ async def _answered_or_left(gateway: gs.Gateway, console: Console, ctrl_c: CtrlC
 
 
 class _Once:
-    """Awaits a step, and remembers whether it has come to its end."""
+    """A step that remembers whether it has come to its end."""
 
     def __init__(self, step: Callable[[], Awaitable[object]]) -> None:
         self._step = step
@@ -214,28 +215,28 @@ class _Once:
         self.done = True
 
 
-class _Failures(logging.Handler):
-    """Says in one line why a turn has failed: whoever chats here can do something about it."""
+class _FailureReports(logging.Handler):
+    """A log handler that says in one line why a turn has failed: people here can do something about it."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, context: CommandContext) -> None:
         super().__init__(logging.ERROR)
-        self._desk = desk
+        self._context = context
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it beside the conversation."""
+        """Write the failure beside the conversation."""
         error = record.exc_info[1] if record.exc_info else None
         if getattr(record, "action", None) != "turn_failed" or error is None:
             return
         ours = isinstance(error, gs.GatewaySessionsError)
         told = str(error) if ours else f"{type(error).__name__}: {error}"
-        self._desk.note(visible(f"{record.getMessage()}: {told}"))
-        if self._desk.settings.debug:
-            self._desk.note(visible("".join(format_exception(error))))
+        self._context.note(visible(f"{record.getMessage()}: {told}"))
+        if self._context.settings.debug:
+            self._context.note(visible("".join(format_exception(error))))
 
 
 @contextmanager
-def _failures_told(desk: Desk) -> Generator[None]:
-    log, handler = logging.getLogger("gateway_sessions"), _Failures(desk)
+def _reporting_failures(context: CommandContext) -> Generator[None]:
+    log, handler = logging.getLogger("gateway_sessions"), _FailureReports(context)
     log.addHandler(handler)
     try:
         yield
@@ -243,7 +244,7 @@ def _failures_told(desk: Desk) -> Generator[None]:
         log.removeHandler(handler)
 
 
-def _drawn(found: Recap, earlier: int) -> Text:
+def _recap_text(found: Recap, earlier: int) -> Text:
     page = Text()
     if earlier:
         page.append(f"... {counted(earlier, 'earlier message')} ...\n\n", style="italic")

@@ -26,7 +26,7 @@ Record = TypeVar("Record")
 def offered(group: typer.Typer, name: str, work: str) -> Callable[[type[Record]], type[Record]]:
     """Offers a class as a command: its fields are what people type, its docstring is the help.
 
-    *work* is a module below `cli/work` and a function in it, which is given the desk and the record.
+    *work* is a module below `cli/work` and a function in it, which is given the context and the record.
     """
 
     def offer(described: type[Record]) -> type[Record]:

@@ -139,7 +139,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CommandFailure:
     """What went wrong, and what people can do."""
 
     kind: str
@@ -148,20 +148,22 @@ class Failure:
     exit_code: Exit
 
 
-INTERRUPTED: Final = Failure("Interrupted", "interrupted; what was finished is kept", "", Exit.INTERRUPTED)
+INTERRUPTED: Final = CommandFailure(
+    "Interrupted", "interrupted; what was finished is kept", "", Exit.INTERRUPTED
+)
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> CommandFailure:
     """How a command ends after that error."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, Declined):
-        return Failure("Declined", str(error), "mean it: --yes", Exit.DECLINED)
+        return CommandFailure("Declined", str(error), "mean it: --yes", Exit.DECLINED)
     if isinstance(error, OSError):
         text = f"{error.filename or 'the system'}: {error.strerror or error}"
-        return Failure("OSError", text, "check the path and its rights", Exit.FAILED)
+        return CommandFailure("OSError", text, "check the path and its rights", Exit.FAILED)
     advice = _advice_for(error)
-    return Failure(type(error).__name__, str(error), advice.what_next, advice.code)
+    return CommandFailure(type(error).__name__, str(error), advice.what_next, advice.code)
 
 
 def _advice_for(error: BaseException) -> Advice:

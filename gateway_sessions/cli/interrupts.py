@@ -15,7 +15,7 @@ import anyio
 
 import gateway_sessions as gs
 from gateway_sessions.adapters.protocol import in_background
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.core.command_answers import NOTHING_TO_STOP
 
@@ -27,23 +27,23 @@ IDLE: Final = "_worker"
 
 
 class CtrlC:
-    """Hears of each Ctrl-C from the first step of a command to its last: none comes out as a traceback."""
+    """The handler of each Ctrl-C from the first step of a command to its last: none becomes a traceback."""
 
-    def __init__(self, desk: Desk, opening: anyio.CancelScope) -> None:
-        self._desk = desk
+    def __init__(self, context: CommandContext, opening: anyio.CancelScope) -> None:
+        self._context = context
         self._opening: anyio.CancelScope | None = opening
         self._gateway: gs.Gateway | None = None
         self._source: gs.SessionSource | None = None
         self._stopped: object = None
-        self._told = False
+        self._noted = False
         self.left = asyncio.Event()
         """Set once somebody wants to leave."""
 
-    def talk_through(self, gateway: gs.Gateway, source: gs.SessionSource) -> None:
+    def stop_turns_of(self, gateway: gs.Gateway, source: gs.SessionSource) -> None:
         """End turns of this gateway from now on; until then, Ctrl-C ends what is being prepared."""
         self._opening, self._gateway, self._source = None, gateway, source
 
-    async def hear(self) -> None:
+    async def listen(self) -> None:
         """Act on one after the other, until cancelled."""
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
@@ -51,11 +51,11 @@ class CtrlC:
 
     async def _pressed(self) -> None:
         if self.left.is_set():
-            if not self._told:
-                self._desk.note("Leaving; an agent that resists has a few seconds.")
-            self._told = True
-        elif (told := await self._stop()) is not None:
-            self._desk.note(f"{told} {AGAIN}")
+            if not self._noted:
+                self._context.note("Leaving; an agent that resists has a few seconds.")
+            self._noted = True
+        elif (answer := await self._stop()) is not None:
+            self._context.note(f"{answer} {AGAIN}")
         else:
             self._leave()
 
@@ -68,27 +68,27 @@ class CtrlC:
         if running is not None and running is self._stopped:
             return None
         self._stopped = running
-        told = await gateway.command(source, "/stop")
-        return None if told == NOTHING_TO_STOP else told
+        answer = await gateway.command(source, "/stop")
+        return None if answer == NOTHING_TO_STOP else answer
 
     def _leave(self) -> None:
         self.left.set()
-        self._desk.code = Exit.INTERRUPTED
+        self._context.exit_code = Exit.INTERRUPTED
         if self._opening is not None:
             self._opening.cancel()
 
 
 @asynccontextmanager
-async def hearing_ctrl_c(desk: Desk) -> AsyncGenerator[CtrlC]:
+async def handling_ctrl_c(context: CommandContext) -> AsyncGenerator[CtrlC]:
     """Within the block, Ctrl-C ends a turn or the conversation, and never what is being closed."""
     with anyio.CancelScope() as opening:
-        ctrl_c = CtrlC(desk, opening)
-        async with in_background(ctrl_c.hear):
+        ctrl_c = CtrlC(context, opening)
+        async with in_background(ctrl_c.listen):
             yield ctrl_c
         if ctrl_c.left.is_set() and _thread_works():
-            _end_at_once(desk.code)
+            _end_at_once(context.exit_code)
     if opening.cancelled_caught:
-        desk.note("Interrupted before the conversation began.")
+        context.note("Interrupted before the conversation began.")
 
 
 def _thread_works() -> bool:

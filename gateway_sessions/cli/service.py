@@ -1,4 +1,4 @@
-"""A gateway as a service: what it connects to, what it says of itself, and how it ends."""
+"""A gateway as a service: its adapters, its health endpoint, its addresses and its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway_sessions.adapters._http import HttpServer, Request, Response, liste
 from gateway_sessions.adapters.console import Console
 from gateway_sessions.adapters.protocol import Adapter, in_background
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import AddressTakenError
 from gateway_sessions.config import ServeConfig
 from gateway_sessions.log_lines import LogLines
@@ -43,12 +43,15 @@ _JSON: Final = {"content-type": "application/json", "cache-control": "no-store"}
 
 
 class Service:
-    """Runs one gateway on a store that is opened for it, and says how it is."""
+    """One gateway on a store that is opened for it, with an endpoint that tells its health."""
 
     def __init__(
-        self, desk: Desk, settings: ServeConfig, store: AbstractAsyncContextManager[gs.SessionStore]
+        self,
+        context: CommandContext,
+        settings: ServeConfig,
+        store: AbstractAsyncContextManager[gs.SessionStore],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._opened = store
         self._settings = settings
         self._webhook = _webhook(settings)
@@ -60,7 +63,7 @@ class Service:
             problem = gs.ConfigProblem(
                 "serve", "connects to nothing: set serve.webhook_port or serve.console"
             )
-            raise gs.ConfigError(str(desk.own_config_path or "configuration"), [problem])
+            raise gs.ConfigError(str(context.own_config_path or "configuration"), [problem])
 
     async def run(self, **agent: Any) -> None:
         """Serve until a signal, or until another process wants the store; what runs may end."""
@@ -68,44 +71,44 @@ class Service:
             # From when the gateway runs, it hears signals itself.
             for one in set(ending_signals()) - {signal.SIGINT}:  # which Python turns into an exception
                 asyncio.get_running_loop().add_signal_handler(one, beginning.cancel)
-            in_time = await self._served(agent)
+            in_time = await self._serve(agent)
             ended = (
                 "all turns have ended" if in_time else "turns were cut off, and go on after the next start"
             )
-            self._desk.note(f"Ended: {ended}.")
+            self._context.note(f"Ended: {ended}.")
         if beginning.cancelled_caught:
-            self._desk.note("Ended before it was ready.")
+            self._context.note("Ended before it was ready.")
 
-    async def _served(self, agent: Mapping[str, Any]) -> bool:
-        """Whether all turns had the time to end."""
+    async def _serve(self, agent: Mapping[str, Any]) -> bool:
+        """Serve, and tell whether all turns had the time to end."""
         async with (
             self._health() as health,
             self._opened as store,
             gs.Gateway(store, adapters=self._adapters, **agent) as gateway,
         ):
             self._gateway = gateway
-            self._tell_where(health)
+            self._report_addresses(health)
             return await gateway.run()
 
-    def _tell_where(self, health: str | None) -> None:
+    def _report_addresses(self, health: str | None) -> None:
         where = ["the console"] if self._settings.console else []
         if self._webhook is not None:
             address = self._webhook.address
             path = self._settings.webhook_path
             where.append(f"{_url(*address)}{path}" if address else "the webhook, which is not connected yet")
         told = f"; {health}{READY_PATH} says how it is" if health else ""
-        self._desk.note(f"Serving {' and '.join(where)}{told}.")
+        self._context.note(f"Serving {' and '.join(where)}{told}.")
 
-    # How it is
+    # Health
 
     @asynccontextmanager
     async def _health(self) -> AsyncGenerator[str | None]:
-        """Answer within the block to those who ask; gives where, if anywhere."""
+        """Within the block, answer requests for the health; gives the address, if there is one."""
         host, port = self._settings.host, self._settings.health_port
         if port is None:
             yield None
             return
-        listener = await asyncio.to_thread(_listening, HEALTH_PORT, host, port)
+        listener = await asyncio.to_thread(_listen, HEALTH_PORT, host, port)
         with listener:
             async with in_background(HttpServer(listener, self._answer, max_body=0).serve):
                 yield _url(*listener.getsockname()[:2])
@@ -116,14 +119,14 @@ class Service:
         if request.method != "GET":
             return Response(HTTPStatus.METHOD_NOT_ALLOWED, headers={"allow": "GET"})
         if request.path == ALIVE_PATH:
-            return _said(HTTPStatus.OK, status="alive")
+            return _json_response(HTTPStatus.OK, status="alive")
         problem = await self._problem()
         if problem is None:
-            return _said(HTTPStatus.OK, status="ready")
-        return _said(HTTPStatus.SERVICE_UNAVAILABLE, status="not ready", problem=problem)
+            return _json_response(HTTPStatus.OK, status="ready")
+        return _json_response(HTTPStatus.SERVICE_UNAVAILABLE, status="not ready", problem=problem)
 
     async def _problem(self) -> str | None:
-        """Why no messages should be sent here just now."""
+        """Return why no messages should be sent here just now."""
         if self._gateway is None:
             return "it is starting"
         if self._gateway.draining:
@@ -138,7 +141,7 @@ class Service:
         return None
 
 
-async def free_addresses(settings: ServeConfig, home: Path, *, wait: float) -> None:
+async def wait_for_addresses(settings: ServeConfig, home: Path, *, wait: float) -> None:
     """Return when nobody else listens where the gateway shall; the owner of the store is asked to end.
 
     `AddressTakenError` if somebody still does after *wait* seconds.
@@ -148,7 +151,7 @@ async def free_addresses(settings: ServeConfig, home: Path, *, wait: float) -> N
     for key, port in ports.items():
         while port is not None:
             try:
-                (await asyncio.to_thread(_listening, key, settings.host, port)).close()
+                (await asyncio.to_thread(_listen, key, settings.host, port)).close()
                 break
             except AddressTakenError:
                 if anyio.current_time() >= until:
@@ -157,7 +160,7 @@ async def free_addresses(settings: ServeConfig, home: Path, *, wait: float) -> N
             await anyio.sleep(LOOK_SECONDS)
 
 
-def _listening(key: str, host: str, port: int) -> socket.socket:
+def _listen(key: str, host: str, port: int) -> socket.socket:
     try:
         return listen(host, port)
     except OSError as error:
@@ -185,15 +188,15 @@ def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _said(code: HTTPStatus, **told: str) -> Response:
+def _json_response(code: HTTPStatus, **told: str) -> Response:
     return Response(code, msgspec.json.encode(told), _JSON)
 
 
-# What it logs
+# The log
 
 
 @contextmanager
-def logging_to_errors() -> Generator[None]:
+def logging_to_stderr() -> Generator[None]:
     """Within the block, write what is worth knowing to the standard error output, where services keep it."""
     handler = logging.StreamHandler()
     handler.setFormatter(LogLines())

@@ -1,21 +1,29 @@
-"""What the options in front of all commands say."""
+"""The options in front of all commands, and the names of the program."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+NAMES: Final = ("gateway-sessions", "gsess")
 HOME_VARIABLE: Final = "GATEWAY_SESSIONS_HOME"
 CONFIG_VARIABLE: Final = "GATEWAY_SESSIONS_CONFIG"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What counts for any command."""
+    """The options that count for any command."""
 
     home: str | None = None
     config: Path | None = None
     as_json: bool = False
     yes: bool = False
     debug: bool = False
+
+
+def name_of_program() -> str:
+    """Return the name that people have called the program by."""
+    called = Path(sys.argv[0]).name
+    return called if called in NAMES else NAMES[0]

@@ -1,4 +1,4 @@
-"""The lives of one bot: each is a process of its own, and most of them end by SIGKILL."""
+"""The bot that is killed: each of its lives is a process of its own, and most of them end by SIGKILL."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ANSWERS: Final = MappingProxyType(
 async def live(place: Path, number: int) -> None:
     """Open the store, let what was cut off go on, hear what people say, and end; or be killed on the way."""
     clock = FakeClock(BEGIN + PAUSE * number)
-    chat = Chat(place / CHAT)
+    chat = FileChat(place / CHAT)
     agent = partial(answer, place)
     with killed_at(CRASHES.get(number)):
         async with (
@@ -113,7 +113,7 @@ def is_ordered(taxis: Path) -> bool:
     return taxis.exists()
 
 
-class Chat:
+class FileChat:
     """A platform whose messages outlive the process: one line of a file for each that people see."""
 
     platform = "telegram"

@@ -52,7 +52,7 @@ class Planner:
 
 
 @dataclass(slots=True)
-class Column:
+class ModeColumn:
     """What happened under one mode."""
 
     events: dict[timedelta, list[GatewayEvent]]
@@ -105,7 +105,7 @@ async def compare_modes(home: Path) -> None:
         say(row(mode, turns, replies, column.replies[-1], widths=TOTALS))
 
 
-async def play(home: Path, mode: str) -> Column:
+async def play(home: Path, mode: str) -> ModeColumn:
     """Say everything to a gateway in that mode; what happened there, by the time since the beginning."""
     clock = FakeClock()
     platform = FakePlatform("telegram", clock=clock)
@@ -123,7 +123,7 @@ async def play(home: Path, mode: str) -> Column:
     by_moment: defaultdict[timedelta, list[GatewayEvent]] = defaultdict(list)
     for event in events:
         by_moment[event.at - begin].append(event)
-    return Column(by_moment, [one.text for one in platform.sent if not one.message.is_notice])
+    return ModeColumn(by_moment, [one.text for one in platform.sent if not one.message.is_notice])
 
 
 @asynccontextmanager

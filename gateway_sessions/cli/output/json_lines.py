@@ -1,4 +1,4 @@
-"""JSON, line by line, to a file that is whole or not there, or to whoever reads the standard output."""
+"""Values as lines of JSON, to a file that is whole or not there, or to the standard output."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def check_target(target: str, *, force: bool) -> None:
 
 
 @contextmanager
-def open_lines(target: str) -> Generator[Callable[[object], None]]:
-    """Writes each value as a line."""
+def open_json_lines(target: str) -> Generator[Callable[[object], None]]:
+    """Within the block, write each value as a line."""
     if target == "-":
         yield lambda value: _write(sys.stdout.buffer.write, value)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""How a glance at a store looks, and a view that is always fresh."""
+"""The overview of a store, once or redrawn until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType]], pause: float) -> None:
-    """Show what it looks like again and again, for ever; the terminal is then as it was before."""
+    """Show what *look* returns again and again, for ever; the terminal is then as it was before."""
     with Live(await look(), console=screen, screen=True, auto_refresh=False) as live:
         while True:
             live.refresh()
@@ -28,30 +28,33 @@ async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType
             live.update(await look())
 
 
-def frame(seen: Glance) -> RenderableType:
-    """One look at a store."""
-    parts: list[RenderableType] = [facts(_told(seen))]
-    if seen.lanes:
-        parts += [Text(), _lanes(seen)]
-    if seen.resets:
-        parts += [Text(), _resets(seen.resets, seen.now)]
+def overview_page(overview: Glance) -> RenderableType:
+    """Return the page of one overview."""
+    parts: list[RenderableType] = [facts(_facts(overview))]
+    if overview.lanes:
+        parts += [Text(), _lanes(overview)]
+    if overview.resets:
+        parts += [Text(), _resets(overview.resets, overview.now)]
     return Group(*parts)
 
 
-def _told(seen: Glance) -> list[tuple[str, object]]:
-    work, now = seen.work, seen.now
-    alone = seen.owner is None and seen.owner_problem is None and not seen.elsewhere
+def _facts(overview: Glance) -> list[tuple[str, object]]:
+    work, now = overview.work, overview.now
+    alone = overview.owner is None and overview.owner_problem is None and not overview.elsewhere
     waiting = counted(work.waiting, "turn")
     oldest = f", the oldest since {_length(work.oldest_waiting, now)}" if work.oldest_waiting else ""
     given_up = f"{counted(work.dead_messages, 'message')}, {_replies(work.dead_replies)}"
     return [
         ("Now", f"{now:%Y-%m-%d %H:%M:%S} UTC"),
-        ("Owner", _owner(seen)),
-        ("Agents", _agents(seen)),
-        ("Event loop", _loop(seen)),
-        ("Sessions", f"on {counted(seen.sessions, 'lane')}"),
+        ("Owner", _owner(overview)),
+        ("Agents", _agents(overview)),
+        ("Event loop", _loop(overview)),
+        ("Sessions", f"on {counted(overview.sessions, 'lane')}"),
         ("Running", counted(work.running, "turn")),
-        ("Cut off", f"{counted(work.cut_off, 'turn')}, tried again {_when(seen)}" if work.cut_off else None),
+        (
+            "Cut off",
+            f"{counted(work.cut_off, 'turn')}, tried again {_when(overview)}" if work.cut_off else None,
+        ),
         ("Waiting", f"{waiting}{oldest}"),
         (
             "Owed",
@@ -61,43 +64,43 @@ def _told(seen: Glance) -> list[tuple[str, object]]:
     ]
 
 
-def _owner(seen: Glance) -> str:
-    owner = seen.owner
+def _owner(overview: Glance) -> str:
+    owner = overview.owner
     if owner is None:
-        if seen.owner_problem or not seen.elsewhere:
-            return seen.owner_problem or "nobody has the store open"
-        others = counted(seen.elsewhere, "process has it open", "processes have it open")
+        if overview.owner_problem or not overview.elsewhere:
+            return overview.owner_problem or "nobody has the store open"
+        others = counted(overview.elsewhere, "process has it open", "processes have it open")
         return f"nobody has the store open in this directory; elsewhere {others}"
-    up = span(seen.now - owner.opened_at)
+    up = span(overview.now - owner.opened_at)
     handing_over = ", asked to hand over" if owner.draining else ""
     return f"process {owner.pid}, version {owner.program}, for {up}, opening {owner.epoch}{handing_over}"
 
 
-def _agents(seen: Glance) -> str:
-    if seen.owner is None:
-        return _no_owner(seen)
-    if (counts := seen.owner.agents) is None:
+def _agents(overview: Glance) -> str:
+    if overview.owner is None:
+        return _no_owner(overview)
+    if (counts := overview.owner.agents) is None:
         return "no gateway runs there"
     # Not every agent is kept warm: a plain function that works is one turn that runs, and nothing else.
-    there = f"{counts.idle:,} of {counts.room:,} warm, {max(counts.lent, seen.at_work):,} at work"
+    there = f"{counts.idle:,} of {counts.room:,} warm, {max(counts.lent, overview.at_work):,} at work"
     if not (asked := counts.hits + counts.misses):
         return there
     return f"{there}; {counts.hits:,} of {counted(asked, 'turn')} found theirs ({counts.hits / asked:.0%})"
 
 
-def _loop(seen: Glance) -> str:
-    if seen.owner is None:
-        return _no_owner(seen)
-    if (lag := seen.owner.loop) is None:
+def _loop(overview: Glance) -> str:
+    if overview.owner is None:
+        return _no_owner(overview)
+    if (lag := overview.owner.loop) is None:
         return "not measured yet"
     return f"{lag.usual_ms:.1f} ms late, at most {lag.worst_ms:,.0f} ms in the last minute"
 
 
-def _no_owner(seen: Glance) -> str:
-    return "unknown, for the owner does not answer" if seen.owner_problem else "not running"
+def _no_owner(overview: Glance) -> str:
+    return "unknown, for the owner does not answer" if overview.owner_problem else "not running"
 
 
-def _lanes(seen: Glance) -> RenderableType:
+def _lanes(overview: Glance) -> RenderableType:
     columns = (
         Column("Lane", whole=True),
         Column("State"),
@@ -107,14 +110,14 @@ def _lanes(seen: Glance) -> RenderableType:
         Column("Waiting", right=True, leaves=2),
         Column("Oldest", right=True, leaves=3),
     )
-    return table(columns, [_lane(one, seen) for one in seen.lanes])
+    return table(columns, [_lane(one, overview) for one in overview.lanes])
 
 
-def _lane(one: LaneInUse, seen: Glance) -> tuple[object, ...]:
-    now, running = seen.now, one.epoch is not None and not one.cut_off
+def _lane(one: LaneInUse, overview: Glance) -> tuple[object, ...]:
+    now, running = overview.now, one.epoch is not None and not one.cut_off
     return (
         one.session_key,
-        _state(one, seen),
+        _state(one, overview),
         _length(one.running_since, now) if running else None,
         f"{one.epoch}.{one.token}" if running else None,
         str(one.attempts + 1 + one.cut_off),
@@ -123,16 +126,16 @@ def _lane(one: LaneInUse, seen: Glance) -> tuple[object, ...]:
     )
 
 
-def _state(one: LaneInUse, seen: Glance) -> Text:
+def _state(one: LaneInUse, overview: Glance) -> Text:
     if one.cut_off:
         return Text("cut off", "yellow")
-    return Text("running", "green") if one.epoch is not None else _put_off(one.ready_at, seen.now)
+    return Text("running", "green") if one.epoch is not None else _put_off(one.ready_at, overview.now)
 
 
-def _when(seen: Glance) -> str:
-    """When what was cut off is tried again."""
-    served = seen.owner is not None and seen.owner.agents is not None
-    return "soon" if served or seen.elsewhere else AT_START
+def _when(overview: Glance) -> str:
+    """Return when a turn that was cut off is tried again."""
+    served = overview.owner is not None and overview.owner.agents is not None
+    return "soon" if served or overview.elsewhere else AT_START
 
 
 def _put_off(ready_at: datetime | None, now: datetime) -> Text:

@@ -1,4 +1,4 @@
-"""How queues look."""
+"""The tables of waiting messages, owed replies and what was given up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def waiting_page(
     found: Sequence[QueuedMessage], replies: Sequence[OwedReply], now: datetime, *, served: bool
 ) -> RenderableType:
-    """Show messages that wait or run, and replies that are owed; *served*: a process has the store open."""
+    """Return the page of messages that wait or run, and of replies that are owed.
+
+    *served*: a process has the store open.
+    """
     parts: list[RenderableType] = [_messages(found, now)] if found else []
     if replies:
         parts += [Text()] if parts else []
@@ -69,7 +72,7 @@ def _next_try(one: OwedReply, now: datetime, *, served: bool) -> str:
 
 
 def dead_page(letters: Sequence[DeadLetter], replies: Sequence[OwedReply], now: datetime) -> RenderableType:
-    """What was given up, and why."""
+    """Return the page of messages and replies that were given up, and why."""
     parts: list[RenderableType] = []
     rows: list[tuple[object, ...]]
     if letters:

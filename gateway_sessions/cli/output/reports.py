@@ -1,4 +1,4 @@
-"""How reports look: what happened, why, and how the store is."""
+"""The pages of insights, of an explained lane, of a simulation and of an erasure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RULES: Final = {
 
 
 def insights_page(report: Insights, days: float) -> RenderableType:
-    """The report of some days."""
+    """Return the page of what happened in some days."""
     if report.empty:
         return Text(f"Nothing happened in the last {days:g} days.")
     parts: list[RenderableType] = [_overview(report, days)]
@@ -57,7 +57,7 @@ def insights_page(report: Insights, days: float) -> RenderableType:
     parts += _section(columns, models)
     tools = [(one.name, f"{one.calls:,}") for one in report.tools[:MOST]]
     parts += _section((Column("Tool"), Column("Results", right=True)), tools)
-    parts += _top_told(report.top)
+    parts += _top_sessions(report.top)
     weekdays = report.activity.weekdays
     if highest := max(weekdays):
         bars = [Text("█" * round(BAR * one / highest)) for one in weekdays]
@@ -77,15 +77,15 @@ def _overview(report: Insights, days: float) -> RenderableType:
             ("Messages", f"{whole.messages:,}, {whole.tool_calls:,} tool results"),
             ("In use", span(whole.active)),
             ("Tokens", f"{tokens:,}" if tokens else None),
-            ("Cost", _cost_told(whole.used)),
+            ("Cost", _cost(whole.used)),
             ("Active days", f"{activity.active_days}, at most {activity.longest_streak} in a row"),
             ("Busiest", _busiest(report)),
         ]
     )
 
 
-def _cost_told(used: UsageSum) -> str | None:
-    """What is known of the cost; where the price of anything is unknown, it was no less."""
+def _cost(used: UsageSum) -> str | None:
+    """Return what is known of the cost; where the price of anything is unknown, it was no less."""
     if used.cost_status is None:
         return None
     if used.cost_usd is not None:
@@ -94,8 +94,8 @@ def _cost_told(used: UsageSum) -> str | None:
     return f"unknown for {used.unknown:,} of {counted(used.events, 'call')} that were noted{known}"
 
 
-def _top_told(top: TopSessions) -> list[RenderableType]:
-    """The session that stands out most in each way."""
+def _top_sessions(top: TopSessions) -> list[RenderableType]:
+    """Return a table of the session that stands out most in each way."""
     ways: tuple[tuple[str, tuple[TopSession, ...], Callable[[int], str]], ...] = (
         ("longest", top.longest, lambda amount: span(timedelta(seconds=amount))),
         ("most messages", top.most_messages, lambda amount: counted(amount, "message")),
@@ -120,14 +120,14 @@ def _top_told(top: TopSessions) -> list[RenderableType]:
 def explanation_page(
     answer: Explanation, origins: Sequence[FieldOrigin], sharing: Sharing | None, waiting: int
 ) -> RenderableType:
-    """Why a lane is as it is."""
+    """Return the page that says why a lane is as it is."""
     pairs = [
         ("Lane", answer.session_key),
-        *_key_told(answer.session_key),
+        *_key_facts(answer.session_key),
         ("By the rule", RULES[sharing] if sharing is not None else None),
-        *_entry_told(answer),
-        *_policy_told(answer, origins),
-        ("Turn runs", _turn_told(answer)),
+        *_entry_facts(answer),
+        *_policy_facts(answer, origins),
+        ("Turn runs", _running_turn(answer)),
         ("Waiting", counted(waiting, "message")),
         ("Next message", answer.next_message),
     ]
@@ -145,12 +145,12 @@ def explanation_page(
     return Group(facts(pairs), *_section(columns, rows))
 
 
-def _entry_told(answer: Explanation) -> list[tuple[str, object]]:
+def _entry_facts(answer: Explanation) -> list[tuple[str, object]]:
     entry, now = answer.entry, answer.now
     if entry is None:
         return []
     return [
-        ("Session", f"{entry.session_id}, {entry.state}{_because(entry.state_reason)}"),
+        ("Session", f"{entry.session_id}, {entry.state}{_in_brackets(entry.state_reason)}"),
         ("Begun", f"{_utc(entry.created_at)}, {ago(entry.created_at, now)}"),
         ("Came after", entry.previous_session_id),
         ("Last message", f"{_utc(entry.last_interaction_at)}, {ago(entry.last_interaction_at, now)}"),
@@ -158,7 +158,7 @@ def _entry_told(answer: Explanation) -> list[tuple[str, object]]:
     ]
 
 
-def _turn_told(answer: Explanation) -> str:
+def _running_turn(answer: Explanation) -> str:
     lane = answer.lane
     if lane.cut_off:
         return f"no: try {lane.attempts + 1} was cut off, and its process is gone; it is tried again"
@@ -168,7 +168,7 @@ def _turn_told(answer: Explanation) -> str:
     return f"yes, try {lane.attempts + 1}, lease {lane.epoch}.{lane.token}, since {since}"
 
 
-def _policy_told(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[tuple[str, object]]:
+def _policy_facts(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[tuple[str, object]]:
     policy, due, local = answer.policy, answer.next_reset_at, answer.next_reset_local
     if policy is None:
         return []
@@ -188,7 +188,7 @@ def _policy_told(answer: Explanation, origins: Sequence[FieldOrigin]) -> list[tu
 def simulation_page(
     found: Sequence[WouldReset], by_lane: Counter[str], lanes: int, days: float
 ) -> RenderableType:
-    """What other policies would have done."""
+    """Return the page of what other policies would have done."""
     reasons = Counter(str(one.reason) for one in found)
     told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
     head = Text(
@@ -219,8 +219,8 @@ def _busiest(report: Insights) -> str | None:
     )
 
 
-def _key_told(key: str) -> list[tuple[str, object]]:
-    """How the key came about."""
+def _key_facts(key: str) -> list[tuple[str, object]]:
+    """Return the parts of a session key in words."""
     account = account_of(key)
     parts = [decode_part(part) for part in without_account(key).split(":")]
     if len(parts) < 4 or parts[0] != "agent":  # noqa: PLR2004 -- agent, namespace, platform, kind
@@ -231,7 +231,7 @@ def _key_told(key: str) -> list[tuple[str, object]]:
     return [("Key says", f"{place}{rest}")]
 
 
-def _because(reason: str | None) -> str:
+def _in_brackets(reason: str | None) -> str:
     return f" ({reason})" if reason else ""
 
 
@@ -240,7 +240,7 @@ def _utc(instant: datetime) -> str:
 
 
 def receipt_page(receipt: ErasureReceipt) -> RenderableType:
-    """What was done, and what was not."""
+    """Return the page of an erasure: what was removed, and what was not."""
     rows = ", ".join(counted(count, _one_of(table), table) for table, count in receipt.rows.items() if count)
     done = facts(
         [

@@ -1,4 +1,4 @@
-"""How sessions and messages look."""
+"""Lists and pages of sessions, messages and search hits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MATCH = re.compile(r">>>(.*?)<<<", re.DOTALL)
 
 
 def sessions_table(found: Sequence[SessionSummary], now: datetime) -> RenderableType:
-    """A list of conversations: with titles if any has one, else with where they come from."""
+    """Return a list of conversations: with titles if any has one, else with where they come from."""
     when = [ago(one.last_active, now) for one in found]
     identity = Column("ID", whole=True)
     if any(one.title for one in found):
@@ -52,7 +52,7 @@ def sessions_table(found: Sequence[SessionSummary], now: datetime) -> Renderable
 
 
 def session_page(record: SessionRecord, said: Sequence[Message], now: datetime) -> RenderableType:
-    """What is known of a session, and what was said last."""
+    """Return the page of a session, with what was said last."""
     ended = f"{record.end_reason} ({ago(record.ended_at, now)})" if record.ended_at else None
     tokens = record.input_tokens + record.output_tokens
     known = facts(
@@ -91,7 +91,7 @@ def session_page(record: SessionRecord, said: Sequence[Message], now: datetime) 
 
 
 def message_line(one: Message) -> Text:
-    """One message, with who said it."""
+    """Return one message as a line, with who said it."""
     names = list(_tools_called(one))
     text = visible(one.text)
     if names:
@@ -112,7 +112,7 @@ def _tools_called(one: Message) -> Iterable[str]:
 
 
 def hits_page(hits: Iterable[SearchHit], now: datetime) -> RenderableType:
-    """What was found, each with where it is."""
+    """Return the hits of a search, each with its place."""
     parts: list[RenderableType] = []
     for one in hits:
         where = Text(inline(one.title) if one.title else one.session_id, style="bold")
@@ -124,7 +124,7 @@ def hits_page(hits: Iterable[SearchHit], now: datetime) -> RenderableType:
 
 
 def stats_page(known: Mapping[str, object], platforms: Iterable[SourceCount]) -> RenderableType:
-    """How much there is."""
+    """Return the page of what a store holds, counted."""
     taken = known["bytes"]
     top = facts(
         [

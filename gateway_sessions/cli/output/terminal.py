@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.table import Column as RichColumn
 from rich.table import Table
@@ -39,36 +39,47 @@ class Column:
     """Where room is short, columns go before any is cut, the highest number first; 0: it stays."""
 
     def least(self, width: int) -> int:
-        """What is left of it where there is little room."""
+        """Return the width that the column keeps where there is little room."""
         return width if self.whole or self.right else min(width, SMALLEST)
 
 
-def console(*, to_errors: bool = False) -> Console:
-    """Colours only on a terminal, and not with NO_COLOR."""
+def open_console(*, to_errors: bool = False) -> Console:
+    """Open a console on an output stream, with colours on a terminal only, and not with NO_COLOR."""
     stream = sys.stderr if to_errors else sys.stdout
     width = None if stream.isatty() else PIPED_WIDTH
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
+def print_answer(console: Console, shown: RenderableType) -> None:
+    """Print an answer; into a pipe without the blanks that fill a table up."""
+    if console.is_terminal:
+        # A line of words is left to the terminal, which can be resized, and whose selection knows it as one.
+        console.print(shown, soft_wrap=isinstance(shown, Text))
+        return
+    with console.capture() as capture:
+        console.print(shown)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+
+
 def inline(text: object) -> str:
-    """One line of what may come from anybody."""
+    """Return one harmless line of a text that may come from anybody."""
     return " ".join(visible(str(text)).split()) if text not in (None, "") else NONE
 
 
 def cell(value: object) -> Text:
-    """The same, for a table; what has a style already keeps it."""
+    """Return the same for a table; a text with a style keeps it."""
     return value if isinstance(value, Text) else Text(inline(value))
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows under headings, in the width that there is: what people copy is whole, the rest gives way."""
+    """Rows under headings in the width of the console: what people copy is whole, the rest gives way."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Text]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """What rich prints."""
+        """Yield what rich prints."""
         del console
         widths = self._natural()
         left = self._left(widths, options.max_width)
@@ -90,7 +101,7 @@ class Rows:
         yield table
 
     def _left(self, widths: Sequence[int], room: int) -> list[int]:
-        """The places of the columns that stay, so that the others have as much room as they need."""
+        """Return the places of the columns that stay, so that they have as much room as they need."""
         left = list(range(len(widths)))
         while sum(widths[place] + GAP for place in left) - GAP > room:
             leaving = max(left, key=lambda place: (self.columns[place].leaves, place))
@@ -107,7 +118,7 @@ class Rows:
         return Text.assemble(text[: width - 1 - half], "…", text[len(text) - half :])
 
     def _natural(self) -> list[int]:
-        """As wide as each would like to be."""
+        """Return the width that each column would take if there were room."""
         widths: list[int] = []
         for place, one in enumerate(self.columns):
             widest = max([len(one.name), *(row[place].cell_len for row in self.rows)])
@@ -116,12 +127,14 @@ class Rows:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> Rows:
-    """Rows under headings."""
+    """Return rows under headings."""
     return Rows(columns, [[cell(value) for value in row] for row in rows])
 
 
 def fitted(least: Sequence[int], widths: Sequence[int], room: int, gap: int) -> dict[int, int]:
-    """The width of each column by its place: the widest gives way first, and the last goes if nothing helps.
+    """Return the width of each column by its place.
+
+    The widest gives way first, and the last goes if nothing helps.
 
     A column whose least width is all of its width is never left out.
     """
@@ -148,7 +161,7 @@ def _narrow(shown: dict[int, int], room: int) -> None:
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Table:
-    """Names and what is so, one below the other; what is None is left out."""
+    """Return names with their values, one below the other; a value of None is left out."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     shown.add_column(style="bold", no_wrap=True)
     shown.add_column(overflow="fold")
@@ -166,38 +179,38 @@ BAR_WIDTH: Final = 20
 ONE_LINE: Final = RichColumn(no_wrap=True)
 
 
-class Tells(Protocol):
-    """Says how far something is."""
+class ReportProgress(Protocol):
+    """A function that reports how far something is."""
 
     def __call__(self, done: int, total: int | None, what: str | None = None) -> None:
-        """*done* of *total*, or of nobody knows how many."""
+        """Report *done* of *total*, or of nobody knows how many."""
         ...
 
 
-class Count(ProgressColumn):
-    """How many are done, of how many, as far as that is known."""
+class DoneOfTotal(ProgressColumn):
+    """The column of a progress bar that counts: so many of so many, as far as that is known."""
 
     def render(self, task: Task) -> Text:
-        """What rich shows of a task."""
+        """Return what rich shows of a task."""
         if task.total is None:
             return Text(f"{task.completed:,.0f}" if task.completed else "")
         return Text(f"{task.completed:,.0f} of {task.total:,.0f}")
 
 
 @contextmanager
-def bar(screen: Console, doing: str) -> Generator[Tells]:
-    """Within the block, show how far it is; the terminal is then as it was before."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(BAR_WIDTH), Count(ONE_LINE))
-    shown = Progress(*columns, console=screen, transient=True)
+def progress_bar(console: Console, doing: str) -> Generator[ReportProgress]:
+    """Within the block, show how far something is; the terminal is then as it was before."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(BAR_WIDTH), DoneOfTotal(ONE_LINE))
+    shown = Progress(*columns, console=console, transient=True)
     task = shown.add_task(doing, total=None)
 
-    def tell(done: int, total: int | None, what: str | None = None) -> None:
+    def report(done: int, total: int | None, what: str | None = None) -> None:
         shown.tasks[0].total = total  # to `update`, None means as it was
         shown.update(task, completed=done, description=what or doing)
 
     later = asyncio.get_running_loop().call_later(MOMENT, shown.start)
     try:
-        yield tell
+        yield report
     finally:
         later.cancel()
         shown.stop()

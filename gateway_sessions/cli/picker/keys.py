@@ -1,4 +1,4 @@
-"""What a terminal sends for the keys of its person: bytes in, presses out."""
+"""The decoder of what a terminal sends for the keys of its person: bytes in, presses out."""
 
 from __future__ import annotations
 
@@ -49,8 +49,11 @@ NUMBERS: Final[Mapping[str, Key]] = MappingProxyType(
 _SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[@-~]|(?=[^\[O]))", re.DOTALL)
 
 
-class Keys:
-    """Reads keys. A lone Escape is one only once nothing has followed it for a moment: call `rest` then."""
+class KeyDecoder:
+    """The decoder of one terminal's keys.
+
+    A lone Escape is one only once nothing has followed it for a moment: call `rest` then.
+    """
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -60,17 +63,17 @@ class Keys:
 
     @property
     def waiting(self) -> bool:
-        """Whether something has begun that may be an Escape, or more."""
+        """Whether an Escape, or more, may have begun."""
         return bool(self._left)
 
     def feed(self, data: bytes) -> list[Press]:
-        """What was pressed, as far as it is whole."""
+        """Return the presses that are whole."""
         self.fed += 1
         self._left += self._decoder.decode(data)
         return list(self._whole())
 
     def rest(self) -> list[Press]:
-        """Nothing has followed: an Escape was meant, unless a text is being pasted."""
+        """Return an Escape, which nothing has followed, unless a text is being pasted."""
         if not self._left or self._left.startswith(PASTE_BEGINS):
             return []
         behind, self._left = self._left[1:], ""
@@ -93,7 +96,7 @@ class Keys:
                 yield from _said(character)
 
     def _sequence(self) -> str | None:
-        """Take the sequence in front; None as long as it is not whole."""
+        """Take and return the sequence in front; None as long as it is not whole."""
         found = _SEQUENCE.match(self._left)
         if found is None and len(self._left) < LONGEST_SEQUENCE:
             return None

@@ -1,4 +1,4 @@
-"""Choosing a conversation from a list that may be endless: what each key makes of what is shown.
+"""The state of a picker over a list that may be endless, and what each key makes of it.
 
 Nothing is drawn and nobody is asked here. `Picker.ask` says what to ask the database next, `Picker.deleting`
 what to remove, and `Picker.outcome` that it is over.
@@ -79,7 +79,7 @@ ON_ROWS: Final = frozenset(
 """What means a row of the list, and so has to wait for the list that is meant."""
 
 
-class Outcome(Enum):
+class PickerOutcome(Enum):
     """How it ended."""
 
     CHOSEN = auto()
@@ -88,7 +88,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PageRequest:
     """A page that the database is asked for."""
 
     text: str
@@ -115,12 +115,12 @@ class Picker:
     """Somebody is on the way to the last row, which is not known yet."""
     held: tuple[Key, ...] = ()
     """What was pressed for the rows that are still to come."""
-    doubt: SessionSummary | None = None
+    to_confirm: SessionSummary | None = None
     """What is deleted if somebody confirms it."""
     deleting: SessionSummary | None = None
     """What is just being deleted."""
     note: str = ""
-    outcome: Outcome | None = None
+    outcome: PickerOutcome | None = None
 
     @property
     def wanted(self) -> str:
@@ -138,19 +138,19 @@ class Picker:
         return self.rows[self.at] if self.rows else None
 
     @property
-    def ask(self) -> Ask | None:
+    def ask(self) -> PageRequest | None:
         """What to ask the database next, if anything."""
         if not self.fresh:
-            return Ask(self.wanted, None)
+            return PageRequest(self.wanted, None)
         near = self.at + SCREENS_AHEAD * self.height >= len(self.rows)
         if not self.whole and (self.to_end or near):
-            return Ask(self.wanted, self.rows[-1] if self.rows else None)
+            return PageRequest(self.wanted, self.rows[-1] if self.rows else None)
         return None
 
     @property
     def over(self) -> bool:
         """Whether to leave: what is being deleted is waited for, unless somebody cannot wait."""
-        if self.outcome is Outcome.INTERRUPTED:
+        if self.outcome is PickerOutcome.INTERRUPTED:
             return True
         return self.outcome is not None and self.deleting is None
 
@@ -160,7 +160,7 @@ def resized(picker: Picker, height: int) -> Picker:
     return _settled(replace(picker, height=max(height, 1)))
 
 
-def answered(picker: Picker, ask: Ask, rows: Sequence[SessionSummary], *, whole: bool) -> Picker:
+def answered(picker: Picker, ask: PageRequest, rows: Sequence[SessionSummary], *, whole: bool) -> Picker:
     """The database has answered; what nobody asks any more is passed over."""
     if ask.text != picker.wanted:
         return picker
@@ -193,9 +193,9 @@ def deleted(picker: Picker, one: SessionSummary, problem: str | None) -> Picker:
 def pressed(picker: Picker, press: Press) -> Picker:
     """Somebody has pressed a key."""
     calm = replace(picker, note="")
-    if picker.doubt is not None and press is not Key.INTERRUPT:
+    if picker.to_confirm is not None and press is not Key.INTERRUPT:
         certain = isinstance(press, Typed) and press.character in "yY"
-        return replace(calm, doubt=None, deleting=picker.doubt if certain else picker.deleting)
+        return replace(calm, to_confirm=None, deleting=picker.to_confirm if certain else picker.deleting)
     match press:
         case Pasted(text):
             return _looking_for(calm, (picker.text or "") + text)
@@ -212,11 +212,11 @@ def _carried_out(picker: Picker, key: Key) -> Picker:
         return _held(picker, key) if picker.held or _leads_further(picker, key) else _on_rows(picker, key)
     match key:
         case Key.INTERRUPT:
-            return replace(picker, outcome=Outcome.INTERRUPTED)
+            return replace(picker, outcome=PickerOutcome.INTERRUPTED)
         case Key.LEAVE:
-            return replace(picker, outcome=Outcome.LEFT)
+            return replace(picker, outcome=PickerOutcome.LEFT)
         case Key.ESCAPE if picker.text is None:
-            return replace(picker, outcome=Outcome.LEFT)
+            return replace(picker, outcome=PickerOutcome.LEFT)
         case Key.ESCAPE:
             return replace(picker, text=None, held=())
         case _:
@@ -258,9 +258,9 @@ def _on_rows(picker: Picker, key: Key) -> Picker:
     if here is None:
         return picker
     if key is Key.ENTER:
-        return replace(picker, outcome=Outcome.CHOSEN)
+        return replace(picker, outcome=PickerOutcome.CHOSEN)
     if key is Key.DELETE:
-        return replace(picker, doubt=here) if picker.deleting is None else picker
+        return replace(picker, to_confirm=here) if picker.deleting is None else picker
     return _moved(replace(picker, to_end=False), key)
 
 

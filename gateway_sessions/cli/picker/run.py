@@ -1,4 +1,4 @@
-"""A picker at work: what is pressed and what the database answers become what the terminal shows."""
+"""The loop that brings keys, the database's answers and the terminal together."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 
 from gateway_sessions.adapters.protocol import in_background
-from gateway_sessions.cli.context import everything
 from gateway_sessions.cli.picker.model import (
-    Ask,
+    PageRequest,
     Picker,
     Press,
     answered,
@@ -20,9 +19,10 @@ from gateway_sessions.cli.picker.model import (
     pressed,
     resized,
 )
-from gateway_sessions.cli.picker.terminal import Terminal
-from gateway_sessions.cli.picker.view import picture, rows_in
+from gateway_sessions.cli.picker.terminal import RawTerminal
+from gateway_sessions.cli.picker.view import picker_lines, rows_in
 from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.scope import Scope
 from gateway_sessions.errors import GatewaySessionsError
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ HIDDEN: Final = ("tool",)
 Change = Callable[[Picker], Picker]
 
 
-class Browser:
-    """Lets somebody choose one of the conversations of a store."""
+class SessionBrowser:
+    """A picker on the conversations of a store, at one terminal."""
 
-    def __init__(self, seat: gs.Seat, console: Console, *, source: str | None, archived: bool) -> None:
-        self._seat = seat
-        self._terminal = Terminal(console)
+    def __init__(self, client: gs.Seat, console: Console, *, source: str | None, archived: bool) -> None:
+        self._client = client
+        self._terminal = RawTerminal(console)
         self._source = source
         self._archived = archived
         self._clock = SystemClock()
@@ -52,15 +52,15 @@ class Browser:
         self._anew = True
 
     async def choose(self) -> Picker:
-        """What somebody has left it at."""
+        """Let a person choose; returns the picker as they have left it."""
         self._resize()
         with self._terminal.taken(self._press, self._resize):
             async with in_background(self._work):
                 while not self._picker.over:
-                    await self._next()
+                    await self._apply_and_draw()
         return self._picker
 
-    # What happens, in the order in which it does
+    # Changes, in the order in which they come
 
     def _press(self, press: Press) -> None:
         self._changes.put_nowait(partial(pressed, press=press))
@@ -73,37 +73,37 @@ class Browser:
         self._anew = True
         return resized(picker, rows_in(self._size[1]))
 
-    async def _next(self) -> None:
-        """Take in what has happened meanwhile, and show it."""
+    async def _apply_and_draw(self) -> None:
+        """Apply the changes that have come meanwhile, and draw the picker."""
         self._anew = False
         self._picker = (await self._changes.get())(self._picker)
         while not self._changes.empty() and not self._picker.over:
             self._picker = self._changes.get_nowait()(self._picker)
         self._changed.set()
-        lines = picture(self._picker, self._clock.now(), *self._size, of=self._source)
+        lines = picker_lines(self._picker, self._clock.now(), *self._size, of=self._source)
         self._terminal.draw(lines, anew=self._anew)
 
-    # What takes time: one thing after the other, and always what is wanted now
+    # Work that takes time: one thing after the other, and always what is wanted now
 
     async def _work(self) -> None:
         while True:
             self._changed.clear()
             if self._picker.deleting is not None:
-                await self._settled(await self._deleted(self._picker.deleting))
+                await self._apply(await self._delete(self._picker.deleting))
             elif (ask := self._picker.ask) is not None:
-                await self._settled(await self._answered(ask))
+                await self._apply(await self._fetch(ask))
             else:
                 await self._changed.wait()
 
-    async def _settled(self, change: Change) -> None:
-        """Hand it over, and wait until it is taken in: only then is it known what is wanted next."""
+    async def _apply(self, change: Change) -> None:
+        """Hand a change over, and wait until it is applied: only then is it known what is wanted next."""
         self._changes.put_nowait(change)
         self._changed.clear()
         await self._changed.wait()
 
-    async def _answered(self, ask: Ask) -> Change:
-        rows = await self._seat.db.list_sessions_rich(
-            scope=everything(),
+    async def _fetch(self, ask: PageRequest) -> Change:
+        rows = await self._client.db.list_sessions_rich(
+            scope=Scope.operator(),
             source=self._source,
             exclude_sources=None if self._source else HIDDEN,
             archived=self._archived,
@@ -113,9 +113,9 @@ class Browser:
         )
         return partial(answered, ask=ask, rows=rows, whole=len(rows) < PAGE)
 
-    async def _deleted(self, one: gs.SessionSummary) -> Change:
+    async def _delete(self, one: gs.SessionSummary) -> Change:
         try:
-            await self._seat.do("delete_session", session_id=one.session_id)
+            await self._client.do("delete_session", session_id=one.session_id)
         except GatewaySessionsError as error:
             return partial(deleted, one=one, problem=str(error))
         return partial(deleted, one=one, problem=None)

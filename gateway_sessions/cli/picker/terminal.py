@@ -1,4 +1,4 @@
-"""A terminal for one program alone: every key at once, a screen of its own, and all as it was afterwards."""
+"""The terminal in raw mode: every key at once, a screen of its own, and all as it was afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from gateway_sessions.cli.picker.keys import Keys
+from gateway_sessions.cli.picker.keys import KeyDecoder
 from gateway_sessions.cli.picker.model import Key, Press
 
 ESCAPE_SECONDS: Final = 0.05
@@ -28,13 +28,13 @@ ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[2J"
 LEAVE: Final = "\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 
-class Terminal:
-    """Draws lines, and tells what is pressed. Only lines that differ are drawn again."""
+class RawTerminal:
+    """The terminal while one program has it. Only lines that differ are drawn again."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._shown: list[str] = []
-        self._keys = Keys()
+        self._keys = KeyDecoder()
 
     @property
     def size(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""How a picker looks: as many lines as the terminal has, none of them wider than it is."""
+"""The lines of a picker: as many as the terminal has, none of them wider than it is."""
 
 from __future__ import annotations
 
@@ -28,39 +28,45 @@ _EMOJI_STYLE: Final = "\ufe0f"
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _PickerColumn:
     name: str
     width: int
     side: Literal["left", "right"] = "left"
 
 
 # What is left out first stands last.
-_BESIDE: Final = (_Column("Active", 10), _Column("Source", 10), _Column("Messages", 8, "right"))
+_BESIDE: Final = (
+    _PickerColumn("Active", 10),
+    _PickerColumn("Source", 10),
+    _PickerColumn("Messages", 8, "right"),
+)
 _SHOWN: Final = ("Messages", "Source", "Active")
 
 
 def rows_in(height: int) -> int:
-    """How many rows of a list there is room for."""
+    """Return how many rows of a list there is room for."""
     return max(height - 2 - (height >= WITH_DETAIL) - (height >= WITH_HEADINGS), 1)
 
 
-def picture(picker: Picker, now: datetime, width: int, height: int, *, of: str | None = None) -> list[Text]:
-    """All lines of the terminal; *of* is the source whose conversations these are."""
+def picker_lines(
+    picker: Picker, now: datetime, width: int, height: int, *, of: str | None = None
+) -> list[Text]:
+    """Return all lines of the terminal; *of* is the source whose conversations these are."""
     columns = _fitting(width)
-    lines = [_head(picker, of)]
+    lines = [_title_line(picker, of)]
     if height >= WITH_HEADINGS:
         lines.append(_line(Text("Conversation"), [(one, Text(one.name)) for one in columns], width, "bold"))
-    lines += _body(picker, now, columns, width, rows_in(height))
-    foot = _foot(picker, width)
+    lines += _row_lines(picker, now, columns, width, rows_in(height))
+    foot = _status_lines(picker, width)
     if height >= WITH_DETAIL:
         # What is told may need the room of both.
-        lines.append(foot.pop(0) if len(foot) > 1 else _detail(picker.selected))
+        lines.append(foot.pop(0) if len(foot) > 1 else _detail_line(picker.selected))
     lines.append(foot[0])
     return [_cut(line, width) for line in lines[-height:]]
 
 
-def _fitting(width: int) -> list[_Column]:
-    """The columns beside what a conversation is called, in the order in which they are shown."""
+def _fitting(width: int) -> list[_PickerColumn]:
+    """Return the columns beside a conversation's name, in the order in which they are shown."""
     room = width - len(MARK) - LEAST
     shown: set[str] = set()
     for one in _BESIDE:
@@ -72,7 +78,7 @@ def _fitting(width: int) -> list[_Column]:
     return [by_name[name] for name in _SHOWN if name in shown]
 
 
-def _head(picker: Picker, of: str | None) -> Text:
+def _title_line(picker: Picker, of: str | None) -> Text:
     if picker.text is None:
         what = f"Conversations of {inline(of)}" if of else "Conversations"
         return Text(what, style="bold")
@@ -82,7 +88,9 @@ def _head(picker: Picker, of: str | None) -> Text:
     return line.append("" if picker.fresh else " …", style="dim not bold")
 
 
-def _body(picker: Picker, now: datetime, columns: list[_Column], width: int, room: int) -> Iterable[Text]:
+def _row_lines(
+    picker: Picker, now: datetime, columns: list[_PickerColumn], width: int, room: int
+) -> Iterable[Text]:
     seen = picker.rows[picker.top : picker.top + room]
     lines = [
         _row(one, now, columns, width, selected=picker.top + place == picker.at)
@@ -99,26 +107,28 @@ def _nothing(picker: Picker) -> str:
     return f"Nothing holds “{picker.wanted}”." if picker.wanted else "There are no conversations."
 
 
-def _row(one: SessionSummary, now: datetime, columns: list[_Column], width: int, *, selected: bool) -> Text:
+def _row(
+    one: SessionSummary, now: datetime, columns: list[_PickerColumn], width: int, *, selected: bool
+) -> Text:
     values = {
         "Messages": f"{one.message_count:,}",
-        "Source": _shown(one.source),
+        "Source": _one_line(one.source),
         "Active": ago(one.last_active, now),
     }
     called = Text()
     if one.title:
-        called.append(_shown(one.title), style="bold")
+        called.append(_one_line(one.title), style="bold")
     if one.preview or not one.title:
-        said = _shown(one.preview)
+        said = _one_line(one.preview)
         called.append(f"  {said}" if one.title else said, style="dim" if one.title else "")
     beside = [(column, Text(values[column.name])) for column in columns]
     return _line(called, beside, width, "reverse" if selected else "", mark=selected)
 
 
 def _line(
-    first: Text, beside: Iterable[tuple[_Column, Text]], width: int, style: str, *, mark: bool = False
+    first: Text, beside: Iterable[tuple[_PickerColumn, Text]], width: int, style: str, *, mark: bool = False
 ) -> Text:
-    """One line, filled up to the width of the terminal."""
+    """Return one line, filled up to the width of the terminal."""
     cells = list(beside)
     room = max(width - len(MARK) - sum(column.width + GAP for column, _ in cells), 0)
     line = Text(MARK if mark else " " * len(MARK), style=style)
@@ -130,7 +140,7 @@ def _line(
 
 
 def _cut(text: Text, width: int) -> Text:
-    """The text, no wider than that; where half of a character would have to go, all of it goes."""
+    """Return the text, no wider than that; where half of a character would have to go, all of it goes."""
     if width < 1:
         text.plain = ""
     else:
@@ -138,21 +148,21 @@ def _cut(text: Text, width: int) -> Text:
     return text
 
 
-def _detail(one: SessionSummary | None) -> Text:
+def _detail_line(one: SessionSummary | None) -> Text:
     if one is None:
         return Text()
     known = (one.session_id, one.session_key, one.model)
     return Text("  ".join(inline(part) for part in known if part), style="dim")
 
 
-def _foot(picker: Picker, width: int) -> list[Text]:
-    """What is asked, or what has happened, or else what can be done; and where one is. A line, or more."""
-    if picker.doubt is not None:
-        return [_question(picker.doubt, width)]
+def _status_lines(picker: Picker, width: int) -> list[Text]:
+    """Return the question, the news, or else what can be done and the position: a line or more."""
+    if picker.to_confirm is not None:
+        return [_question(picker.to_confirm, width)]
     if picker.deleting is not None:
         return [Text(f"Deleting {picker.deleting.session_id} …", style="bold")]
     if picker.note:
-        return [Text(line, style="bold") for line in chop_cells(_shown(picker.note), width)[:2]]
+        return [Text(line, style="bold") for line in chop_cells(_one_line(picker.note), width)[:2]]
     where = _where(picker)
     left = _hints(FINDING_HINTS if picker.text is not None else COMMAND_HINTS, width - cell_len(where) - GAP)
     gap = max(width - cell_len(left) - cell_len(where), 0)
@@ -160,8 +170,8 @@ def _foot(picker: Picker, width: int) -> list[Text]:
 
 
 def _question(one: SessionSummary, width: int) -> Text:
-    """What is asked has to be seen: what the conversation is called gives way."""
-    called = _shown(one.title or one.preview or one.session_id)
+    """Return the question before a deletion, whole: the name of the conversation gives way."""
+    called = _one_line(one.title or one.preview or one.session_id)
     question = f" with {counted(one.message_count, 'message')}? y/n"
     name = _cut(Text(called), width - len("Delete “”") - len(question))
     return Text(f"Delete “{name.plain}”{question}", style="bold")
@@ -174,7 +184,7 @@ def _where(picker: Picker) -> str:
 
 
 def _hints(hints: Iterable[str], room: int) -> str:
-    """As many as there is room for."""
+    """Return as many hints as there is room for."""
     told = ""
     for one in hints:
         longer = f"{told} · {one}" if told else one
@@ -184,6 +194,6 @@ def _hints(hints: Iterable[str], room: int) -> str:
     return told
 
 
-def _shown(text: str | None) -> str:
-    """One line of what may come from anybody, as wide as its characters are."""
+def _one_line(text: str | None) -> str:
+    """Return one harmless line of a text that may come from anybody, as wide as its characters are."""
     return inline(text).replace(_EMOJI_STYLE, "") or NONE

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway_sessions.cli.commands.sessiondb import Accounts
-from gateway_sessions.cli.context import Desk, owning, rehearsing
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.core.account_lanes import LanesReport
 from gateway_sessions.core.source import check_identifier
 from gateway_sessions.core.telling import counted
@@ -17,19 +17,19 @@ from gateway_sessions.runtime.account_lanes import rehearse_assignment
 UNKNOWN: Final = " (nothing tells whose it was)"
 
 
-async def assign(desk: Desk, asked: Accounts) -> None:
+async def assign(context: CommandContext, asked: Accounts) -> None:
     """Give lanes to the accounts that used them, or say which would be given."""
     accounts = _accounts(asked.given or ())
     if asked.unnamed and not accounts:
         problem = "--unnamed needs the name: say PLATFORM=ACCOUNT, such as telegram=support"
         raise InvalidInputError(problem)
-    async with rehearsing(desk) as db:
+    async with context.open_dry_run() as db:
         report = await rehearse_assignment(db, accounts, unnamed_too=asked.unnamed)
     if not asked.dry_run and (report.moved or report.linked):
-        desk.confirm(_told(report).partition("\n")[0].rstrip(".:") + "?")
-        async with owning(desk) as store:
+        context.confirm(_told(report).partition("\n")[0].rstrip(".:") + "?")
+        async with context.open_owned() as store:
             report = await store.assign_lanes(accounts, unnamed_too=asked.unnamed)
-    desk.done(_told(report), report)
+    context.answer_text(_told(report), report)
 
 
 def _accounts(given: Iterable[str]) -> dict[str, str]:

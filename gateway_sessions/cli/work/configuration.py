@@ -9,7 +9,7 @@ from functools import partial
 from rich.text import Text
 
 from gateway_sessions.cli.commands.configuration import ExplainConfig, Validate
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.output.terminal import Column, inline, table
 from gateway_sessions.config import load_config
 from gateway_sessions.config.misspelt import misspelt_names
@@ -18,20 +18,20 @@ from gateway_sessions.error_details import ConfigProblem
 from gateway_sessions.errors import InvalidInputError
 
 
-async def validate(desk: Desk, asked: Validate) -> None:
+async def validate(context: CommandContext, asked: Validate) -> None:
     """Say all that is wrong in a configuration."""
-    path = asked.file or desk.config_path
+    path = asked.file or context.config_path
     load_config(path).policy_book()
     told = "There is no file; the environment" if path is None else str(path)
     doubts = misspelt_names(path)
-    desk.done(f"{told} is right.", file=path, warnings=doubts)
-    tell_doubts(desk, doubts)
+    context.answer_text(f"{told} is right.", file=path, warnings=doubts)
+    tell_doubts(context, doubts)
 
 
-def tell_doubts(desk: Desk, doubts: Sequence[ConfigProblem]) -> None:
+def tell_doubts(context: CommandContext, doubts: Sequence[ConfigProblem]) -> None:
     """Say beside the answer which names may be slips."""
     for one in doubts:
-        desk.note(f"Warning: {one}. It counts as it is written, for an adapter of that name.")
+        context.note(f"Warning: {one}. It counts as it is written, for an adapter of that name.")
 
 
 def _check_key(key: str) -> None:
@@ -49,9 +49,9 @@ def _check_key(key: str) -> None:
     raise InvalidInputError(problem)
 
 
-async def explain_config(desk: Desk, asked: ExplainConfig) -> None:
+async def explain_config(context: CommandContext, asked: ExplainConfig) -> None:
     """List the values that count, and where each comes from."""
-    path, key = asked.file or desk.config_path, asked.key
+    path, key = asked.file or context.config_path, asked.key
     if key is not None:
         _check_key(key)
     load_config(path, lenient=True)
@@ -62,11 +62,11 @@ async def explain_config(desk: Desk, asked: ExplainConfig) -> None:
         and (key is None or one.key == key or one.key.startswith(f"{key}."))
     ]
     if not found:
-        desk.answer([], lambda: None)
-        desk.note(f"Nobody has set {key or 'anything'}: {_instead(key)}.")
+        context.answer([], lambda: None)
+        context.note(f"Nobody has set {key or 'anything'}: {_instead(key)}.")
         return
     columns = (Column("Key", whole=True), Column("Value"), Column("Set in"))
-    desk.answer(found, partial(table, columns, [_row(one) for one in found]))
+    context.answer(found, partial(table, columns, [_row(one) for one in found]))
 
 
 def _instead(key: str | None) -> str:

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.commands.alone import Doctor
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.output.terminal import inline
 from gateway_sessions.runtime.health import Health, Symptom, examine
@@ -18,14 +18,14 @@ from gateway_sessions.runtime.health import Health, Symptom, examine
 SIGNS: Final = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 
 
-async def doctor(desk: Desk, asked: Doctor) -> None:
+async def doctor(context: CommandContext, asked: Doctor) -> None:
     """Look at everything around the store."""
-    home, config = desk.place()
-    with desk.steps("Looking") as watch:
+    home, config = context.place()
+    with context.work_progress("Looking") as watch:
         found = [one async for one in examine(home, config, thorough=not asked.quick, progress=watch)]
     if any(one.health is Health.BAD for one in found):
-        desk.code = Exit.UNSOUND
-    desk.answer(found, partial(_page, found))
+        context.exit_code = Exit.UNSOUND
+    context.answer(found, partial(_page, found))
 
 
 def _page(found: Sequence[Symptom]) -> RenderableType:

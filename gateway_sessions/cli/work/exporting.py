@@ -5,24 +5,25 @@ from __future__ import annotations
 import sys
 
 from gateway_sessions.cli.commands.sessions import ExportSessions
-from gateway_sessions.cli.context import Desk, everything, seated
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.output.json_lines import check_target
+from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.telling import counted
 from gateway_sessions.errors import InvalidInputError
 
 
-async def export_sessions(desk: Desk, asked: ExportSessions) -> None:
+async def export_sessions(context: CommandContext, asked: ExportSessions) -> None:
     """Write sessions to a file, all as of one moment."""
     target, to_pipe = asked.target, asked.target == "-"
-    if to_pipe and desk.as_json:
+    if to_pipe and context.as_json:
         problem = "--json would mix with the sessions on the standard output; name a file"
         raise InvalidInputError(problem)
     check_target(target, force=asked.force)
-    async with seated(desk) as seat:
-        scope = everything()
-        session_id = await seat.db.resolve_session(asked.session, scope=scope) if asked.session else None
-        with desk.progress("Exporting", beside=target) as tell:
-            report = await seat.db.write_export(
+    async with context.open_client() as client:
+        scope = Scope.operator()
+        session_id = await client.db.resolve_session(asked.session, scope=scope) if asked.session else None
+        with context.progress("Exporting", beside=target) as tell:
+            report = await client.db.write_export(
                 sys.stdout.buffer if to_pipe else target,
                 scope=scope,
                 format=asked.form,
@@ -33,6 +34,6 @@ async def export_sessions(desk: Desk, asked: ExportSessions) -> None:
             )
     text = f"Exported {counted(report.sessions, 'session')} with {counted(report.messages, 'message')}"
     if to_pipe:
-        desk.note(f"{text}.")
+        context.note(f"{text}.")
     else:
-        desk.done(f"{text} to {target}.", report)
+        context.answer_text(f"{text} to {target}.", report)

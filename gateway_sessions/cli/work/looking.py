@@ -8,16 +8,17 @@ from functools import partial
 from typing import Final
 
 from gateway_sessions.cli.commands.alone import Explain, Insights, Simulate
-from gateway_sessions.cli.context import Desk, everything, seated, this_moment
-from gateway_sessions.cli.lookup import lane_named
+from gateway_sessions.cli.context import CommandContext
+from gateway_sessions.cli.lookup import find_lane
 from gateway_sessions.cli.output.reports import explanation_page, insights_page, simulation_page
-from gateway_sessions.cli.output.terminal import Tells
+from gateway_sessions.cli.output.terminal import ReportProgress
 from gateway_sessions.config import load_config
 from gateway_sessions.config.origins import written_in
 from gateway_sessions.config.policy_origins import FieldOrigin, policy_origins
 from gateway_sessions.core.keys import Sharing, place_in, sharing_of
 from gateway_sessions.core.lifecycle import policy_for
 from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.session import SessionEntry
 from gateway_sessions.core.simulation import Activity, WouldReset
 from gateway_sessions.core.simulation import simulate as would
@@ -30,31 +31,31 @@ LANES: Final = 500
 """Read in one go."""
 
 
-async def insights(desk: Desk, asked: Insights) -> None:
+async def insights(context: CommandContext, asked: Insights) -> None:
     """Report what happened in the last days."""
-    zone = asked.zone or desk.place()[1].policy_book().zone_name
-    async with seated(desk) as seat:
-        report = await seat.db.insights(asked.days, scope=everything(), source=asked.source, zone=zone)
-    desk.answer([report], partial(insights_page, report, asked.days))
+    zone = asked.zone or context.place()[1].policy_book().zone_name
+    async with context.open_client() as client:
+        report = await client.db.insights(asked.days, scope=Scope.operator(), source=asked.source, zone=zone)
+    context.answer([report], partial(insights_page, report, asked.days))
 
 
-async def explain(desk: Desk, asked: Explain) -> None:
+async def explain(context: CommandContext, asked: Explain) -> None:
     """Say why a lane is as it is."""
-    async with seated(desk) as seat:
-        lane = await lane_named(seat, asked.key)
-        answer = await seat.explain(lane)
-        listed = await seat.queued(lane)
+    async with context.open_client() as client:
+        lane = await find_lane(client, asked.key)
+        answer = await client.explain(lane)
+        listed = await client.queued(lane)
     waiting = sum(not (one.running or one.cut_off) for one in listed)
-    origins, sharing = _origins(desk, answer), _sharing(answer.entry)
+    origins, sharing = _origins(context, answer), _sharing(answer.entry)
     page = partial(explanation_page, answer, origins, sharing, waiting)
-    desk.answer([answer], page, queue=listed, policy_fields=origins, sharing=sharing)
+    context.answer([answer], page, queue=listed, policy_fields=origins, sharing=sharing)
 
 
-def _origins(desk: Desk, answer: Explanation) -> list[FieldOrigin]:
+def _origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
     entry, policy = answer.entry, answer.policy
     if entry is None or policy is None:
         return []
-    written = written_in(desk.config_path)
+    written = written_in(context.config_path)
     return policy_origins(policy, written, entry.platform, entry.chat_type, entry.zone)
 
 
@@ -65,27 +66,27 @@ def _sharing(entry: SessionEntry | None) -> Sharing | None:
     return sharing_of(entry.chat_type, entry.origin.thread_id, entry.owner)
 
 
-async def simulate(desk: Desk, asked: Simulate) -> None:
+async def simulate(context: CommandContext, asked: Simulate) -> None:
     """Try reset policies on what was recorded."""
     book, length = load_config(asked.policy).policy_book(), length_of("--from", asked.since)
-    async with seated(desk) as seat:
-        with desk.progress("Trying the policies on lanes") as tell:
-            lanes, found = await _simulated(seat, book, this_moment() - length, tell)
+    async with context.open_client() as client:
+        with context.progress("Trying the policies on lanes") as tell:
+            lanes, found = await _simulated(client, book, context.now() - length, tell)
     by_lane = Counter(one.session_key for one in found)
     page = partial(simulation_page, found, by_lane, lanes, length / DAY)
-    desk.answer(found, page, lanes=lanes, lanes_resetting=len(by_lane))
+    context.answer(found, page, lanes=lanes, lanes_resetting=len(by_lane))
 
 
 async def _simulated(
-    seat: Seat, book: PolicyBook, begin: datetime, tell: Tells
+    client: Seat, book: PolicyBook, begin: datetime, tell: ReportProgress
 ) -> tuple[int, list[WouldReset]]:
     """How many lanes were in use since then, and what would have been reset on them."""
     found: list[WouldReset] = []
     after, lanes = "", 0
-    while keys := await seat.db.read(partial(activity.lanes_since, begin, after, LANES)):
+    while keys := await client.db.read(partial(activity.lanes_since, begin, after, LANES)):
         for key in keys:
-            tried = _policy_on(key, await seat.get_session(key), book)
-            moments = await seat.db.read(partial(activity.moments_on, key, begin))
+            tried = _policy_on(key, await client.get_session(key), book)
+            moments = await client.db.read(partial(activity.moments_on, key, begin))
             found += would(Activity(key, tried, moments))
         after, lanes = keys[-1], lanes + len(keys)
         tell(lanes, None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions.cli.commands.sessiondb import Migrate, Upgrade
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.runtime.places import database_of
 from gateway_sessions.storage.moving import MigrationProgress, migrate_store
 from gateway_sessions.storage.opened import Opening
@@ -18,9 +18,9 @@ NEXT_STEPS: Final = (
 )
 
 
-async def migrate(desk: Desk, asked: Migrate) -> None:
+async def migrate(context: CommandContext, asked: Migrate) -> None:
     """Move all that the store holds, and check it there."""
-    home, config = desk.place()
+    home, config = context.place()
     origin, _ = database_of(home, config.sessiondb.url)
     if asked.source is not None:
         origin = database_at(asked.source)
@@ -29,17 +29,17 @@ async def migrate(desk: Desk, asked: Migrate) -> None:
         prepared_statements=config.sessiondb.prepared_statements,
         allow_network=config.sessiondb.allow_network_filesystem,
     )
-    with desk.progress("Copying") as tell:
+    with context.progress("Copying") as tell:
 
         def show(one: MigrationProgress) -> None:
             tell(one.rows, one.total_rows, f"{'Checking' if one.checking else 'Copying'} {one.table}")
 
         report = await moved(origin, database_at(asked.target), dry_run=asked.dry_run, progress=show)
-    desk.done(str(report), report)
+    context.answer_text(str(report), report)
     if report.already:
-        desk.note("All of it had been moved before; it was checked once more.")
+        context.note("All of it had been moved before; it was checked once more.")
     elif not asked.dry_run:
-        desk.note(NEXT_STEPS)
+        context.note(NEXT_STEPS)
 
 
 def database_at(place: str) -> str | Path:
@@ -48,15 +48,15 @@ def database_at(place: str) -> str | Path:
     return path / "sessions.db" if "://" not in place and (path.is_dir() or not path.suffix) else place
 
 
-async def upgrade(desk: Desk, asked: Upgrade) -> None:
+async def upgrade(context: CommandContext, asked: Upgrade) -> None:
     """Bring the tables up to date with this version."""
-    home, config = desk.place()
+    home, config = context.place()
     database, beside = database_of(home, config.sessiondb.url)
     opening = Opening(
         home=beside,
         prepared_statements=config.sessiondb.prepared_statements,
         allow_network=config.sessiondb.allow_network_filesystem,
     )
-    with desk.progress("Bringing the tables up to date"):
+    with context.progress("Bringing the tables up to date"):
         report = await upgrade_schema(database, opening, dry_run=asked.dry_run)
-    desk.done(f"{report}.", report)
+    context.answer_text(f"{report}.", report)

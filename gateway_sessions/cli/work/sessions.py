@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any, Final
 
 from gateway_sessions.cli.commands.sessions import CountAll, ListSessions, SearchMessages, ShowSession
-from gateway_sessions.cli.context import Desk, everything, seated, this_moment
-from gateway_sessions.cli.lookup import session_named
+from gateway_sessions.cli.context import CommandContext
+from gateway_sessions.cli.lookup import find_session
 from gateway_sessions.cli.output.sessions import hits_page, session_page, sessions_table, stats_page
+from gateway_sessions.core.scope import Scope
 from gateway_sessions.core.search_results import SearchResult
 from gateway_sessions.core.telling import moment_of
 from gateway_sessions.storage.verbs import status
@@ -18,11 +19,11 @@ BEHIND_ALL: Final = 1 << 62
 """No message has such a number."""
 
 
-async def list_sessions(desk: Desk, asked: ListSessions) -> None:
+async def list_sessions(context: CommandContext, asked: ListSessions) -> None:
     """List conversations."""
-    async with seated(desk) as seat:
-        found = await seat.db.list_sessions_rich(
-            scope=everything(),
+    async with context.open_client() as client:
+        found = await client.db.list_sessions_rich(
+            scope=Scope.operator(),
             source=asked.source,
             exclude_sources=None if asked.source else ("tool",),
             limit=asked.limit + 1,
@@ -33,21 +34,21 @@ async def list_sessions(desk: Desk, asked: ListSessions) -> None:
         )
     shown = found[: asked.limit]
     if not shown:
-        desk.answer([], lambda: None, more=False)
-        desk.note("No sessions found.")
+        context.answer([], lambda: None, more=False)
+        context.note("No sessions found.")
         return
     more = len(found) > asked.limit
-    desk.answer(shown, partial(sessions_table, shown, this_moment()), more=more)
+    context.answer(shown, partial(sessions_table, shown, context.now()), more=more)
     if more:
-        desk.note(f"There are more: --limit {asked.limit * 5}")
+        context.note(f"There are more: --limit {asked.limit * 5}")
 
 
-async def show_session(desk: Desk, asked: ShowSession) -> None:
+async def show_session(context: CommandContext, asked: ShowSession) -> None:
     """Show one, and what was said last."""
-    async with seated(desk) as seat:
-        record = await session_named(seat, asked.session)
+    async with context.open_client() as client:
+        record = await find_session(client, asked.session)
         said = (
-            await seat.db.get_messages(
+            await client.db.get_messages(
                 record.session_id,
                 limit=asked.messages,
                 before_seq=BEHIND_ALL,
@@ -56,14 +57,14 @@ async def show_session(desk: Desk, asked: ShowSession) -> None:
             if asked.messages
             else []
         )
-        use = await seat.db.usage_of_session(record.session_id)
-    page = partial(session_page, record, said, this_moment())
-    desk.answer([record], page, messages=said, usage=use)
+        use = await client.db.usage_of_session(record.session_id)
+    page = partial(session_page, record, said, context.now())
+    context.answer([record], page, messages=said, usage=use)
 
 
-async def search_messages(desk: Desk, asked: SearchMessages) -> None:
+async def search_messages(context: CommandContext, asked: SearchMessages) -> None:
     """Find messages in all sessions."""
-    now = this_moment()
+    now = context.now()
     options: dict[str, Any] = {
         "source_filter": [asked.source] if asked.source else None,
         "role_filter": [asked.role] if asked.role else None,
@@ -73,16 +74,16 @@ async def search_messages(desk: Desk, asked: SearchMessages) -> None:
         "mode": "substring" if asked.substring else "words",
         "fuzzy": asked.fuzzy,
     }
-    async with seated(desk) as seat:
-        scope = everything()
+    async with context.open_client() as client:
+        scope = Scope.operator()
         if asked.session:
-            options["session_id"] = await seat.db.resolve_session(asked.session, scope=scope)
-        found = await seat.db.search_messages(asked.query, scope=scope, limit=asked.limit, **options)
-    _answer_hits(desk, found, now)
+            options["session_id"] = await client.db.resolve_session(asked.session, scope=scope)
+        found = await client.db.search_messages(asked.query, scope=scope, limit=asked.limit, **options)
+    _answer_hits(context, found, now)
 
 
-def _answer_hits(desk: Desk, found: SearchResult, now: datetime) -> None:
-    desk.answer(
+def _answer_hits(context: CommandContext, found: SearchResult, now: datetime) -> None:
+    context.answer(
         found.hits,
         partial(hits_page, found.hits, now),
         matches=found.matches,
@@ -90,24 +91,24 @@ def _answer_hits(desk: Desk, found: SearchResult, now: datetime) -> None:
         near_words=list(found.near_words),
     )
     if found.near_words:
-        desk.note(f"Also looked for: {', '.join(found.near_words)}")
+        context.note(f"Also looked for: {', '.join(found.near_words)}")
     if not found.hits:
-        desk.note("Nothing was found.")
+        context.note("Nothing was found.")
     elif found.matches > len(found.hits):
-        desk.note(f"{len(found.hits)} of {found.matches} matches; --limit shows more")
+        context.note(f"{len(found.hits)} of {found.matches} matches; --limit shows more")
     if found.degraded:
-        desk.note(f"Something may be missing: {found.problem}")
+        context.note(f"Something may be missing: {found.problem}")
 
 
-async def count_all(desk: Desk, asked: CountAll) -> None:
+async def count_all(context: CommandContext, asked: CountAll) -> None:
     """Count sessions and messages."""
-    async with seated(desk) as seat:
-        platforms = await seat.db.read(status.by_source)
-        messages = await seat.db.read(status.count_messages)
-        lanes = await seat.db.read(status.count_lanes)
-        to_do = await seat.db.read(status.work)
-        size = seat.db.path.stat().st_size if seat.db.path.is_file() else None
-        place = seat.db.place
+    async with context.open_client() as client:
+        platforms = await client.db.read(status.by_source)
+        messages = await client.db.read(status.count_messages)
+        lanes = await client.db.read(status.count_lanes)
+        to_do = await client.db.read(status.work)
+        size = client.db.path.stat().st_size if client.db.path.is_file() else None
+        place = client.db.place
     facts = {
         "sessions": sum(one.sessions for one in platforms),
         "messages": messages,
@@ -116,4 +117,4 @@ async def count_all(desk: Desk, asked: CountAll) -> None:
         "database": place,
         "bytes": size,
     }
-    desk.answer(platforms, partial(stats_page, facts, platforms), **facts)
+    context.answer(platforms, partial(stats_page, facts, platforms), **facts)

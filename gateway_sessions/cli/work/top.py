@@ -11,28 +11,30 @@ from rich.console import RenderableType
 
 from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.commands.alone import Top
-from gateway_sessions.cli.context import Desk, seated, this_moment
-from gateway_sessions.cli.output.live import frame, show_live
+from gateway_sessions.cli.context import CommandContext
+from gateway_sessions.cli.output.live import overview_page, show_live
 from gateway_sessions.runtime.glance import glance
 
 
-async def top(desk: Desk, asked: Top) -> None:
-    """Look once, or until somebody has seen enough."""
-    policies = desk.place()[1].policy_book()
-    async with seated(desk) as seat:
-        if asked.once or desk.as_json or not desk.screen.is_terminal:
-            seen = await glance(seat, policies, this_moment(), asked.limit)
-            desk.answer([seen], partial(frame, seen))
+async def top(context: CommandContext, asked: Top) -> None:
+    """Look once, or until somebody has overview enough."""
+    policies = context.place()[1].policy_book()
+    async with context.open_client() as client:
+        if asked.once or context.as_json or not context.console.is_terminal:
+            overview = await glance(client, policies, context.now(), asked.limit)
+            context.answer([overview], partial(overview_page, overview))
             return
 
         async def look() -> RenderableType:
-            return frame(await glance(seat, policies, this_moment(), asked.limit))
+            return overview_page(await glance(client, policies, context.now(), asked.limit))
 
-        await _until_stopped(desk, look, asked.every)
+        await _until_stopped(context, look, asked.every)
 
 
-async def _until_stopped(desk: Desk, look: Callable[[], Awaitable[RenderableType]], every: float) -> None:
-    """Whoever has seen enough says so with Ctrl-C: that is no error here."""
+async def _until_stopped(
+    context: CommandContext, look: Callable[[], Awaitable[RenderableType]], every: float
+) -> None:
+    """Whoever has overview enough says so with Ctrl-C: that is no error here."""
     with anyio.CancelScope() as looking:
 
         async def until_signal() -> None:
@@ -41,4 +43,4 @@ async def _until_stopped(desk: Desk, look: Callable[[], Awaitable[RenderableType
                     looking.cancel()
 
         async with in_background(until_signal):
-            await show_live(desk.screen, look, every)
+            await show_live(context.console, look, every)

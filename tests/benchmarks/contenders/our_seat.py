@@ -14,9 +14,9 @@ from pathlib import Path
 
 from gateway_sessions import Scope, SessionSummary, SystemClock, connect
 from gateway_sessions.cli.app import main
-from gateway_sessions.cli.picker.model import Ask, Picker, answered, resized
+from gateway_sessions.cli.picker.model import PageRequest, Picker, answered, resized
 from gateway_sessions.cli.picker.run import PAGE
-from gateway_sessions.cli.picker.view import picture, rows_in
+from gateway_sessions.cli.picker.view import picker_lines, rows_in
 from tests.benchmarks.child import Figures, answer, latencies
 from tests.benchmarks.frame import figure_of
 from tests.benchmarks.seeding import RARE, id_of, seed_sessions
@@ -63,11 +63,11 @@ async def browsing(folder: str, sessions: int, times: int) -> Figures:
     async def first_page() -> None:
         async with connect(Path(folder, "state")) as seat:
             rows = await seat.db.list_sessions_rich(scope=Scope.operator(), limit=PAGE)
-            draw(Ask("", None), rows)
+            draw(PageRequest("", None), rows)
 
-    def draw(ask: Ask, rows: list[SessionSummary]) -> None:
+    def draw(ask: PageRequest, rows: list[SessionSummary]) -> None:
         picker = answered(resized(Picker(text=ask.text or None), rows_in(LINES)), ask, rows, whole=False)
-        picture(picker, clock.now(), COLUMNS, LINES)
+        picker_lines(picker, clock.now(), COLUMNS, LINES)
 
     figures = _of("browse", await _times(first_page, times))
     async with connect(Path(folder, "state")) as seat:
@@ -90,7 +90,7 @@ async def browsing(folder: str, sessions: int, times: int) -> Figures:
                 rows = await seat.db.list_sessions_rich(
                     scope=Scope.operator(), limit=PAGE, exclude_sources=("tool",), search_query=text
                 )
-                draw(Ask(text, None), rows)
+                draw(PageRequest(text, None), rows)
 
             figures |= _of(f"browse, typed {kind}", await _times(typed, times))
     return figures

@@ -138,10 +138,10 @@ def test_the_doctor_names_who_was_not_heard(gsess: Gsess, address: str):
         async with running(driver_of(address)) as driver:
             await driver.write(verb)
 
-    asyncio.run(change(lambda: one_statement("add_node", (99, 7, "desk", "1", 0, -1))))
+    asyncio.run(change(lambda: one_statement("add_node", (99, 7, "context", "1", 0, -1))))
     health, told, _ = health_of(gsess, "--home", address)["Nodes"]
     asyncio.run(change(lambda: one_statement("forget_node", (99,))))
-    assert (health, "not heard: desk" in told) == ("warning", True)
+    assert (health, "not heard: context" in told) == ("warning", True)
 
 
 @pytest.mark.parametrize("has_directory", [False, True])

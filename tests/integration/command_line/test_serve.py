@@ -25,7 +25,7 @@ import pytest
 from gateway_sessions import SessionStore
 from gateway_sessions.adapters._http import listen
 from gateway_sessions.adapters.webhook import Signer
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.demo_agent import answer
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.service import Service
@@ -95,7 +95,7 @@ class Served:
 
     def says(self, text: str) -> int:
         """Post a message; the status of the answer."""
-        body = json.dumps({"source": {"chat_id": "desk", "user_id": "ann"}, "text": text}).encode()
+        body = json.dumps({"source": {"chat_id": "context", "user_id": "ann"}, "text": text}).encode()
         headers = self.signer.headers(f"msg_{text}", body, datetime.now(UTC))
         return asked(f"{self.messages}/messages", body, headers)[0]
 
@@ -194,7 +194,7 @@ def test_what_comes_while_it_ends_is_answered_by_the_next_one(place: Path, recei
 
 
 @dataclass
-class Notes(Desk):
+class Notes(CommandContext):
     """Keeps what it is told to say."""
 
     notes: list[str] = field(default_factory=list)
@@ -217,9 +217,9 @@ async def test_it_ends_as_quietly_while_it_begins():
         finally:
             closed.append(True)
 
-    desk = Notes(settings=Settings(), command="serve")
-    await Service(desk, ServeConfig(console=True), slow()).run(agent=answer)
-    assert (closed, desk.notes) == ([True], ["Ended before it was ready."])
+    context = Notes(settings=Settings(), command="serve")
+    await Service(context, ServeConfig(console=True), slow()).run(agent=answer)
+    assert (closed, context.notes) == ([True], ["Ended before it was ready."])
     asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
 

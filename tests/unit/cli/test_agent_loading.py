@@ -9,8 +9,8 @@ import pytest
 from blockbuster import BlockBuster
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.cli.agent_loading import answering
-from gateway_sessions.cli.context import Desk
+from gateway_sessions.cli.agent_loading import open_agent
+from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.settings import Settings
 
 MODULE = """
@@ -54,23 +54,25 @@ called = Called()
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blockbuster: BlockBuster) -> Iterator[Desk]:
-    """A desk in a directory with a module in it; its loop serves nobody else, so it may read files."""
+def context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blockbuster: BlockBuster
+) -> Iterator[CommandContext]:
+    """A context in a directory with a module in it; its loop serves nobody else, so it may read files."""
     (tmp_path / "named_agents.py").write_text(MODULE, "utf-8")
     (tmp_path / "config.yaml").write_text("model: {name: large, base_url: http://127.0.0.1:9/v1}\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     blockbuster.deactivate()
-    yield Desk(settings=Settings(home=str(tmp_path)), command="chat")
+    yield CommandContext(settings=Settings(home=str(tmp_path)), command="chat")
     blockbuster.activate()
     sys.modules.pop("named_agents", None)
 
 
-def given(name: str, desk: Desk) -> tuple[str, str, int]:
+def given(name: str, context: CommandContext) -> tuple[str, str, int]:
     """How a gateway gets it, what it is, and how many agents are closed in the end."""
 
     async def look() -> tuple[str, str]:
-        async with answering(name, desk) as given:
+        async with open_agent(name, context) as given:
             [(how, what)] = given.items()
             return how, getattr(what, "__name__", type(what).__name__)
 
@@ -98,12 +100,14 @@ def given(name: str, desk: Desk) -> tuple[str, str, int]:
         ("called", "agent", "Called", 0),
     ],
 )
-def test_what_is_named_is_given_as_what_it_is(desk: Desk, name: str, how: str, what: str, closed: int):
-    assert given(f"named_agents:{name}", desk) == (how, what, closed)
+def test_what_is_named_is_given_as_what_it_is(
+    context: CommandContext, name: str, how: str, what: str, closed: int
+):
+    assert given(f"named_agents:{name}", context) == (how, what, closed)
 
 
-def test_a_model_has_a_name_of_its_own(desk: Desk):
-    how, what, _ = given("openai", desk)
+def test_a_model_has_a_name_of_its_own(context: CommandContext):
+    how, what, _ = given("openai", context)
     assert (how, what) == ("agent", "OpenAIAgent")
 
 
@@ -125,6 +129,6 @@ def test_a_model_has_a_name_of_its_own(desk: Desk):
         ("", "write module:name"),
     ],
 )
-def test_what_cannot_be_an_agent_is_said_so(desk: Desk, name: str, says: str):
+def test_what_cannot_be_an_agent_is_said_so(context: CommandContext, name: str, says: str):
     with pytest.raises(InvalidInputError, match=says):
-        given(name, desk)
+        given(name, context)

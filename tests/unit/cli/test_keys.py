@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.cli.picker.keys import CONTROLS, LONGEST_SEQUENCE, Keys
+from gateway_sessions.cli.picker.keys import CONTROLS, LONGEST_SEQUENCE, KeyDecoder
 from gateway_sessions.cli.picker.model import Key, Pasted, Press, Typed
 
 SENT: list[tuple[str, list[Press]]] = [
@@ -38,7 +38,7 @@ SENT: list[tuple[str, list[Press]]] = [
 
 @pytest.mark.parametrize(("sent", "meant"), SENT)
 def test_each_key_is_known_by_what_is_sent_for_it(sent: str, meant: list[Press]):
-    keys = Keys()
+    keys = KeyDecoder()
     assert keys.feed(sent.encode()) == meant
     assert not keys.waiting
 
@@ -49,14 +49,14 @@ def test_it_does_not_matter_in_which_pieces_it_comes(
 ):
     sent = "".join(one for one, _ in some).encode()
     ends = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=10)))
-    keys, found = Keys(), list[Press]()
+    keys, found = KeyDecoder(), list[Press]()
     for begin, end in zip([0, *ends], [*ends, len(sent)], strict=True):
         found += keys.feed(sent[begin:end])
     assert found == [press for _, meant in some for press in meant]
 
 
 def test_an_escape_is_one_once_nothing_has_followed():
-    keys = Keys()
+    keys = KeyDecoder()
     assert (keys.feed(b"\x1b"), keys.waiting, keys.rest(), keys.waiting) == ([], True, [Key.ESCAPE], False)
     assert keys.rest() == []
     assert keys.feed(b"j") == [Typed("j")]
@@ -64,14 +64,14 @@ def test_an_escape_is_one_once_nothing_has_followed():
 
 
 def test_an_escape_before_an_escape_is_one():
-    keys = Keys()
+    keys = KeyDecoder()
     assert keys.feed(b"\x1b\x1b") == [Key.ESCAPE]
     assert keys.rest() == [Key.ESCAPE]
     assert keys.feed(b"\x1b\x1b[A") == [Key.ESCAPE, Key.UP]
 
 
 def test_a_paste_is_waited_for_and_a_sequence_without_end_is_not():
-    keys = Keys()
+    keys = KeyDecoder()
     assert keys.feed(b"\x1b[200~begun") == []
     assert keys.rest() == []
     assert keys.feed(b" ended\x1b[201~") == [Pasted("begun ended")]
@@ -80,7 +80,7 @@ def test_a_paste_is_waited_for_and_a_sequence_without_end_is_not():
 
 @given(st.binary(max_size=200))
 def test_no_bytes_can_confuse_it(sent: bytes):
-    keys = Keys()
+    keys = KeyDecoder()
     keys.feed(sent)
     keys.rest()
     for _ in range(3):

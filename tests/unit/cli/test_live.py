@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from gateway_sessions import OwnerStatus
-from gateway_sessions.cli.output.live import frame
+from gateway_sessions.cli.output.live import overview_page
 from gateway_sessions.core.vitals import AgentCounts, LoopLag
 from gateway_sessions.runtime.glance import Glance
 from gateway_sessions.storage.verbs.status import Work
@@ -25,7 +25,7 @@ COUNTS = AgentCounts(idle=3, room=1280, lent=2, closing=0, weight=0, hits=95, mi
 def told(seen: Glance) -> dict[str, str]:
     console = Console(width=200)
     with console.capture() as capture:
-        console.print(frame(seen))
+        console.print(overview_page(seen))
     lines = (line.split("  ", 1) for line in capture.get().splitlines())
     return {line[0].strip(): line[-1].strip() for line in lines}
 

@@ -14,11 +14,11 @@ from gateway_sessions.cli.picker.model import (
     LONGEST_TEXT,
     MOST_HELD,
     ON_ROWS,
-    Ask,
     Key,
-    Outcome,
+    PageRequest,
     Pasted,
     Picker,
+    PickerOutcome,
     Press,
     Typed,
     answered,
@@ -47,7 +47,7 @@ def page(first: int, count: int) -> tuple[SessionSummary, ...]:
 
 
 def picker(count: int = 10, *, whole: bool = True, height: int = 4, at: int = 0) -> Picker:
-    fresh = answered(resized(Picker(), height), Ask("", None), page(0, count), whole=whole)
+    fresh = answered(resized(Picker(), height), PageRequest("", None), page(0, count), whole=whole)
     return resized(replace(fresh, at=at), height)
 
 
@@ -108,7 +108,7 @@ def test_more_is_asked_for_before_the_last_row_is_reached():
     many = picker(20, whole=False)
     assert many.ask is None
     near = after(many, *[Key.DOWN] * 12)
-    assert near.ask == Ask("", row(19))
+    assert near.ask == PageRequest("", row(19))
     more = answered(near, near.ask, page(20, 20), whole=False)
     assert (len(more.rows), more.at, more.ask) == (40, 12, None)
     assert picker(20, at=19).ask is None, "there is no more"
@@ -116,42 +116,44 @@ def test_more_is_asked_for_before_the_last_row_is_reached():
 
 def test_the_way_to_the_end_leads_through_all_pages_unless_somebody_turns_round():
     going = after(picker(20, whole=False), Key.END)
-    assert (going.at, going.ask) == (19, Ask("", row(19)))
-    further = answered(going, Ask("", row(19)), page(20, 20), whole=False)
-    assert (further.at, further.ask) == (39, Ask("", row(39)))
-    there = answered(further, Ask("", row(39)), page(40, 5), whole=True)
+    assert (going.at, going.ask) == (19, PageRequest("", row(19)))
+    further = answered(going, PageRequest("", row(19)), page(20, 20), whole=False)
+    assert (further.at, further.ask) == (39, PageRequest("", row(39)))
+    there = answered(further, PageRequest("", row(39)), page(40, 5), whole=True)
     assert (there.at, there.ask) == (44, None)
-    turned = answered(after(further, Key.HOME), Ask("", row(39)), page(40, 20), whole=False)
+    turned = answered(after(further, Key.HOME), PageRequest("", row(39)), page(40, 20), whole=False)
     assert (turned.at, turned.ask) == (0, None)
 
 
 def test_keys_that_lead_further_than_what_is_known_wait_for_it():
     waiting = after(picker(10, whole=False, at=8), Key.PAGE_DOWN, Key.DOWN, Key.UP, Key.PAGE_DOWN, Key.ENTER)
     assert (waiting.at, len(waiting.held), waiting.outcome) == (8, 5, None)
-    assert waiting.ask == Ask("", row(9))
-    further = answered(waiting, Ask("", row(9)), page(10, 5), whole=False)
+    assert waiting.ask == PageRequest("", row(9))
+    further = answered(waiting, PageRequest("", row(9)), page(10, 5), whole=False)
     assert (further.at, further.held) == (12, (Key.PAGE_DOWN, Key.ENTER))
-    there = answered(further, Ask("", row(14)), page(15, 5), whole=True)
-    assert (there.selected, there.outcome, there.held) == (row(16), Outcome.CHOSEN, ())
-    at_last = answered(after(picker(10, whole=False, at=9), Key.PAGE_DOWN), Ask("", row(9)), (), whole=True)
+    there = answered(further, PageRequest("", row(14)), page(15, 5), whole=True)
+    assert (there.selected, there.outcome, there.held) == (row(16), PickerOutcome.CHOSEN, ())
+    at_last = answered(
+        after(picker(10, whole=False, at=9), Key.PAGE_DOWN), PageRequest("", row(9)), (), whole=True
+    )
     assert (at_last.at, at_last.held) == (9, ())
     assert after(waiting, Key.ESCAPE).over, "nobody has to wait"
 
 
 def test_a_row_that_moved_between_two_pages_is_shown_once():
-    twice = answered(picker(4, whole=False), Ask("", row(3)), (row(2), row(9)), whole=True)
+    twice = answered(picker(4, whole=False), PageRequest("", row(3)), (row(2), row(9)), whole=True)
     assert [one.session_id for one in twice.rows] == ["s0", "s1", "s2", "s3", "s9"]
 
 
 def test_answers_that_nobody_waits_for_any_more_change_nothing():
     typed = after(picker(), "x")
-    assert answered(typed, Ask("", None), page(50, 3), whole=True) == typed
-    assert answered(typed, Ask("", row(9)), page(50, 3), whole=True) == typed
+    assert answered(typed, PageRequest("", None), page(50, 3), whole=True) == typed
+    assert answered(typed, PageRequest("", row(9)), page(50, 3), whole=True) == typed
     shown = picker(whole=False)
-    assert answered(shown, Ask("", row(5)), page(50, 3), whole=True) == shown
+    assert answered(shown, PageRequest("", row(5)), page(50, 3), whole=True) == shown
     emptied = replace(shown, rows=())
-    assert answered(emptied, Ask("", row(5)), page(50, 3), whole=True) == emptied
-    assert emptied.ask == Ask("", None), "whatever is left behind what was deleted"
+    assert answered(emptied, PageRequest("", row(5)), page(50, 3), whole=True) == emptied
+    assert emptied.ask == PageRequest("", None), "whatever is left behind what was deleted"
 
 
 # Looking for something
@@ -159,15 +161,15 @@ def test_answers_that_nobody_waits_for_any_more_change_nothing():
 
 def test_typing_asks_for_what_is_typed_and_escape_for_everything_again():
     typed = after(picker(at=5), "/my p")
-    assert (typed.text, typed.ask, typed.at) == ("my p", Ask("my p", None), 5)
-    found = answered(typed, Ask("my p", None), page(30, 2), whole=True)
+    assert (typed.text, typed.ask, typed.at) == ("my p", PageRequest("my p", None), 5)
+    found = answered(typed, PageRequest("my p", None), page(30, 2), whole=True)
     assert (found.at, found.selected, found.ask) == (0, row(30), None)
     back = after(found, Key.ESCAPE)
-    assert (back.text, back.ask, back.outcome) == (None, Ask("", None), None)
+    assert (back.text, back.ask, back.outcome) == (None, PageRequest("", None), None)
 
 
 def test_blanks_around_it_are_typed_and_not_looked_for():
-    found = answered(after(picker(), "/ab "), Ask("ab", None), page(0, 1), whole=True)
+    found = answered(after(picker(), "/ab "), PageRequest("ab", None), page(0, 1), whole=True)
     assert (found.text, found.ask) == ("ab ", None)
 
 
@@ -196,7 +198,11 @@ def test_what_is_looked_for_can_be_edited(text: str | None, key: Key, left: str 
 @pytest.mark.parametrize("text", [None, "x"])
 def test_what_is_pasted_is_never_a_command(text: str | None):
     pasted = pressed(replace(picker(), text=text), Pasted("q\ndaily\x1b[31m\treport"))
-    assert (pasted.text, pasted.outcome, pasted.doubt) == (f"{text or ''}q daily [31m report", None, None)
+    assert (pasted.text, pasted.outcome, pasted.to_confirm) == (
+        f"{text or ''}q daily [31m report",
+        None,
+        None,
+    )
 
 
 def test_a_text_has_an_end():
@@ -206,9 +212,9 @@ def test_a_text_has_an_end():
 def test_keys_wait_for_the_list_they_are_meant_for():
     hurried = after(picker(), "/foo", Key.DOWN, Key.ENTER)
     assert (hurried.held, hurried.outcome) == ((Key.DOWN, Key.ENTER), None)
-    found = answered(hurried, Ask("foo", None), page(30, 3), whole=True)
-    assert (found.outcome, found.selected) == (Outcome.CHOSEN, row(31))
-    nothing = answered(hurried, Ask("foo", None), (), whole=True)
+    found = answered(hurried, PageRequest("foo", None), page(30, 3), whole=True)
+    assert (found.outcome, found.selected) == (PickerOutcome.CHOSEN, row(31))
+    nothing = answered(hurried, PageRequest("foo", None), (), whole=True)
     assert (nothing.outcome, nothing.selected, nothing.held) == (None, None, ())
     assert after(hurried, "x").held == (), "meant something else"
     assert after(hurried, Key.ESCAPE).held == ()
@@ -227,23 +233,23 @@ def test_no_key_means_a_row_of_a_list_that_is_not_wanted_any_more(key: Key):
 
 def test_enter_chooses_and_there_is_nothing_to_choose_in_an_empty_list():
     chosen = after(picker(at=2), Key.ENTER)
-    assert (chosen.outcome, chosen.selected, chosen.over) == (Outcome.CHOSEN, row(2), True)
+    assert (chosen.outcome, chosen.selected, chosen.over) == (PickerOutcome.CHOSEN, row(2), True)
     assert after(picker(0), Key.ENTER, Key.DOWN, Key.END, "d").outcome is None
 
 
 @pytest.mark.parametrize(
     ("text", "key", "outcome"),
     [
-        (None, Key.ESCAPE, Outcome.LEFT),
+        (None, Key.ESCAPE, PickerOutcome.LEFT),
         ("x", Key.ESCAPE, None),
-        (None, Key.LEAVE, Outcome.LEFT),
-        ("x", Key.LEAVE, Outcome.LEFT),
-        (None, Key.INTERRUPT, Outcome.INTERRUPTED),
-        ("x", Key.INTERRUPT, Outcome.INTERRUPTED),
+        (None, Key.LEAVE, PickerOutcome.LEFT),
+        ("x", Key.LEAVE, PickerOutcome.LEFT),
+        (None, Key.INTERRUPT, PickerOutcome.INTERRUPTED),
+        ("x", Key.INTERRUPT, PickerOutcome.INTERRUPTED),
         ("x", Typed("q"), None),
     ],
 )
-def test_one_leaves_by_escape_q_and_ctrl_c(text: str | None, key: Press, outcome: Outcome | None):
+def test_one_leaves_by_escape_q_and_ctrl_c(text: str | None, key: Press, outcome: PickerOutcome | None):
     assert pressed(replace(picker(), text=text), key).outcome is outcome
 
 
@@ -257,9 +263,14 @@ def test_one_leaves_by_escape_q_and_ctrl_c(text: str | None, key: Press, outcome
 )
 def test_only_a_yes_deletes(press: Press, certain: bool):
     asked = after(picker(at=2), "d")
-    assert asked.doubt == row(2)
+    assert asked.to_confirm == row(2)
     answer = pressed(asked, press)
-    assert (answer.deleting == row(2), answer.doubt, answer.at, answer.outcome) == (certain, None, 2, None)
+    assert (answer.deleting == row(2), answer.to_confirm, answer.at, answer.outcome) == (
+        certain,
+        None,
+        2,
+        None,
+    )
 
 
 def test_ctrl_c_leaves_whatever_is_asked():
@@ -268,10 +279,10 @@ def test_ctrl_c_leaves_whatever_is_asked():
 
 def test_what_is_being_deleted_is_waited_for_unless_somebody_cannot_wait():
     deleting = after(picker(), "dyq")
-    assert (deleting.outcome, deleting.over) == (Outcome.LEFT, False)
+    assert (deleting.outcome, deleting.over) == (PickerOutcome.LEFT, False)
     assert after(deleting, Key.INTERRUPT).over
     assert deleted(deleting, row(0), None).over
-    assert after(picker(), "dyjd").doubt is None, "one after the other"
+    assert after(picker(), "dyjd").to_confirm is None, "one after the other"
 
 
 def test_what_is_deleted_leaves_the_list_and_what_is_not_says_why():
@@ -314,7 +325,7 @@ def test_somebody_is_always_at_a_row_that_is_shown(steps: list[Press | int | str
         numbers = [int(one.session_id[1:]) for one in now.rows]
         assert numbers == sorted(set(numbers))
         assert (now.selected is None) == (not now.rows)
-        if now.outcome is Outcome.CHOSEN:
+        if now.outcome is PickerOutcome.CHOSEN:
             assert now.fresh
             assert now.selected is not None
             return

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from gateway_sessions import SessionSummary
-from gateway_sessions.cli.picker.model import Ask, Key, Picker, Typed, answered, pressed, resized
-from gateway_sessions.cli.picker.view import MARK, picture, rows_in
+from gateway_sessions.cli.picker.model import Key, PageRequest, Picker, Typed, answered, pressed, resized
+from gateway_sessions.cli.picker.view import MARK, picker_lines, rows_in
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -31,11 +31,11 @@ def row(number: int = 0, **told: object) -> SessionSummary:
 
 
 def over(*rows: SessionSummary, height: int = 10, whole: bool = True) -> Picker:
-    return answered(resized(Picker(), rows_in(height)), Ask("", None), rows, whole=whole)
+    return answered(resized(Picker(), rows_in(height)), PageRequest("", None), rows, whole=whole)
 
 
 def shown(picker: Picker, width: int = 80, height: int = 10, of: str | None = None) -> list[str]:
-    return [line.plain.rstrip() for line in picture(picker, NOW, width, height, of=of)]
+    return [line.plain.rstrip() for line in picker_lines(picker, NOW, width, height, of=of)]
 
 
 def test_a_conversation_is_a_line_of_what_people_know_it_by():
@@ -82,7 +82,7 @@ def test_in_a_low_terminal_rows_come_first(height: int, rows: int):
 
 def test_wide_characters_are_cut_as_a_whole():
     for width in range(1, 60):
-        for line in picture(over(row(title="火车几点出发" * 5, preview="🚂" * 40)), NOW, width, 10):
+        for line in picker_lines(over(row(title="火车几点出发" * 5, preview="🚂" * 40)), NOW, width, 10):
             assert line.cell_len <= width
     line = shown(over(row(title="a火火火火火火火火火火火火火火火火", preview="")), 40)[2]
     assert line.startswith("> a火火火火火火火火火火火")
@@ -101,7 +101,7 @@ def test_what_is_looked_for_is_shown_and_whether_that_is_still_going_on():
     typed = pressed(pressed(over(row()), Typed("x")), Typed("y"))
     assert shown(typed)[0] == "Find: xy  …"
     assert "said 0" in shown(typed)[2], "what was there stays until there is something else"
-    nothing = answered(typed, Ask("xy", None), (), whole=True)
+    nothing = answered(typed, PageRequest("xy", None), (), whole=True)
     assert shown(nothing)[0] == "Find: xy"
     assert shown(nothing)[2] == "Nothing holds “xy”."
     assert "Esc show all" in shown(nothing)[-1]
@@ -138,7 +138,7 @@ def test_every_picture_fits_its_terminal(
     rows = [row(number, title=text, preview=text[::-1], source=text) for number, text in enumerate(texts)]
     picker = over(*rows, height=height)
     picker = replace(picker if key is None else pressed(picker, key), note=note)
-    lines: list[Text] = picture(picker, NOW, width, height)
+    lines: list[Text] = picker_lines(picker, NOW, width, height)
     assert len(lines) == height
     assert all(line.cell_len <= width for line in lines)
     assert all(category(character) != "Cc" for line in lines for character in line.plain)

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from gateway_sessions.cli.output.terminal import bar
+from gateway_sessions.cli.output.terminal import progress_bar
 
 ERASED = "\x1b[2K"
 CURSOR_BACK = "\x1b[?25h"
@@ -37,7 +37,7 @@ def terminal(paper: Paper, width: int) -> Console:
 
 async def test_what_takes_no_time_shows_nothing():
     paper = Paper()
-    with bar(terminal(paper, 80), "Checking") as tell:
+    with progress_bar(terminal(paper, 80), "Checking") as tell:
         tell(1, 2, "Reading")
     await asyncio.sleep(0)
     assert paper.getvalue() == ""
@@ -46,7 +46,7 @@ async def test_what_takes_no_time_shows_nothing():
 @pytest.mark.parametrize("width", [30, 50, 120])
 async def test_what_takes_longer_is_shown_on_one_line_and_gone_afterwards(width: int):
     paper = Paper()
-    with bar(terminal(paper, width), "Checking") as tell:
+    with progress_bar(terminal(paper, width), "Checking") as tell:
         await paper.until("Checking")
         tell(1_234, 5_678, "Reading")
         await paper.until("1,234 of 5,678" if width > 30 else "Reading")
@@ -59,7 +59,7 @@ async def test_what_takes_longer_is_shown_on_one_line_and_gone_afterwards(width:
 
 async def test_what_fails_leaves_nothing_behind_either():
     paper = Paper()
-    with contextlib.suppress(KeyError), bar(terminal(paper, 80), "Checking"):
+    with contextlib.suppress(KeyError), progress_bar(terminal(paper, 80), "Checking"):
         await paper.until("Checking")
         raise KeyError
     assert CURSOR_BACK in paper.getvalue().rpartition("Checking")[2]
