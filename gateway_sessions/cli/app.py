@@ -1,4 +1,4 @@
-"""The commands put together, and the one place where their errors become lines and exit codes."""
+"""The command line as a whole: options in front of all commands, and errors of the parser as exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 ANYWHERE: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, "--config": 1}
 """Options that may also stand behind a command, and how many values each takes."""
-INSTALLED: Final = "gateway_sessions.cli.version:installed"
-"""Loaded for those who ask: it asks the database's library."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +76,8 @@ def command_line() -> TyperGroup:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(_options)
-    app.add_typer(ALONE)
+    for commands in ALONE:
+        app.add_typer(commands)
     for name, group in GROUPS.items():
         app.add_typer(group, name=name)
     return cast("TyperGroup", typer.main.get_command(app))
@@ -87,7 +85,9 @@ def command_line() -> TyperGroup:
 
 def _tell_version(wanted: bool) -> None:  # noqa: FBT001 -- the parser calls it so
     if wanted:
-        typer.echo(resolve_name(INSTALLED)())
+        from gateway_sessions.cli.version import installed  # noqa: PLC0415 -- loads the database's library
+
+        typer.echo(installed())
         raise typer.Exit
 
 

@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -29,6 +28,7 @@ from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config
 from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 from gateway_sessions.core.work_progress import OnProgress
+from gateway_sessions.error_details import ConfigProblem
 from gateway_sessions.errors import GatewaySessionsError, NoStoreError, StorageCorruptError
 from gateway_sessions.runtime.places import database_of, noted_config, placed
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 CONFIG_FILE: Final = "config.yaml"
 """Looked for in the directory of the store, if nobody names another one."""
-PATIENCE_SECONDS: Final = 600
-"""How long the process that has the store open may take over what can be much work."""
 
 Render: TypeAlias = Callable[[], RenderableType | None]
 """Makes what people see of an answer; None: nothing has to be said."""
@@ -178,6 +176,11 @@ class CommandContext:
         if not self.as_json:
             open_console(to_errors=True).print(Text(text), style="dim", soft_wrap=True)
 
+    def note_misspellings(self, found: Sequence[ConfigProblem]) -> None:
+        """Write beside the answer which names in the configuration may be slips."""
+        for one in found:
+            self.note(f"Warning: {one}. It counts as it is written, for an adapter of that name.")
+
     @contextmanager
     def progress(self, doing: str, *, beside: str | None = None) -> Generator[ReportProgress]:
         """Show a bar while something takes long, where people look; programs are told nothing.
@@ -234,11 +237,10 @@ class CommandContext:
         return MEND_SERVER if config.sessiondb.is_server else MEND_FILE
 
 
-def run(typed: typer.Context, work: str, asked: object) -> None:
-    """Load what does a command's work, and let it do what was asked for."""
+def run_command(typed: typer.Context, work: Callable[[CommandContext], Coroutine[Any, Any, None]]) -> None:
+    """Do the work of a command that was typed."""
     with _command_run(typed) as context:
-        does: Callable[[CommandContext, object], Coroutine[Any, Any, None]] = resolve_name(work)
-        asyncio.run(does(context, asked))
+        asyncio.run(work(context))
 
 
 @contextmanager

@@ -1,57 +1,21 @@
-"""How a command comes about: a record of what can be typed, and the name of the work that does it.
+"""The declaration of commands: a decorator, and the options that several commands share.
 
-The records load nothing. What does the work may import what it needs, because it is loaded once a command has
-been typed as it should be: neither help nor a mistake waits for a database.
+A command is an async function in `cli/commands`: its parameters are what people type, its docstring is the
+help, its body is the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from inspect import Parameter, Signature, signature
-from pkgutil import resolve_name
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, dataclass_transform, get_type_hints
+from inspect import Signature, signature
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
-WORK: Final = "gateway_sessions.cli.work"
-RUN: Final = "gateway_sessions.cli.context:run"
-
-Record = TypeVar("Record")
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def offered(group: typer.Typer, name: str, work: str) -> Callable[[type[Record]], type[Record]]:
-    """Offers a class as a command: its fields are what people type, its docstring is the help.
-
-    *work* is a module below `cli/work` and a function in it, which is given the context and the record.
-    """
-
-    def offer(described: type[Record]) -> type[Record]:
-        record = dataclass(frozen=True, slots=True, kw_only=True)(described)
-
-        def typed(context: typer.Context, **given: object) -> None:
-            resolve_name(RUN)(context, f"{WORK}.{work}", record(**given))
-
-        _declare(typed, record)
-        group.command(name)(typed)
-        return record
-
-    return offer
-
-
-def _declare(typed: Any, record: type[Any]) -> None:
-    """Let a function look as if it took the fields of the record one by one."""
-    hints = get_type_hints(record, include_extras=True)
-    fields = [one.replace(annotation=hints[one.name]) for one in signature(record).parameters.values()]
-    context = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    typed.__signature__ = Signature([context, *fields])
-    typed.__doc__ = record.__doc__
-
-
 Number = TypeVar("Number", int, float)
+Work = TypeVar("Work", bound=Callable[..., Coroutine[Any, Any, None]])
 
 MOST: Final = 1_000_000_000
 """More than anybody counts, and less than a database refuses."""
@@ -61,13 +25,37 @@ DEMO_AGENT: Final = "gateway_sessions.cli.demo_agent:answer"
 """Answers without any model: it shows what a session remembers."""
 
 
+def command(group: typer.Typer, name: str) -> Callable[[Work], Work]:
+    """Declare an async function as a command of a group; its first parameter is a `CommandContext`."""
+
+    def declare(work: Work) -> Work:
+        def typed(context: typer.Context, **given: object) -> None:
+            # It loads the configuration and the terminal: neither help nor a mistake waits for them.
+            from gateway_sessions.cli.context import run_command  # noqa: PLC0415
+
+            run_command(context, partial(work, **given))
+
+        group.command(name, help=work.__doc__)(_with_parameters(typed, work))
+        return work
+
+    return declare
+
+
+def _with_parameters(typed: Any, work: Callable[..., object]) -> Any:
+    """Let *typed* look to the parser as if it took the parameters of *work*, and the parser's own context."""
+    hints = get_type_hints(work, localns={"CommandContext": typer.Context}, include_extras=True)
+    parameters = signature(work).parameters.values()
+    typed.__signature__ = Signature([one.replace(annotation=hints[one.name]) for one in parameters])
+    return typed
+
+
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """Reads a whole number between the two; help is spared bounds that nobody meets."""
+    """Return a parser of whole numbers between the two; help is spared bounds that nobody meets."""
     return partial(_between, int, "whole number", least, most)
 
 
 def number(least: float) -> Callable[[str], float]:
-    """Reads a number of that size or a larger one."""
+    """Return a parser of numbers of that size or a larger one."""
     return partial(_between, float, "number", least, MOST)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.session_record import SessionRecord
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
-from gateway_sessions.runtime.seat import Seat
+
+if TYPE_CHECKING:
+    from gateway_sessions.core.session_record import SessionRecord
+    from gateway_sessions.runtime.seat import Seat
 
 
 async def find_session(client: Seat, text: str) -> SessionRecord:

@@ -10,6 +10,8 @@ from typing import Final
 NAMES: Final = ("gateway-sessions", "gsess")
 HOME_VARIABLE: Final = "GATEWAY_SESSIONS_HOME"
 CONFIG_VARIABLE: Final = "GATEWAY_SESSIONS_CONFIG"
+PATIENCE_SECONDS: Final = 600
+"""How long the process that has the store open may take over what can be much work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

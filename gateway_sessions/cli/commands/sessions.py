@@ -1,9 +1,11 @@
-"""`sessions`: look at them, and change them."""
+"""`sessions list`, `show`, `search`, `stats` and `browse`: look at sessions."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import sys
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -12,171 +14,247 @@ from gateway_sessions.cli.declare import (
     MOST,
     Agent,
     Archived,
-    DryRun,
-    Force,
-    Key,
     Limit,
     SessionText,
     Source,
-    Target,
-    offered,
+    command,
     whole,
 )
+from gateway_sessions.cli.exit_codes import Declined, Exit
+from gateway_sessions.cli.lookup import find_session
+from gateway_sessions.cli.settings import name_of_program
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.errors import InvalidInputError, StoreBusyError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gateway_sessions.cli.context import CommandContext
+    from gateway_sessions.cli.interrupts import CtrlC
+    from gateway_sessions.core.search_results import SearchResult
 
 app = typer.Typer(help="Look at sessions, and change them.")
 
-# Looking
+BEHIND_ALL: Final = 1 << 62
+"""No message has such a number."""
 
 
-@offered(app, "list", "sessions:list_sessions")
-class ListSessions:
-    """List conversations, the latest active first."""
-
-    source: Source = None
-    limit: Limit = 20
+@command(app, "list")
+async def list_sessions(
+    context: CommandContext,
+    *,
+    source: Source = None,
+    limit: Limit = 20,
     find: Annotated[
         str | None, typer.Option(help="Only those whose title or id holds this text.", metavar="TEXT")
-    ] = None
-    archived: Archived = False
-    every: Annotated[bool, typer.Option("--all", help="Every session, not each conversation once.")] = False
+    ] = None,
+    archived: Archived = False,
+    every: Annotated[bool, typer.Option("--all", help="Every session, not each conversation once.")] = False,
     oldest_part: Annotated[bool, typer.Option("--begun", help="Latest begun first, not latest active.")] = (
         False
-    )
+    ),
+) -> None:
+    """List conversations, the latest active first."""
+    from gateway_sessions.cli.output.sessions import sessions_table
+
+    async with context.open_client() as client:
+        found = await client.db.list_sessions_rich(
+            scope=Scope.operator(),
+            source=source,
+            exclude_sources=None if source else ("tool",),
+            limit=limit + 1,
+            archived=archived,
+            include_children=every,
+            order_by_last_active=not oldest_part,
+            search_query=find,
+        )
+    shown, more = found[:limit], len(found) > limit
+    if not shown:
+        context.answer([], lambda: None, more=False)
+        context.note("No sessions found.")
+        return
+    context.answer(shown, partial(sessions_table, shown, context.now()), more=more)
+    if more:
+        context.note(f"There are more: --limit {limit * 5}")
 
 
-@offered(app, "show", "sessions:show_session")
-class ShowSession:
-    """Show a session, and what was said last."""
-
-    session: SessionText
+@command(app, "show")
+async def show_session(
+    context: CommandContext,
+    *,
+    session: SessionText,
     messages: Annotated[
         int,
         typer.Option(
             "--messages", "-n", parser=whole(0, MOST), help="So many of the last messages.", metavar="N"
         ),
-    ] = 20
-    hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False
+    ] = 20,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Also what was taken back or compacted.")] = False,
+) -> None:
+    """Show a session, and what was said last."""
+    from gateway_sessions.cli.output.sessions import session_page
+
+    async with context.open_client() as client:
+        record = await find_session(client, session)
+        said = (
+            await client.db.get_messages(
+                record.session_id, limit=messages, before_seq=BEHIND_ALL, include_hidden=hidden
+            )
+            if messages
+            else []
+        )
+        use = await client.db.usage_of_session(record.session_id)
+    page = partial(session_page, record, said, context.now())
+    context.answer([record], page, messages=said, usage=use)
 
 
-@offered(app, "search", "sessions:search_messages")
-class SearchMessages:
+Query: TypeAlias = Annotated[
+    str, typer.Argument(help='Words, "phrases", OR, NOT, beginnings of words*.', metavar="QUERY")
+]
+Role: TypeAlias = Annotated[str | None, typer.Option(help="Only messages of this role.", metavar="ROLE")]
+InSession: TypeAlias = Annotated[str | None, typer.Option(help="Only in this session.", metavar="ID")]
+Since: TypeAlias = Annotated[
+    str | None, typer.Option(help="Said since then: 5h, 3d, or a date.", metavar="TIME")
+]
+Until: TypeAlias = Annotated[str | None, typer.Option(help="Said before that.", metavar="TIME")]
+Order: TypeAlias = Annotated[
+    str | None, typer.Option(help="newest or oldest first, not best.", metavar="ORDER")
+]
+Substring: TypeAlias = Annotated[bool, typer.Option("--substring", help="The text as it stands, anywhere.")]
+Fuzzy: TypeAlias = Annotated[
+    bool, typer.Option("--fuzzy", help="Also words like these, such as misspelt ones; exact ones first.")
+]
+
+
+@command(app, "search")
+async def search_messages(
+    context: CommandContext,
+    *,
+    query: Query,
+    source: Source = None,
+    role: Role = None,
+    session: InSession = None,
+    since: Since = None,
+    until: Until = None,
+    sort: Order = None,
+    substring: Substring = False,
+    fuzzy: Fuzzy = False,
+    limit: Limit = 10,
+) -> None:
     """Find messages in all sessions."""
+    from gateway_sessions.core.telling import moment_of
 
-    query: Annotated[
-        str, typer.Argument(help='Words, "phrases", OR, NOT, beginnings of words*.', metavar="QUERY")
-    ]
-    source: Source = None
-    role: Annotated[str | None, typer.Option(help="Only messages of this role.", metavar="ROLE")] = None
-    session: Annotated[str | None, typer.Option(help="Only in this session.", metavar="ID")] = None
-    since: Annotated[str | None, typer.Option(help="Said since then: 5h, 3d, or a date.", metavar="TIME")] = (
-        None
+    now, scope = context.now(), Scope.operator()
+    options: dict[str, Any] = {
+        "source_filter": [source] if source else None,
+        "role_filter": [role] if role else None,
+        "since": moment_of("--since", since, now),
+        "until": moment_of("--until", until, now),
+        "sort": sort,
+        "mode": "substring" if substring else "words",
+        "fuzzy": fuzzy,
+    }
+    async with context.open_client() as client:
+        if session:
+            options["session_id"] = await client.db.resolve_session(session, scope=scope)
+        found = await client.db.search_messages(query, scope=scope, limit=limit, **options)
+    _answer_hits(context, found, now)
+
+
+def _answer_hits(context: CommandContext, found: SearchResult, now: datetime) -> None:
+    from gateway_sessions.cli.output.sessions import hits_page
+
+    context.answer(
+        found.hits,
+        partial(hits_page, found.hits, now),
+        matches=found.matches,
+        degraded=found.degraded,
+        near_words=list(found.near_words),
     )
-    until: Annotated[str | None, typer.Option(help="Said before that.", metavar="TIME")] = None
-    sort: Annotated[str | None, typer.Option(help="newest or oldest first, not best.", metavar="ORDER")] = (
-        None
-    )
-    substring: Annotated[bool, typer.Option("--substring", help="The text as it stands, anywhere.")] = False
-    fuzzy: Annotated[
-        bool, typer.Option("--fuzzy", help="Also words like these, such as misspelt ones; exact ones first.")
-    ] = False
-    limit: Limit = 10
+    if found.near_words:
+        context.note(f"Also looked for: {', '.join(found.near_words)}")
+    if not found.hits:
+        context.note("Nothing was found.")
+    elif found.matches > len(found.hits):
+        context.note(f"{len(found.hits)} of {found.matches} matches; --limit shows more")
+    if found.degraded:
+        context.note(f"Something may be missing: {found.problem}")
 
 
-@offered(app, "stats", "sessions:count_all")
-class CountAll:
+@command(app, "stats")
+async def count_all(context: CommandContext) -> None:
     """Count sessions and messages."""
+    from gateway_sessions.cli.output.sessions import stats_page
+    from gateway_sessions.storage.verbs import status
+
+    async with context.open_client() as client:
+        platforms = await client.db.read(status.by_source)
+        messages = await client.db.read(status.count_messages)
+        lanes = await client.db.read(status.count_lanes)
+        to_do = await client.db.read(status.work)
+        size = client.db.path.stat().st_size if client.db.path.is_file() else None
+        place = client.db.place
+    facts = {
+        "sessions": sum(one.sessions for one in platforms),
+        "messages": messages,
+        "lanes": lanes,
+        "waiting": to_do.waiting,
+        "database": place,
+        "bytes": size,
+    }
+    context.answer(platforms, partial(stats_page, facts, platforms), **facts)
 
 
-@offered(app, "browse", "browse:browse")
-class Browse:
+@command(app, "browse")
+async def browse(
+    context: CommandContext, *, source: Source = None, archived: Archived = False, agent: Agent = DEMO_AGENT
+) -> None:
     """Choose a conversation, and go on with it in `chat`. It takes a terminal; typing looks for one."""
+    from gateway_sessions.cli.agent_loading import open_agent
+    from gateway_sessions.cli.interrupts import handling_ctrl_c
+    from gateway_sessions.cli.picker.model import PickerOutcome
+    from gateway_sessions.cli.picker.run import SessionBrowser
 
-    source: Source = None
-    archived: Archived = False
-    agent: Agent = DEMO_AGENT
-
-
-# Changing
-
-
-@offered(app, "rename", "changing:rename")
-class Rename:
-    """Give a session a title."""
-
-    session: SessionText
-    title: Annotated[
-        list[str], typer.Argument(help="The new title; several words are joined.", metavar="TITLE…")
-    ]
+    _check_terminal(context)
+    async with open_agent(agent, context) as arguments:
+        async with context.open_client() as client:
+            browser = SessionBrowser(client, context.console, source=source, archived=archived)
+            left = await browser.choose()
+        if left.outcome is PickerOutcome.INTERRUPTED:
+            context.exit_code = Exit.INTERRUPTED
+        elif left.outcome is PickerOutcome.CHOSEN and left.selected is not None:
+            async with handling_ctrl_c(context) as ctrl_c:
+                await _go_on(context, left.selected.session_id, ctrl_c, arguments)
 
 
-@offered(app, "delete", "changing:delete")
-class Delete:
-    """Remove a session with all its messages."""
-
-    session: SessionText
-    end: Annotated[
-        bool,
-        typer.Option("--end", help="Also the current one of a lane, which goes on with a new session."),
-    ] = False
-    dry_run: DryRun = False
+def _check_terminal(context: CommandContext) -> None:
+    instead = f"`{name_of_program()} sessions list` writes the same"
+    if context.as_json:
+        problem = f"a choice is not JSON; leave --json out, or {instead}"
+        raise InvalidInputError(problem)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or context.console.is_dumb_terminal:
+        problem = f"there is no terminal here to choose at; {instead}"
+        raise InvalidInputError(problem)
 
 
-@offered(app, "prune", "changing:prune")
-class Prune:
-    """Remove old sessions that have ended. What a lane goes on with, is pinned or is recent stays."""
+async def _go_on(context: CommandContext, session_id: str, ctrl_c: CtrlC, agent: dict[str, object]) -> None:
+    """Talk, or say how: a store that a gateway has open has its agents there."""
+    from gateway_sessions.cli.conversation import Conversation, ResumeRequest
 
-    older_than: Annotated[
-        str | None,
-        typer.Option(
-            help="Untouched for so long: 90d. The default, if nothing else is said.", metavar="TIME"
-        ),
-    ] = None
-    keep: Annotated[
-        int | None, typer.Option(parser=whole(0, MOST), help="Keep so many, the oldest go.", metavar="N")
-    ] = None
-    max_size: Annotated[str | None, typer.Option(help="Keep so much text: 500M.", metavar="SIZE")] = None
-    source: Source = None
-    only_empty: Annotated[bool, typer.Option("--only-empty", help="Only those without messages.")] = False
-    include_archived: Annotated[
-        bool, typer.Option("--include-archived", help="Those of the archive, too.")
-    ] = False
-    unended: Annotated[bool, typer.Option("--unended", help="Those that nobody has ended, too.")] = False
-    dry_run: DryRun = False
-
-
-@offered(app, "undo-reset", "changing:undo_reset")
-class UndoReset:
-    """Bring back the session that a lane's last reset took away."""
-
-    key: Key
-    dry_run: DryRun = False
-
-
-# Files
-
-
-@offered(app, "export", "exporting:export_sessions")
-class ExportSessions:
-    """Write sessions to a file, all as of one moment."""
-
-    target: Target
-    form: Annotated[str, typer.Option("--format", help="jsonl, markdown or html.", metavar="FORM")] = "jsonl"
-    session: Annotated[str | None, typer.Option("--session-id", help="Only this session.", metavar="ID")] = (
-        None
-    )
-    source: Source = None
-    lineage: Annotated[
-        str, typer.Option(help="single, or logical: a compressed conversation together.", metavar="KIND")
-    ] = "single"
-    force: Force = False
-
-
-@offered(app, "import", "importing:import_sessions")
-class ImportSessions:
-    """Take sessions in from a file. Nothing that is here is changed."""
-
-    source: Annotated[Path, typer.Argument(help="A file that an export has written.", metavar="FILE")]
-    owner: Annotated[
-        str | None, typer.Option(help="Whose they become; else whose they were.", metavar="OWNER")
-    ] = None
-    dry_run: DryRun = False
+    program = name_of_program()
+    async with AsyncExitStack() as opened:
+        try:
+            store = await opened.enter_async_context(context.open_owned())
+        except StoreBusyError as error:
+            context.answer_text(session_id)
+            context.note(f"{error.owner} has this store open, and its agents: go on with it there.")
+            context.note(f"Read it: {program} sessions show {session_id}")
+            context.note(f"Once nobody has the store open: {program} chat -r {session_id}")
+            return
+        try:
+            store.config.require("display")
+            talk = Conversation(context, store, store.config.display.resume_display)
+            await talk.run(ResumeRequest(go_on=True, text=session_id), ctrl_c, **agent)
+        except Declined:
+            context.note(f"Go on in a copy: {program} chat -r {session_id} --fork")
+            raise

@@ -1,4 +1,4 @@
-"""The pages of insights, of an explained lane, of a simulation and of an erasure."""
+"""The pages of insights, an explained lane, a simulation, an erasure, a store's health and its settings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from gateway_sessions.core.telling import ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions import ErasureReceipt, Explanation, Insights
+    from gateway_sessions.config.origins import Setting
     from gateway_sessions.config.policy_origins import FieldOrigin
     from gateway_sessions.core.insights import TopSession, TopSessions
     from gateway_sessions.core.simulation import WouldReset
     from gateway_sessions.core.usage import UsageSum
+    from gateway_sessions.runtime.health import Symptom
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 BAR: Final = 24
@@ -27,6 +29,7 @@ MOST: Final = 8
 TITLE: Final = 32
 LANES: Final = 20
 """Of those that would reset, so many are shown."""
+SIGNS: Final = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 RULES: Final = {
     Sharing.DIRECT: "a direct chat has one session",
     Sharing.PERSON: "in a group each person has a session (group_sessions_per_user)",
@@ -257,3 +260,28 @@ def receipt_page(receipt: ErasureReceipt) -> RenderableType:
 
 def _one_of(table: str) -> str:
     return f"{table.removesuffix('ies')}y" if table.endswith("ies") else table.removesuffix("s")
+
+
+def health_page(found: Sequence[Symptom]) -> RenderableType:
+    """Return the page of a store's health, with what to do about each symptom."""
+    page = Text()
+    for one in found:
+        sign, style = SIGNS[one.health]
+        page.append(f"{sign} ", style=style)
+        page.append(f"{one.what}: ", style="bold")
+        page.append(f"{inline(one.told)}\n")
+        if one.what_next:
+            page.append(f"    → {one.what_next}\n", style="dim")
+    page.rstrip()
+    return page
+
+
+def settings_table(found: Sequence[Setting]) -> RenderableType:
+    """Return a table of the values of a configuration; those that somebody has set stand out."""
+    columns = (Column("Key", whole=True), Column("Value"), Column("Set in"))
+    return table(columns, [_setting_row(one) for one in found])
+
+
+def _setting_row(one: Setting) -> tuple[object, ...]:
+    style = "" if one.is_set else "dim"
+    return tuple(Text(inline(value), style) for value in (one.key, one.value, one.where))

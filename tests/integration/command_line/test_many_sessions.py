@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway_sessions.cli.commands.session_changes import MOST_NAMED
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.cli.work.changing import MOST_NAMED
 from tests.benchmarks.seeding import RARE, SOURCES, id_of, said_in, seed_sessions
 from tests.integration.command_line.conftest import Gsess
 from tests.integration.command_line.terminals import (

@@ -18,7 +18,7 @@ from tests.integration.command_line.test_exit_codes import leaves
 HELP_SECONDS = 0.4
 HEAVY = {
     "anyio", "asyncio", "rich", "sqlite3",
-    "gateway_sessions.cli.context", "gateway_sessions.cli.work", "gateway_sessions.config",
+    "gateway_sessions.cli.context", "gateway_sessions.cli.output.terminal", "gateway_sessions.config",
     "gateway_sessions.public", "gateway_sessions.runtime", "gateway_sessions.storage",
 }  # fmt: skip
 FOR_OWNERS = {
@@ -63,7 +63,7 @@ def test_neither_help_nor_a_mistake_loads_what_does_the_work(typed: list[str], c
 
 def test_who_only_looks_does_not_load_what_acts(home: Path):
     codes, modules = loaded_by(f"--home|{home}|sessions|list")
-    assert (codes, FOR_OWNERS & modules, "gateway_sessions.cli.work.sessions" in modules) == (
+    assert (codes, FOR_OWNERS & modules, "gateway_sessions.cli.output.sessions" in modules) == (
         {0},
         set(),
         True,

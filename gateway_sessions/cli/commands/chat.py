@@ -1,0 +1,82 @@
+"""`chat`: talk to an agent here, and go on with any conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from gateway_sessions.cli.declare import DEMO_AGENT, Agent, command
+from gateway_sessions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gateway_sessions.cli.context import CommandContext
+
+app = typer.Typer()
+
+Title: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="With -c: the title of the conversation; several words are joined.", metavar="TITLE…"
+    ),
+]
+GoOn: TypeAlias = Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")]
+Resume: TypeAlias = Annotated[
+    str | None, typer.Option("--resume", "-r", help="Go on with this session.", metavar="SESSION")
+]
+RecapOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="What is shown of a resumed one: full, minimal or off. Else as display.resume_display says.",
+        metavar="FORM",
+    ),
+]
+Move: TypeAlias = Annotated[bool, typer.Option("--move", help="Take the session from the lane it is on.")]
+Fork: TypeAlias = Annotated[bool, typer.Option("--fork", help="Go on in a copy of it.")]
+
+
+@command(app, "chat")
+async def chat(
+    context: CommandContext,
+    *,
+    title: Title = None,
+    go_on: GoOn = False,
+    resume: Resume = None,
+    agent: Agent = DEMO_AGENT,
+    recap: RecapOf = None,
+    move: Move = False,
+    fork: Fork = False,
+) -> None:
+    """Talk to an agent at this terminal. Ctrl-C ends its turn, Ctrl-D the talk."""
+    from gateway_sessions.cli.agent_loading import open_agent
+    from gateway_sessions.cli.conversation import Conversation, ResumeRequest
+    from gateway_sessions.cli.interrupts import handling_ctrl_c
+    from gateway_sessions.core.recap import RecapForm
+
+    name = " ".join(title or ()) or None
+    _check(context, name if not go_on else None, recap)
+    text = resume or name
+    request = ResumeRequest(go_on=go_on or resume is not None, text=text, move=move, fork=fork)
+    # Where there is no store, nothing can be resumed in it, and none is made for that.
+    async with (
+        handling_ctrl_c(context) as ctrl_c,
+        open_agent(agent, context) as arguments,
+        context.open_owned(may_be_new=text is None) as store,
+    ):
+        store.config.require("display")
+        form = store.config.display.resume_display if recap is None else RecapForm(recap)
+        await Conversation(context, store, form).run(request, ctrl_c, **arguments)
+
+
+def _check(context: CommandContext, name: str | None, recap: str | None) -> None:
+    from gateway_sessions.core.recap import RecapForm
+
+    if context.as_json:
+        problem = "a conversation is not JSON; leave --json out"
+        raise InvalidInputError(problem)
+    if recap is not None and recap not in list(RecapForm):
+        problem = f"--recap: {recap!r} is none of {', '.join(RecapForm)}"
+        raise InvalidInputError(problem)
+    if name is not None:
+        problem = f"to go on with {name!r}, say: -c {name!r}"
+        raise InvalidInputError(problem)

@@ -1,0 +1,92 @@
+"""`config validate` and `config explain`: is the configuration right, and where does each value come from."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gateway_sessions.cli.declare import command
+from gateway_sessions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gateway_sessions.cli.context import CommandContext
+
+ANOTHER: Final = "Another file than that of the store."
+
+app = typer.Typer(help="Check the configuration, and see where its values come from.")
+
+
+@command(app, "validate")
+async def validate(
+    context: CommandContext,
+    *,
+    file: Annotated[Path | None, typer.Argument(help=ANOTHER, metavar="FILE")] = None,
+) -> None:
+    """Say all that is wrong in a configuration, with line numbers."""
+    from gateway_sessions.config import load_config
+    from gateway_sessions.config.misspelt import misspelt_names
+
+    path = file or context.config_path
+    load_config(path).policy_book()
+    checked = "There is no file; the environment" if path is None else str(path)
+    doubts = misspelt_names(path)
+    context.answer_text(f"{checked} is right.", file=path, warnings=doubts)
+    context.note_misspellings(doubts)
+
+
+@command(app, "explain")
+async def explain_config(
+    context: CommandContext,
+    *,
+    key: Annotated[str | None, typer.Argument(help="Only this key, or what is below it.", metavar="KEY")] = (
+        None
+    ),
+    file: Annotated[Path | None, typer.Option(help=ANOTHER, metavar="FILE")] = None,
+    only_set: Annotated[bool, typer.Option("--set", help="Leave the defaults out.")] = False,
+) -> None:
+    """List the values that count, and where each was set; what nobody has set is marked as default."""
+    from gateway_sessions.cli.output.reports import settings_table
+    from gateway_sessions.config import load_config
+    from gateway_sessions.config.origins import settings_of
+
+    path = file or context.config_path
+    if key is not None:
+        _check_key(key)
+    load_config(path, lenient=True)
+    found = [
+        one
+        for one in settings_of(path)
+        if (one.is_set or not only_set) and (key is None or one.key == key or one.key.startswith(f"{key}."))
+    ]
+    if not found:
+        context.answer([], lambda: None)
+        context.note(f"Nobody has set {key or 'anything'}: {_instead(key)}.")
+        return
+    context.answer(found, partial(settings_table, found))
+
+
+def _check_key(key: str) -> None:
+    """Refuse a key that no configuration has; names of platforms and the like are free."""
+    from gateway_sessions.config.key_tree import paths
+    from gateway_sessions.config.schema import KEYS
+
+    wanted = key.split(".")
+    known = [*paths(KEYS)]
+    if any(all(a in (b, "*") for a, b in zip(one, wanted, strict=False)) for one in known):
+        return
+    close = get_close_matches(key, [".".join(one) for one in known], 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    problem = f"there is no key {key!r}{hint}"
+    raise InvalidInputError(problem)
+
+
+def _instead(key: str | None) -> str:
+    """Return what counts where nothing is set; a platform's policies and rules are those above it."""
+    words = set(key.split(".")) if key else set[str]()
+    if "platforms" in words and words & {"session_reset", "busy"}:
+        return "what is set above it counts"
+    return "the defaults count"

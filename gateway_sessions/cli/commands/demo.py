@@ -1,0 +1,26 @@
+"""`demo`: all that the package is for, in a few seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from gateway_sessions.cli.declare import command
+from gateway_sessions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gateway_sessions.cli.context import CommandContext
+
+app = typer.Typer()
+
+
+@command(app, "demo")
+async def demo(context: CommandContext) -> None:
+    """Show lanes, resets and crashes in a few seconds. The stores are real, and gone afterwards."""
+    from gateway_sessions.cli.demo.story import play
+
+    if context.as_json:
+        problem = "a story is not JSON; leave --json out"
+        raise InvalidInputError(problem)
+    await play()

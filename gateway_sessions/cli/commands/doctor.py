@@ -1,0 +1,34 @@
+"""`doctor`: how the store is, and what to do about it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway_sessions.cli.declare import command
+from gateway_sessions.cli.exit_codes import Exit
+
+if TYPE_CHECKING:
+    from gateway_sessions.cli.context import CommandContext
+
+app = typer.Typer()
+
+
+@command(app, "doctor")
+async def doctor(
+    context: CommandContext,
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not read the whole database.")] = False,
+) -> None:
+    """Look at everything around a store. What is not well is told with what to do about it."""
+    from gateway_sessions.cli.output.reports import health_page
+    from gateway_sessions.runtime.health import Health, examine
+
+    home, config = context.place()
+    with context.work_progress("Looking") as watch:
+        found = [one async for one in examine(home, config, thorough=not quick, progress=watch)]
+    if any(one.health is Health.BAD for one in found):
+        context.exit_code = Exit.UNSOUND
+    context.answer(found, partial(health_page, found))

@@ -1,0 +1,139 @@
+"""`insights`, `explain` and `simulate`: what happened, why, and what would have happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gateway_sessions.cli.declare import Source, command, number
+from gateway_sessions.cli.lookup import find_lane
+from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.telling import DAY, length_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gateway_sessions.cli.context import CommandContext
+    from gateway_sessions.cli.output.terminal import ReportProgress
+    from gateway_sessions.config.policy_origins import FieldOrigin
+    from gateway_sessions.core.keys import Sharing
+    from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
+    from gateway_sessions.core.session import SessionEntry
+    from gateway_sessions.core.simulation import WouldReset
+    from gateway_sessions.runtime.explain import Explanation
+    from gateway_sessions.runtime.seat import Seat
+
+app = typer.Typer()
+
+LANES: Final = 500
+"""Read in one go."""
+
+
+@command(app, "insights")
+async def insights(
+    context: CommandContext,
+    *,
+    days: Annotated[float, typer.Option(parser=number(0.01), help="So far back.", metavar="N")] = 30,
+    source: Source = None,
+    zone: Annotated[
+        str | None, typer.Option(help="The zone of dates and hours; else the configured one.", metavar="ZONE")
+    ] = None,
+) -> None:
+    """Report what happened in the last days. Platforms, models, tools, costs, times of day."""
+    from gateway_sessions.cli.output.reports import insights_page
+
+    zone = zone or context.place()[1].policy_book().zone_name
+    async with context.open_client() as client:
+        report = await client.db.insights(days, scope=Scope.operator(), source=source, zone=zone)
+    context.answer([report], partial(insights_page, report, days))
+
+
+@command(app, "explain")
+async def explain(
+    context: CommandContext,
+    *,
+    key: Annotated[str, typer.Argument(help="A session key, or a session on that lane.", metavar="KEY")],
+) -> None:
+    """Say why a lane is as it is. Its session, when that resets, and what the next message will do."""
+    from gateway_sessions.cli.output.reports import explanation_page
+
+    async with context.open_client() as client:
+        lane = await find_lane(client, key)
+        answer = await client.explain(lane)
+        listed = await client.queued(lane)
+    waiting = sum(not (one.running or one.cut_off) for one in listed)
+    origins, sharing = _origins(context, answer), _sharing(answer.entry)
+    page = partial(explanation_page, answer, origins, sharing, waiting)
+    context.answer([answer], page, queue=listed, policy_fields=origins, sharing=sharing)
+
+
+def _origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
+    from gateway_sessions.config.origins import written_in
+    from gateway_sessions.config.policy_origins import policy_origins
+
+    entry, policy = answer.entry, answer.policy
+    if entry is None or policy is None:
+        return []
+    written = written_in(context.config_path)
+    return policy_origins(policy, written, entry.platform, entry.chat_type, entry.zone)
+
+
+def _sharing(entry: SessionEntry | None) -> Sharing | None:
+    """Return the rule by which the lane got its key, if its session tells where it comes from."""
+    from gateway_sessions.core.keys import sharing_of
+
+    if entry is None or entry.origin is None:
+        return None
+    return sharing_of(entry.chat_type, entry.origin.thread_id, entry.owner)
+
+
+@command(app, "simulate")
+async def simulate(
+    context: CommandContext,
+    *,
+    policy: Annotated[Path, typer.Option(help="A configuration with the policies to try.", metavar="FILE")],
+    since: Annotated[str, typer.Option("--from", help="So far back: 30d.", metavar="TIME")] = "30d",
+) -> None:
+    """Try reset policies on what was recorded. How many sessions would reset, when, for whom."""
+    from gateway_sessions.cli.output.reports import simulation_page
+    from gateway_sessions.config import load_config
+
+    book, length = load_config(policy).policy_book(), length_of("--from", since)
+    async with context.open_client() as client:
+        with context.progress("Trying the policies on lanes") as report:
+            lanes, found = await _simulate(client, book, context.now() - length, report)
+    by_lane = Counter(one.session_key for one in found)
+    page = partial(simulation_page, found, by_lane, lanes, length / DAY)
+    context.answer(found, page, lanes=lanes, lanes_resetting=len(by_lane))
+
+
+async def _simulate(
+    client: Seat, book: PolicyBook, begin: datetime, report: ReportProgress
+) -> tuple[int, list[WouldReset]]:
+    """Return how many lanes were in use since then, and what would have been reset on them."""
+    from gateway_sessions.core.simulation import Activity
+    from gateway_sessions.core.simulation import simulate as resets_of
+    from gateway_sessions.storage.verbs import activity
+
+    found: list[WouldReset] = []
+    after, lanes = "", 0
+    while keys := await client.db.read(partial(activity.lanes_since, begin, after, LANES)):
+        for key in keys:
+            tried = _policy_on(key, await client.get_session(key), book)
+            moments = await client.db.read(partial(activity.moments_on, key, begin))
+            found += resets_of(Activity(key, tried, moments))
+        after, lanes = keys[-1], lanes + len(keys)
+        report(lanes, None)
+    return lanes, found
+
+
+def _policy_on(key: str, entry: SessionEntry | None, book: PolicyBook) -> ResolvedPolicy:
+    """Return the policy of a lane: a session's own one stays, whatever is tried on the others."""
+    from gateway_sessions.core.keys import place_in
+    from gateway_sessions.core.lifecycle import policy_for
+
+    return policy_for(entry, book) if entry is not None else book.resolve(*place_in(key))

@@ -1,0 +1,47 @@
+"""`serve`: run a gateway as its configuration says, until it is told to end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway_sessions.cli.declare import DEMO_AGENT, Agent, command, number
+from gateway_sessions.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gateway_sessions.cli.context import CommandContext
+
+app = typer.Typer()
+
+
+@command(app, "serve")
+async def serve(
+    context: CommandContext,
+    *,
+    agent: Agent = DEMO_AGENT,
+    wait: Annotated[
+        float,
+        typer.Option(
+            parser=number(0),
+            help="Ask another process that has the store to end, and wait so long for it and its ports.",
+            metavar="SECONDS",
+        ),
+    ] = 0,
+) -> None:
+    """Run a gateway as `serve` in the configuration says. A signal or Ctrl-C ends it, after what runs."""
+    from gateway_sessions.cli.agent_loading import open_agent
+    from gateway_sessions.cli.service import Service, logging_to_stderr, wait_for_addresses
+    from gateway_sessions.config.misspelt import misspelt_names
+
+    if context.as_json:
+        problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"
+        raise InvalidInputError(problem)
+    home, config = context.place_to_serve()
+    context.note_misspellings(misspelt_names(context.own_config_path))
+    store = context.open_owned(may_be_new=True, upkeep=True, wait=wait)
+    service = Service(context, config.serve, store)
+    async with open_agent(agent, context) as arguments:
+        with logging_to_stderr():
+            await wait_for_addresses(config.serve, home, wait=wait)
+            await service.run(**arguments)
