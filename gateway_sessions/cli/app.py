@@ -27,7 +27,7 @@ ANYWHERE: Final = {"--json": 0, "--yes": 0, "-y": 0, "--debug": 0, "--home": 1, 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code."""
+    """Run one command, and return its exit code."""
     given = in_front(sys.argv[1:] if arguments is None else arguments)
     if not given or (len(given) == 1 and given[0] in GROUPS):
         given.append("--help")  # whoever says no more than that wants to know what there is
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def in_front(arguments: Sequence[str]) -> list[str]:
-    """The arguments with the options for all commands in front, wherever they stand before a `--`."""
+    """Return the arguments with the options for all commands in front, wherever they stand before a `--`."""
     front: list[str] = []
     rest: list[str] = []
     left = list(arguments)
@@ -68,7 +68,7 @@ def in_front(arguments: Sequence[str]) -> list[str]:
 
 @cache
 def command_line() -> TyperGroup:
-    """All commands as one; whoever documents or completes them asks here."""
+    """Return all commands as one program, which documents and completes them as well."""
     app = typer.Typer(
         help="Look after the sessions of a messaging gateway.",
         epilog="The first five options may also stand behind a command.",
@@ -119,7 +119,7 @@ def _options(
 
 
 def _command_in(given: Sequence[str]) -> str:
-    """The words that name a command, as far as there is one."""
+    """Return the words that name a command, as far as there is one."""
     words = [one for one in in_front(given) if not one.startswith("-")]
     known: Mapping[str, object] = command_line().commands
     while words and words[0] not in known:

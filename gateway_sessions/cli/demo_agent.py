@@ -6,7 +6,7 @@ from gateway_sessions import TurnContext
 
 
 async def answer(turn: TurnContext) -> str:
-    """Say what was said, and how much before."""
+    """Answer with what was said, and with how much was said before."""
     history = await turn.history()
     before = [row["content"] for row in history if row["role"] == "user"][:-1]
     if not before:

@@ -1,4 +1,4 @@
-"""How a command ends: what its exit code means, and what to do about each error."""
+"""The exit codes, and the advice for each error."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Exit(IntEnum):
 
 
 class Declined(Exception):  # noqa: N818 -- not an error: somebody said no
-    """Somebody did not confirm."""
+    """A person has not confirmed what was asked."""
 
 
 class NotWaitingError(InvalidInputError):
@@ -74,7 +74,7 @@ class AddressTakenError(InvalidInputError):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How to end after an error, and what people can do."""
+    """The exit code after an error, and what people can do."""
 
     code: Exit
     what_next: str
@@ -140,7 +140,7 @@ _ADVICE: Final[tuple[tuple[type[BaseException], Advice], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class CommandFailure:
-    """What went wrong, and what people can do."""
+    """The end of a command that failed: what went wrong, and what people can do."""
 
     kind: str
     message: str
@@ -154,7 +154,7 @@ INTERRUPTED: Final = CommandFailure(
 
 
 def failure_of(error: BaseException) -> CommandFailure:
-    """How a command ends after that error."""
+    """Return how a command fails after that error."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, Declined):

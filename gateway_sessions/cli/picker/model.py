@@ -1,7 +1,7 @@
 """The state of a picker over a list that may be endless, and what each key makes of it.
 
-Nothing is drawn and nobody is asked here. `Picker.ask` says what to ask the database next, `Picker.deleting`
-what to remove, and `Picker.outcome` that it is over.
+Nothing is drawn and nobody is asked here. `Picker.request` says which page to ask the database for next,
+`Picker.deleting` what to remove, and `Picker.outcome` that it is over.
 
 As long as nothing is looked for, letters are commands. Once something is, they are text, and Escape leads
 back.
@@ -19,13 +19,15 @@ from gateway_sessions.core.session_summary import SessionSummary
 from gateway_sessions.core.untrusted import visible
 
 LONGEST_TEXT: Final = 200
+"""Longer than any title; a paste by mistake is not sent to the database whole."""
 MOST_HELD: Final = 64
+"""A key that is held down before the rows have come shall not be acted on for minutes."""
 SCREENS_AHEAD: Final = 2
 """Whoever comes so near to the last row that is known is brought more, before they have to wait for it."""
 
 
 class Key(Enum):
-    """What somebody can do, whatever key their terminal has for it."""
+    """An action of a person, whatever key their terminal has for it."""
 
     UP = auto()
     DOWN = auto()
@@ -72,15 +74,15 @@ COMMANDS: Final[Mapping[str, Key]] = MappingProxyType(
         "q": Key.LEAVE,
     }
 )
-"""What characters mean as long as nothing is looked for. All others begin to look for something."""
+"""The meaning of characters as long as nothing is looked for. All others begin to look for something."""
 ON_ROWS: Final = frozenset(
     {Key.UP, Key.DOWN, Key.PAGE_UP, Key.PAGE_DOWN, Key.HOME, Key.END, Key.ENTER, Key.DELETE}
 )
-"""What means a row of the list, and so has to wait for the list that is meant."""
+"""Keys that mean a row of the list, and so have to wait for the list that is meant."""
 
 
 class PickerOutcome(Enum):
-    """How it ended."""
+    """The way in which a picker ended."""
 
     CHOSEN = auto()
     LEFT = auto()
@@ -97,28 +99,28 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picker:
-    """What is known, and where somebody is in it."""
+    """The rows that are known, the position in them, and what is asked or under way."""
 
     rows: tuple[SessionSummary, ...] = ()
     answers: str | None = None
-    """For which text these are the rows; None: nobody has answered yet."""
+    """The text for which these are the rows; None: the database has not answered yet."""
     whole: bool = False
     """Whether there are no more of them."""
     text: str | None = None
-    """What is looked for; None: letters are commands."""
+    """The text that is looked for; None: letters are commands."""
     at: int = 0
     top: int = 0
     """The first row that is shown."""
     height: int = 1
-    """How many rows can be shown."""
+    """The number of rows that can be shown."""
     to_end: bool = False
     """Somebody is on the way to the last row, which is not known yet."""
-    held: tuple[Key, ...] = ()
-    """What was pressed for the rows that are still to come."""
+    held_keys: tuple[Key, ...] = ()
+    """Keys that were pressed for rows that are still to come."""
     to_confirm: SessionSummary | None = None
-    """What is deleted if somebody confirms it."""
+    """The session that is deleted if somebody confirms it."""
     deleting: SessionSummary | None = None
-    """What is just being deleted."""
+    """The session that is just being deleted."""
     note: str = ""
     outcome: PickerOutcome | None = None
 
@@ -138,8 +140,8 @@ class Picker:
         return self.rows[self.at] if self.rows else None
 
     @property
-    def ask(self) -> PageRequest | None:
-        """What to ask the database next, if anything."""
+    def request(self) -> PageRequest | None:
+        """The page to ask the database for next, if any."""
         if not self.fresh:
             return PageRequest(self.wanted, None)
         near = self.at + SCREENS_AHEAD * self.height >= len(self.rows)
@@ -149,67 +151,75 @@ class Picker:
 
     @property
     def over(self) -> bool:
-        """Whether to leave: what is being deleted is waited for, unless somebody cannot wait."""
+        """Whether to leave: a deletion that is under way is waited for, unless somebody cannot wait."""
         if self.outcome is PickerOutcome.INTERRUPTED:
             return True
         return self.outcome is not None and self.deleting is None
 
 
-def resized(picker: Picker, height: int) -> Picker:
-    """So many rows can be shown now."""
-    return _settled(replace(picker, height=max(height, 1)))
+def after_resize(picker: Picker, height: int) -> Picker:
+    """Return the picker when so many rows can be shown."""
+    return _scrolled(replace(picker, height=max(height, 1)))
 
 
-def answered(picker: Picker, ask: PageRequest, rows: Sequence[SessionSummary], *, whole: bool) -> Picker:
-    """The database has answered; what nobody asks any more is passed over."""
-    if ask.text != picker.wanted:
+def after_page(
+    picker: Picker, request: PageRequest, rows: Sequence[SessionSummary], *, whole: bool
+) -> Picker:
+    """Return the picker with a page that it asked for; one that is not wanted any more changes nothing."""
+    if request.text != picker.wanted:
         return picker
-    if ask.after is None:
-        return _caught_up(replace(picker, rows=tuple(rows), answers=ask.text, whole=whole, at=0, top=0))
-    if not picker.fresh or not picker.rows or picker.rows[-1] != ask.after:
+    if request.after is None:
+        return _with_held_keys(
+            replace(picker, rows=tuple(rows), answers=request.text, whole=whole, at=0, top=0)
+        )
+    if not picker.fresh or not picker.rows or picker.rows[-1] != request.after:
         return picker
     known = {one.session_id for one in picker.rows}
     more = tuple(one for one in rows if one.session_id not in known)
     longer = replace(picker, rows=picker.rows + more, whole=whole)
-    return _caught_up(_at_end(longer) if picker.to_end else longer)
+    return _with_held_keys(_at_end(longer) if picker.to_end else longer)
 
 
-def _caught_up(picker: Picker) -> Picker:
-    """What was pressed for these rows is carried out now, as far as it does not mean others again."""
-    now = replace(picker, held=())
-    for key in picker.held:
-        now = _settled(_carried_out(now, key))
-    return _settled(now)
+def _with_held_keys(picker: Picker) -> Picker:
+    """Return the picker after the keys that waited for its rows, as far as they do not mean others again."""
+    now = replace(picker, held_keys=())
+    for key in picker.held_keys:
+        now = _scrolled(_after_key(now, key))
+    return _scrolled(now)
 
 
-def deleted(picker: Picker, one: SessionSummary, problem: str | None) -> Picker:
-    """It is gone, or could not be deleted."""
+def after_deletion(picker: Picker, one: SessionSummary, problem: str | None) -> Picker:
+    """Return the picker when a session is deleted, or could not be."""
     if problem is not None:
         return replace(picker, deleting=None, note=problem)
     left = tuple(row for row in picker.rows if row.session_id != one.session_id)
-    return _settled(replace(picker, rows=left, deleting=None, note=f"Deleted {one.session_id}."))
+    return _scrolled(replace(picker, rows=left, deleting=None, note=f"Deleted {one.session_id}."))
 
 
-def pressed(picker: Picker, press: Press) -> Picker:
-    """Somebody has pressed a key."""
-    calm = replace(picker, note="")
+def after_press(picker: Picker, press: Press) -> Picker:
+    """Return the picker after a key, a character or a paste."""
+    quiet = replace(picker, note="")
     if picker.to_confirm is not None and press is not Key.INTERRUPT:
         certain = isinstance(press, Typed) and press.character in "yY"
-        return replace(calm, to_confirm=None, deleting=picker.to_confirm if certain else picker.deleting)
+        return replace(quiet, to_confirm=None, deleting=picker.to_confirm if certain else picker.deleting)
     match press:
         case Pasted(text):
-            return _looking_for(calm, (picker.text or "") + text)
+            return _with_text(quiet, (picker.text or "") + text)
         case Typed(character) if picker.text is None and character in COMMANDS:
-            return _settled(_carried_out(calm, COMMANDS[character]))
+            return _scrolled(_after_key(quiet, COMMANDS[character]))
         case Typed(character):
-            return _looking_for(calm, (picker.text or "") + character)
+            return _with_text(quiet, (picker.text or "") + character)
         case Key():
-            return _settled(_carried_out(calm, press))
+            return _scrolled(_after_key(quiet, press))
 
 
-def _carried_out(picker: Picker, key: Key) -> Picker:
+def _after_key(picker: Picker, key: Key) -> Picker:
     if key in ON_ROWS:
-        return _held(picker, key) if picker.held or _leads_further(picker, key) else _on_rows(picker, key)
+        return (
+            _hold(picker, key)
+            if picker.held_keys or _leads_beyond(picker, key)
+            else _after_row_key(picker, key)
+        )
     match key:
         case Key.INTERRUPT:
             return replace(picker, outcome=PickerOutcome.INTERRUPTED)
@@ -218,42 +228,42 @@ def _carried_out(picker: Picker, key: Key) -> Picker:
         case Key.ESCAPE if picker.text is None:
             return replace(picker, outcome=PickerOutcome.LEFT)
         case Key.ESCAPE:
-            return replace(picker, text=None, held=())
+            return replace(picker, text=None, held_keys=())
         case _:
-            return _edited(picker, key)
+            return _after_editing(picker, key)
 
 
-def _leads_further(picker: Picker, key: Key) -> bool:
-    """Whether it means a row that is not known yet."""
+def _leads_beyond(picker: Picker, key: Key) -> bool:
+    """Tell whether a key means a row that is not known yet."""
     steps = {Key.DOWN: 1, Key.PAGE_DOWN: picker.height}.get(key, 0)
     beyond = steps > 0 and picker.at + steps >= len(picker.rows)
     return not picker.fresh or (beyond and not picker.whole)
 
 
-def _held(picker: Picker, key: Key) -> Picker:
-    return replace(picker, held=(*picker.held, key)[:MOST_HELD])
+def _hold(picker: Picker, key: Key) -> Picker:
+    return replace(picker, held_keys=(*picker.held_keys, key)[:MOST_HELD])
 
 
-def _edited(picker: Picker, key: Key) -> Picker:
+def _after_editing(picker: Picker, key: Key) -> Picker:
     text = picker.text
     if key is Key.FIND:
         return replace(picker, text=text or "")
     if text is None:
         return picker
     if key is Key.CLEAR:
-        return _looking_for(picker, "")
+        return _with_text(picker, "")
     if key is Key.WORD_BACK:
-        return _looking_for(picker, text.rstrip().rpartition(" ")[0])
-    return replace(picker, text=None) if not text else _looking_for(picker, text[:-1])
+        return _with_text(picker, text.rstrip().rpartition(" ")[0])
+    return replace(picker, text=None) if not text else _with_text(picker, text[:-1])
 
 
-def _looking_for(picker: Picker, text: str) -> Picker:
-    """Another text. What was pressed for the one before is forgotten."""
+def _with_text(picker: Picker, text: str) -> Picker:
+    """Return the picker with another text to look for; keys that waited for the one before are forgotten."""
     harmless = visible(f"|{text}|").replace("\n", " ").replace("\t", " ")[1:-1]  # blanks at its ends stay
-    return replace(picker, text=harmless[:LONGEST_TEXT], held=())
+    return replace(picker, text=harmless[:LONGEST_TEXT], held_keys=())
 
 
-def _on_rows(picker: Picker, key: Key) -> Picker:
+def _after_row_key(picker: Picker, key: Key) -> Picker:
     here = picker.selected
     if here is None:
         return picker
@@ -261,10 +271,10 @@ def _on_rows(picker: Picker, key: Key) -> Picker:
         return replace(picker, outcome=PickerOutcome.CHOSEN)
     if key is Key.DELETE:
         return replace(picker, to_confirm=here) if picker.deleting is None else picker
-    return _moved(replace(picker, to_end=False), key)
+    return _after_move(replace(picker, to_end=False), key)
 
 
-def _moved(picker: Picker, key: Key) -> Picker:
+def _after_move(picker: Picker, key: Key) -> Picker:
     last = len(picker.rows) - 1
     match key:
         case Key.UP if picker.at == 0:
@@ -285,8 +295,8 @@ def _at_end(picker: Picker) -> Picker:
     return replace(picker, at=len(picker.rows) - 1, to_end=not picker.whole)
 
 
-def _settled(picker: Picker) -> Picker:
-    """Whoever moved is still in the list, and is seen there."""
+def _scrolled(picker: Picker) -> Picker:
+    """Return the picker with its position within the list, and shown."""
     rows, height = len(picker.rows), picker.height
     at = max(min(picker.at, rows - 1), 0)
     top = min(max(picker.top, at - height + 1), at, max(rows - height, 0))

@@ -14,10 +14,10 @@ from gateway_sessions.cli.picker.model import (
     PageRequest,
     Picker,
     Press,
-    answered,
-    deleted,
-    pressed,
-    resized,
+    after_deletion,
+    after_page,
+    after_press,
+    after_resize,
 )
 from gateway_sessions.cli.picker.terminal import RawTerminal
 from gateway_sessions.cli.picker.view import picker_lines, rows_in
@@ -63,7 +63,7 @@ class SessionBrowser:
     # Changes, in the order in which they come
 
     def _press(self, press: Press) -> None:
-        self._changes.put_nowait(partial(pressed, press=press))
+        self._changes.put_nowait(partial(after_press, press=press))
 
     def _resize(self) -> None:
         self._changes.put_nowait(self._resized)
@@ -71,7 +71,7 @@ class SessionBrowser:
     def _resized(self, picker: Picker) -> Picker:
         self._size = self._terminal.size
         self._anew = True
-        return resized(picker, rows_in(self._size[1]))
+        return after_resize(picker, rows_in(self._size[1]))
 
     async def _apply_and_draw(self) -> None:
         """Apply the changes that have come meanwhile, and draw the picker."""
@@ -90,7 +90,7 @@ class SessionBrowser:
             self._changed.clear()
             if self._picker.deleting is not None:
                 await self._apply(await self._delete(self._picker.deleting))
-            elif (ask := self._picker.ask) is not None:
+            elif (ask := self._picker.request) is not None:
                 await self._apply(await self._fetch(ask))
             else:
                 await self._changed.wait()
@@ -111,11 +111,11 @@ class SessionBrowser:
             after=ask.after,
             search_query=ask.text or None,
         )
-        return partial(answered, ask=ask, rows=rows, whole=len(rows) < PAGE)
+        return partial(after_page, request=ask, rows=rows, whole=len(rows) < PAGE)
 
     async def _delete(self, one: gs.SessionSummary) -> Change:
         try:
             await self._client.do("delete_session", session_id=one.session_id)
         except GatewaySessionsError as error:
-            return partial(deleted, one=one, problem=str(error))
-        return partial(deleted, one=one, problem=None)
+            return partial(after_deletion, one=one, problem=str(error))
+        return partial(after_deletion, one=one, problem=None)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gateway_sessions import Scope, SessionSummary, SystemClock, connect
 from gateway_sessions.cli.app import main
-from gateway_sessions.cli.picker.model import PageRequest, Picker, answered, resized
+from gateway_sessions.cli.picker.model import PageRequest, Picker, after_page, after_resize
 from gateway_sessions.cli.picker.run import PAGE
 from gateway_sessions.cli.picker.view import picker_lines, rows_in
 from tests.benchmarks.child import Figures, answer, latencies
@@ -66,7 +66,9 @@ async def browsing(folder: str, sessions: int, times: int) -> Figures:
             draw(PageRequest("", None), rows)
 
     def draw(ask: PageRequest, rows: list[SessionSummary]) -> None:
-        picker = answered(resized(Picker(text=ask.text or None), rows_in(LINES)), ask, rows, whole=False)
+        picker = after_page(
+            after_resize(Picker(text=ask.text or None), rows_in(LINES)), ask, rows, whole=False
+        )
         picker_lines(picker, clock.now(), COLUMNS, LINES)
 
     figures = _of("browse", await _times(first_page, times))

@@ -21,10 +21,10 @@ from gateway_sessions.cli.picker.model import (
     PickerOutcome,
     Press,
     Typed,
-    answered,
-    deleted,
-    pressed,
-    resized,
+    after_deletion,
+    after_page,
+    after_press,
+    after_resize,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,15 +47,15 @@ def page(first: int, count: int) -> tuple[SessionSummary, ...]:
 
 
 def picker(count: int = 10, *, whole: bool = True, height: int = 4, at: int = 0) -> Picker:
-    fresh = answered(resized(Picker(), height), PageRequest("", None), page(0, count), whole=whole)
-    return resized(replace(fresh, at=at), height)
+    fresh = after_page(after_resize(Picker(), height), PageRequest("", None), page(0, count), whole=whole)
+    return after_resize(replace(fresh, at=at), height)
 
 
 def after(start: Picker, *presses: Press | str) -> Picker:
     """Strings are typed letter by letter."""
     for press in presses:
         for one in map(Typed, press) if isinstance(press, str) else [press]:
-            start = pressed(start, one)
+            start = after_press(start, one)
     return start
 
 
@@ -78,27 +78,27 @@ def after(start: Picker, *presses: Press | str) -> Picker:
 def test_each_key_leads_from_each_row_where_it_should(
     key: Key, leads_to: Callable[[int, bool], int], at: int, whole: bool
 ):
-    assert pressed(picker(at=at, whole=whole), key).at == leads_to(at, whole)
+    assert after_press(picker(at=at, whole=whole), key).at == leads_to(at, whole)
 
 
 @pytest.mark.parametrize(("character", "key"), COMMANDS.items())
 def test_letters_are_commands_as_long_as_nothing_is_looked_for(character: str, key: Key):
-    assert pressed(picker(at=3), Typed(character)) == pressed(picker(at=3), key)
+    assert after_press(picker(at=3), Typed(character)) == after_press(picker(at=3), key)
 
 
 def test_every_other_letter_begins_to_look_for_something():
     for character in [*map(chr, range(33, 127)), "é", "火", "🚂"]:
         if character not in COMMANDS:
-            assert pressed(picker(), Typed(character)).text == character
+            assert after_press(picker(), Typed(character)).text == character
 
 
 def test_what_is_at_is_shown():
     down = after(picker(), Key.DOWN, Key.DOWN, Key.DOWN, Key.DOWN)
     assert (down.at, down.top) == (4, 1)
     assert (after(down, Key.UP).top, after(down, Key.HOME).top, after(down, Key.END).top) == (1, 0, 6)
-    assert resized(after(down, Key.END), 100).top == 0
-    assert resized(after(down, Key.END), 1).top == 9
-    assert resized(down, 0).height == 1
+    assert after_resize(after(down, Key.END), 100).top == 0
+    assert after_resize(after(down, Key.END), 1).top == 9
+    assert after_resize(down, 0).height == 1
 
 
 # Lists that do not end
@@ -106,54 +106,54 @@ def test_what_is_at_is_shown():
 
 def test_more_is_asked_for_before_the_last_row_is_reached():
     many = picker(20, whole=False)
-    assert many.ask is None
+    assert many.request is None
     near = after(many, *[Key.DOWN] * 12)
-    assert near.ask == PageRequest("", row(19))
-    more = answered(near, near.ask, page(20, 20), whole=False)
-    assert (len(more.rows), more.at, more.ask) == (40, 12, None)
-    assert picker(20, at=19).ask is None, "there is no more"
+    assert near.request == PageRequest("", row(19))
+    more = after_page(near, near.request, page(20, 20), whole=False)
+    assert (len(more.rows), more.at, more.request) == (40, 12, None)
+    assert picker(20, at=19).request is None, "there is no more"
 
 
 def test_the_way_to_the_end_leads_through_all_pages_unless_somebody_turns_round():
     going = after(picker(20, whole=False), Key.END)
-    assert (going.at, going.ask) == (19, PageRequest("", row(19)))
-    further = answered(going, PageRequest("", row(19)), page(20, 20), whole=False)
-    assert (further.at, further.ask) == (39, PageRequest("", row(39)))
-    there = answered(further, PageRequest("", row(39)), page(40, 5), whole=True)
-    assert (there.at, there.ask) == (44, None)
-    turned = answered(after(further, Key.HOME), PageRequest("", row(39)), page(40, 20), whole=False)
-    assert (turned.at, turned.ask) == (0, None)
+    assert (going.at, going.request) == (19, PageRequest("", row(19)))
+    further = after_page(going, PageRequest("", row(19)), page(20, 20), whole=False)
+    assert (further.at, further.request) == (39, PageRequest("", row(39)))
+    there = after_page(further, PageRequest("", row(39)), page(40, 5), whole=True)
+    assert (there.at, there.request) == (44, None)
+    turned = after_page(after(further, Key.HOME), PageRequest("", row(39)), page(40, 20), whole=False)
+    assert (turned.at, turned.request) == (0, None)
 
 
 def test_keys_that_lead_further_than_what_is_known_wait_for_it():
     waiting = after(picker(10, whole=False, at=8), Key.PAGE_DOWN, Key.DOWN, Key.UP, Key.PAGE_DOWN, Key.ENTER)
-    assert (waiting.at, len(waiting.held), waiting.outcome) == (8, 5, None)
-    assert waiting.ask == PageRequest("", row(9))
-    further = answered(waiting, PageRequest("", row(9)), page(10, 5), whole=False)
-    assert (further.at, further.held) == (12, (Key.PAGE_DOWN, Key.ENTER))
-    there = answered(further, PageRequest("", row(14)), page(15, 5), whole=True)
-    assert (there.selected, there.outcome, there.held) == (row(16), PickerOutcome.CHOSEN, ())
-    at_last = answered(
+    assert (waiting.at, len(waiting.held_keys), waiting.outcome) == (8, 5, None)
+    assert waiting.request == PageRequest("", row(9))
+    further = after_page(waiting, PageRequest("", row(9)), page(10, 5), whole=False)
+    assert (further.at, further.held_keys) == (12, (Key.PAGE_DOWN, Key.ENTER))
+    there = after_page(further, PageRequest("", row(14)), page(15, 5), whole=True)
+    assert (there.selected, there.outcome, there.held_keys) == (row(16), PickerOutcome.CHOSEN, ())
+    at_last = after_page(
         after(picker(10, whole=False, at=9), Key.PAGE_DOWN), PageRequest("", row(9)), (), whole=True
     )
-    assert (at_last.at, at_last.held) == (9, ())
+    assert (at_last.at, at_last.held_keys) == (9, ())
     assert after(waiting, Key.ESCAPE).over, "nobody has to wait"
 
 
 def test_a_row_that_moved_between_two_pages_is_shown_once():
-    twice = answered(picker(4, whole=False), PageRequest("", row(3)), (row(2), row(9)), whole=True)
+    twice = after_page(picker(4, whole=False), PageRequest("", row(3)), (row(2), row(9)), whole=True)
     assert [one.session_id for one in twice.rows] == ["s0", "s1", "s2", "s3", "s9"]
 
 
 def test_answers_that_nobody_waits_for_any_more_change_nothing():
     typed = after(picker(), "x")
-    assert answered(typed, PageRequest("", None), page(50, 3), whole=True) == typed
-    assert answered(typed, PageRequest("", row(9)), page(50, 3), whole=True) == typed
+    assert after_page(typed, PageRequest("", None), page(50, 3), whole=True) == typed
+    assert after_page(typed, PageRequest("", row(9)), page(50, 3), whole=True) == typed
     shown = picker(whole=False)
-    assert answered(shown, PageRequest("", row(5)), page(50, 3), whole=True) == shown
+    assert after_page(shown, PageRequest("", row(5)), page(50, 3), whole=True) == shown
     emptied = replace(shown, rows=())
-    assert answered(emptied, PageRequest("", row(5)), page(50, 3), whole=True) == emptied
-    assert emptied.ask == PageRequest("", None), "whatever is left behind what was deleted"
+    assert after_page(emptied, PageRequest("", row(5)), page(50, 3), whole=True) == emptied
+    assert emptied.request == PageRequest("", None), "whatever is left behind what was deleted"
 
 
 # Looking for something
@@ -161,16 +161,16 @@ def test_answers_that_nobody_waits_for_any_more_change_nothing():
 
 def test_typing_asks_for_what_is_typed_and_escape_for_everything_again():
     typed = after(picker(at=5), "/my p")
-    assert (typed.text, typed.ask, typed.at) == ("my p", PageRequest("my p", None), 5)
-    found = answered(typed, PageRequest("my p", None), page(30, 2), whole=True)
-    assert (found.at, found.selected, found.ask) == (0, row(30), None)
+    assert (typed.text, typed.request, typed.at) == ("my p", PageRequest("my p", None), 5)
+    found = after_page(typed, PageRequest("my p", None), page(30, 2), whole=True)
+    assert (found.at, found.selected, found.request) == (0, row(30), None)
     back = after(found, Key.ESCAPE)
-    assert (back.text, back.ask, back.outcome) == (None, PageRequest("", None), None)
+    assert (back.text, back.request, back.outcome) == (None, PageRequest("", None), None)
 
 
 def test_blanks_around_it_are_typed_and_not_looked_for():
-    found = answered(after(picker(), "/ab "), PageRequest("ab", None), page(0, 1), whole=True)
-    assert (found.text, found.ask) == ("ab ", None)
+    found = after_page(after(picker(), "/ab "), PageRequest("ab", None), page(0, 1), whole=True)
+    assert (found.text, found.request) == ("ab ", None)
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ def test_blanks_around_it_are_typed_and_not_looked_for():
     ],
 )
 def test_what_is_looked_for_can_be_edited(text: str | None, key: Key, left: str | None):
-    assert pressed(replace(picker(), text=text), key).text == left
+    assert after_press(replace(picker(), text=text), key).text == left
 
 
 @pytest.mark.parametrize("text", [None, "x"])
 def test_what_is_pasted_is_never_a_command(text: str | None):
-    pasted = pressed(replace(picker(), text=text), Pasted("q\ndaily\x1b[31m\treport"))
+    pasted = after_press(replace(picker(), text=text), Pasted("q\ndaily\x1b[31m\treport"))
     assert (pasted.text, pasted.outcome, pasted.to_confirm) == (
         f"{text or ''}q daily [31m report",
         None,
@@ -206,26 +206,26 @@ def test_what_is_pasted_is_never_a_command(text: str | None):
 
 
 def test_a_text_has_an_end():
-    assert len(pressed(picker(), Pasted("x" * 1000)).text or "") == LONGEST_TEXT
+    assert len(after_press(picker(), Pasted("x" * 1000)).text or "") == LONGEST_TEXT
 
 
 def test_keys_wait_for_the_list_they_are_meant_for():
     hurried = after(picker(), "/foo", Key.DOWN, Key.ENTER)
-    assert (hurried.held, hurried.outcome) == ((Key.DOWN, Key.ENTER), None)
-    found = answered(hurried, PageRequest("foo", None), page(30, 3), whole=True)
+    assert (hurried.held_keys, hurried.outcome) == ((Key.DOWN, Key.ENTER), None)
+    found = after_page(hurried, PageRequest("foo", None), page(30, 3), whole=True)
     assert (found.outcome, found.selected) == (PickerOutcome.CHOSEN, row(31))
-    nothing = answered(hurried, PageRequest("foo", None), (), whole=True)
-    assert (nothing.outcome, nothing.selected, nothing.held) == (None, None, ())
-    assert after(hurried, "x").held == (), "meant something else"
-    assert after(hurried, Key.ESCAPE).held == ()
-    assert len(after(Picker(), *[Key.DOWN] * 100).held) == MOST_HELD
+    nothing = after_page(hurried, PageRequest("foo", None), (), whole=True)
+    assert (nothing.outcome, nothing.selected, nothing.held_keys) == (None, None, ())
+    assert after(hurried, "x").held_keys == (), "meant something else"
+    assert after(hurried, Key.ESCAPE).held_keys == ()
+    assert len(after(Picker(), *[Key.DOWN] * 100).held_keys) == MOST_HELD
 
 
 @pytest.mark.parametrize("key", [key for key in Key if key in ON_ROWS])
 def test_no_key_means_a_row_of_a_list_that_is_not_wanted_any_more(key: Key):
     stale = after(picker(at=3), "/x")
-    held = pressed(stale, key)
-    assert replace(held, held=()) == stale
+    held = after_press(stale, key)
+    assert replace(held, held_keys=()) == stale
 
 
 # Choosing, leaving, deleting
@@ -250,7 +250,7 @@ def test_enter_chooses_and_there_is_nothing_to_choose_in_an_empty_list():
     ],
 )
 def test_one_leaves_by_escape_q_and_ctrl_c(text: str | None, key: Press, outcome: PickerOutcome | None):
-    assert pressed(replace(picker(), text=text), key).outcome is outcome
+    assert after_press(replace(picker(), text=text), key).outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_one_leaves_by_escape_q_and_ctrl_c(text: str | None, key: Press, outcome
 def test_only_a_yes_deletes(press: Press, certain: bool):
     asked = after(picker(at=2), "d")
     assert asked.to_confirm == row(2)
-    answer = pressed(asked, press)
+    answer = after_press(asked, press)
     assert (answer.deleting == row(2), answer.to_confirm, answer.at, answer.outcome) == (
         certain,
         None,
@@ -281,16 +281,16 @@ def test_what_is_being_deleted_is_waited_for_unless_somebody_cannot_wait():
     deleting = after(picker(), "dyq")
     assert (deleting.outcome, deleting.over) == (PickerOutcome.LEFT, False)
     assert after(deleting, Key.INTERRUPT).over
-    assert deleted(deleting, row(0), None).over
+    assert after_deletion(deleting, row(0), None).over
     assert after(picker(), "dyjd").to_confirm is None, "one after the other"
 
 
 def test_what_is_deleted_leaves_the_list_and_what_is_not_says_why():
     deleting = after(picker(at=9), "dy")
-    gone = deleted(deleting, row(9), None)
+    gone = after_deletion(deleting, row(9), None)
     assert ([one.session_id for one in gone.rows][-1], gone.at, gone.deleting) == ("s8", 8, None)
     assert "s9" in gone.note
-    refused = deleted(deleting, row(9), "it is in use")
+    refused = after_deletion(deleting, row(9), "it is in use")
     assert (len(refused.rows), refused.note, refused.deleting) == (10, "it is in use", None)
     assert after(refused, "k").note == ""
 
@@ -311,15 +311,15 @@ def test_somebody_is_always_at_a_row_that_is_shown(steps: list[Press | int | str
     now, every = Picker(), page(0, there)
     for step in steps:
         if isinstance(step, int):
-            now = resized(now, step)
+            now = after_resize(now, step)
         elif step == "delete":
-            now = deleted(now, now.deleting, None) if now.deleting else now
+            now = after_deletion(now, now.deleting, None) if now.deleting else now
         elif step == "answer":
-            if (ask := now.ask) is not None:
+            if (ask := now.request) is not None:
                 first = 0 if ask.after is None else every.index(ask.after) + 1
-                now = answered(now, ask, every[first : first + 7], whole=first + 7 > there)
+                now = after_page(now, ask, every[first : first + 7], whole=first + 7 > there)
         elif not isinstance(step, str):
-            now = pressed(now, step)
+            now = after_press(now, step)
         assert 0 <= now.at < max(len(now.rows), 1)
         assert now.top <= now.at < now.top + now.height
         numbers = [int(one.session_id[1:]) for one in now.rows]

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from gateway_sessions import SessionSummary
-from gateway_sessions.cli.picker.model import Key, PageRequest, Picker, Typed, answered, pressed, resized
+from gateway_sessions.cli.picker.model import (
+    Key,
+    PageRequest,
+    Picker,
+    Typed,
+    after_page,
+    after_press,
+    after_resize,
+)
 from gateway_sessions.cli.picker.view import MARK, picker_lines, rows_in
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
@@ -31,7 +39,7 @@ def row(number: int = 0, **told: object) -> SessionSummary:
 
 
 def over(*rows: SessionSummary, height: int = 10, whole: bool = True) -> Picker:
-    return answered(resized(Picker(), rows_in(height)), PageRequest("", None), rows, whole=whole)
+    return after_page(after_resize(Picker(), rows_in(height)), PageRequest("", None), rows, whole=whole)
 
 
 def shown(picker: Picker, width: int = 80, height: int = 10, of: str | None = None) -> list[str]:
@@ -48,7 +56,7 @@ def test_a_conversation_is_a_line_of_what_people_know_it_by():
 
 
 def test_what_is_selected_is_marked_and_named_whole():
-    lines = shown(pressed(over(row(), row(1, session_key="agent:main:telegram:dm:1")), Key.DOWN))
+    lines = shown(after_press(over(row(), row(1, session_key="agent:main:telegram:dm:1")), Key.DOWN))
     assert [line.startswith(MARK) for line in lines[2:4]] == [False, True]
     assert lines[-2] == "20260101_000000_00000001  agent:main:telegram:dm:1"
     assert lines[-1].endswith("2 of 2")
@@ -98,10 +106,10 @@ def test_what_strangers_wrote_is_a_harmless_line(preview: str, seen: str):
 
 
 def test_what_is_looked_for_is_shown_and_whether_that_is_still_going_on():
-    typed = pressed(pressed(over(row()), Typed("x")), Typed("y"))
+    typed = after_press(after_press(over(row()), Typed("x")), Typed("y"))
     assert shown(typed)[0] == "Find: xy  …"
     assert "said 0" in shown(typed)[2], "what was there stays until there is something else"
-    nothing = answered(typed, PageRequest("xy", None), (), whole=True)
+    nothing = after_page(typed, PageRequest("xy", None), (), whole=True)
     assert shown(nothing)[0] == "Find: xy"
     assert shown(nothing)[2] == "Nothing holds “xy”."
     assert "Esc show all" in shown(nothing)[-1]
@@ -109,14 +117,14 @@ def test_what_is_looked_for_is_shown_and_whether_that_is_still_going_on():
 
 def test_an_empty_store_says_so_and_one_that_was_not_read_yet_does_not():
     assert "There are no conversations." in shown(over())
-    assert "…" in shown(resized(Picker(), 6))
+    assert "…" in shown(after_resize(Picker(), 6))
 
 
 def test_the_last_line_asks_tells_or_helps():
-    asked = pressed(over(row(title="my trip")), Key.DELETE)
+    asked = after_press(over(row(title="my trip")), Key.DELETE)
     assert shown(asked)[-1] == "Delete “my trip” with 1,234 messages? y/n"
     assert shown(asked, 35)[-1] == "Delete “…” with 1,234 messages? y/n"
-    assert shown(pressed(asked, Typed("y")))[-1].startswith("Deleting 2026")
+    assert shown(after_press(asked, Typed("y")))[-1].startswith("Deleting 2026")
     assert shown(replace(over(row()), note="it is\nin use"))[-1] == "it is in use"
     long = shown(replace(over(row()), note="a word " * 20), 80)
     assert (long[-2], long[-1]) == (("a word " * 20)[:80].rstrip(), ("a word " * 20)[80:].rstrip())
@@ -137,7 +145,7 @@ def test_every_picture_fits_its_terminal(
 ):
     rows = [row(number, title=text, preview=text[::-1], source=text) for number, text in enumerate(texts)]
     picker = over(*rows, height=height)
-    picker = replace(picker if key is None else pressed(picker, key), note=note)
+    picker = replace(picker if key is None else after_press(picker, key), note=note)
     lines: list[Text] = picker_lines(picker, NOW, width, height)
     assert len(lines) == height
     assert all(line.cell_len <= width for line in lines)
