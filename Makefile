@@ -15,7 +15,7 @@ UV_PIN = $(or $(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock 2>/dev/
 UV_SYSTEM_CERTS ?= true
 export UV_SYSTEM_CERTS
 
-.PHONY: demo test check bench soak pictures docs format lock clean
+.PHONY: demo test check bench soak pictures docs dist format lock clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -59,6 +59,11 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(DOCS_READY)
 	$(DOCS_BIN)/mkdocs build --strict
 	$(DOCS_BIN)/python docs/site/check.py build/site
+
+# What is released: one sdist and one wheel.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m hatchling build
 
 format: $(READY)
 	$(BIN)/ruff format .
