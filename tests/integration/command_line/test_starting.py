@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,9 @@ HEAVY = {
     "gateway_sessions.public", "gateway_sessions.runtime", "gateway_sessions.storage",
 }  # fmt: skip
 FOR_OWNERS = {
-    f"gateway_sessions.{one}"
-    for one in ("adapters", "cli.demo", "config.reading", "public", "runtime.gateway", "runtime.store")
-}
+    "gateway_sessions.adapters", "gateway_sessions.cli.demo", "gateway_sessions.config.reading",
+    "gateway_sessions.public", "gateway_sessions.runtime.gateway", "gateway_sessions.runtime.store",
+}  # fmt: skip
 TYPED = """
 import contextlib, io, json, sys
 from gateway_sessions.cli.app import main
@@ -46,6 +47,10 @@ def loaded_by(*typed: str) -> tuple[set[int], set[str]]:
     )  # fmt: skip
     codes, modules = json.loads(ended.stdout)
     return set(codes), set(modules)
+
+
+def test_what_must_not_be_loaded_exists():
+    assert {name for name in HEAVY | FOR_OWNERS if find_spec(name) is None} == set()
 
 
 @pytest.mark.parametrize(
