@@ -122,6 +122,26 @@ def test_pictures_and_references_are_links_as_well(site: dict[str, ModuleType]):
     assert list(site["links"].links_in(text, "README.md")) == ["docs/a.svg", "docs/b.svg", "docs/c.md"]
 
 
+def test_every_link_of_the_pages_in_the_root_leads_somewhere(site: dict[str, ModuleType]):
+    pages = [name for name in site["links"].PROJECT_PAGES if (ROOT / name).exists()]
+    assert {"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"} <= set(pages)
+    broken = [
+        f"{name}: {target}"
+        for name in pages
+        for target in site["links"].links_in((ROOT / name).read_text(encoding="utf-8"), name)
+        if not (ROOT / target).exists()
+    ]
+    assert broken == []
+
+
+def test_every_command_of_make_that_contributors_are_told_of_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    told = set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE))
+    assert told >= {"check", "test", "docs", "lock"}
+    assert [one for one in sorted(told) if f"\n{one}: " not in makefile] == []
+
+
 # The check of what was built
 
 
