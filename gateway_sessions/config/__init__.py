@@ -1,7 +1,22 @@
-"""Configuration: read once at the edge, checked as a whole, then frozen.
+"""A configuration is read once at the edge, checked as a whole, and frozen.
 
-What is written (YAML, references to the environment, overriding variables) is known to `reading` and what it
-uses; everybody else sees the records of `model` and `sections`, which import neither pydantic nor YAML.
+- ``core_blocks``: Blocks whose records belong to the core take fields, defaults, limits and descriptions from
+  there.
+- ``draft``: A draft is a configuration while it is read: plain values, their lines, and what is wrong so far.
+- ``environment``: Variables of the environment override what the file says.
+- ``gateway_sections``: These sections are read by a gateway only: turns, replies, warm agents, adapters.
+- ``keys``: A key is declared once, on the field of the record that holds its value.
+- ``kinds``: A kind knows how a file writes a value, which values are right, and what the reference calls
+  them.
+- ``loading``: A configuration comes from a file and the environment, read once.
+- ``misspellings``: Names are free to choose, and those that are nearly well-known ones are probably slips.
+- ``model``: The whole configuration is one frozen record.
+- ``origins``: Each value has an origin: the line, the variable or the session that has set it.
+- ``overrides``: Variables of the environment set values as a file would.
+- ``reading``: Reading goes on after each mistake, and tells all of them at the end.
+- ``sections``: These sections are read by a store.
+- ``yaml_source``: YAML text becomes plain values, with the line of every key.
+- ``zones``: The machine has a zone, and a name of none may be meant for one that is like it.
 """
 
 from gateway_sessions.config.gateway_sections import (

@@ -1,4 +1,4 @@
-"""A configuration while it is read: plain values, where each was written, and what is wrong so far."""
+"""A draft is a configuration while it is read: plain values, their lines, and what is wrong so far."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Draft:
     unresolved: dict[KeyPath, ConfigProblem] | None = None
     """Values that stand for variables that are not set, to be told where they are used. None: at once."""
     set_aside: set[KeyPath] = field(default_factory=set[KeyPath])
-    """Where something was found wrong already; what else is wrong there would only follow from it."""
+    """Paths of values that were refused; what else is wrong there would only follow from that."""
 
     def complain(self, path: KeyPath, message: str, suggestion: str | None = None) -> None:
         """Note what is wrong with the value at that path. No message may show a value: it may be a secret."""

@@ -1,4 +1,4 @@
-"""Environment variables that override what the file says.
+"""Variables of the environment override what the file says.
 
 `GATEWAY_SESSIONS__SECTION__KEY=value` sets any key; the value is a YAML scalar, or a bracketed list or block.
 Hermes' two variables for the default reset policy are known as well, and weaker.
@@ -6,73 +6,21 @@ Hermes' two variables for the default reset policy are known as well, and weaker
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
-from typing import Any, cast
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
-from gateway_sessions.config.document import read_yaml, scalar
-from gateway_sessions.config.draft import Draft, dotted
-from gateway_sessions.config.key_tree import KeyTree, child
-from gateway_sessions.config.variables import HERMES_VARIABLES, PREFIX
-from gateway_sessions.error_details import ConfigProblem
-
-
-def overrides(draft: Draft, environ: Mapping[str, str], keys: KeyTree) -> Iterator[dict[str, Any]]:
-    """Yield what each variable sets, as a file would say it: the weakest first, blocks before their keys."""
-    for variable, path in HERMES_VARIABLES.items():
-        if environ.get(variable):
-            yield from _read(draft, variable, path, environ[variable])
-    ours = [name for name in environ if name.startswith(PREFIX)]
-    for variable in sorted(ours, key=lambda name: (name.count("__"), name)):
-        path = tuple(variable.removeprefix(PREFIX).lower().split("__"))
-        known = _known_path(path, keys)
-        if known == path:
-            yield from _read(draft, variable, path, environ[variable])
-        else:
-            meant = dotted((f"{PREFIX}{'__'.join(known).upper()}",)) if known else None
-            draft.note(ConfigProblem(dotted((variable,)), "sets nothing that is known", suggestion=meant))
+PREFIX: Final = "GATEWAY_SESSIONS__"
+HERMES_VARIABLES: Final = MappingProxyType[str, tuple[str, ...]](
+    {
+        "SESSION_IDLE_MINUTES": ("session_reset", "idle_minutes"),
+        "SESSION_RESET_HOUR": ("session_reset", "at_hour"),
+    }
+)
 
 
-def merge(values: dict[str, Any], override: dict[str, Any]) -> None:
-    """Let the override win, key by key. What stands in a block's place stays, to be reported."""
-    for key, new in override.items():
-        old = values.get(key)
-        if not isinstance(new, dict) or old is None:
-            values[key] = new
-        elif isinstance(old, dict):
-            merge(cast("dict[str, Any]", old), cast("dict[str, Any]", new))
-
-
-def _read(draft: Draft, variable: str, path: tuple[str, ...], text: str) -> Iterator[dict[str, Any]]:
-    """Yield what one variable sets, unless it cannot be read."""
-    shown = dotted((variable,))
-    draft.variables[path] = shown
-    value = scalar(text.strip())
-    if text.startswith(("[", "{", '"', "'")):
-        inner = Draft(variable)
-        read_yaml(inner, text, None)
-        for problem in inner.problems:
-            draft.note(ConfigProblem(shown, problem.message))
-        if inner.problems:
-            return
-        for place in filter(None, inner.lines):
-            draft.variables[*path, *place] = f"{shown} ({dotted((*path, *place))})"
-        value = inner.values
-    for key in reversed(path):
-        value = {key: value}
-    yield value
-
-
-def _known_path(path: tuple[str, ...], keys: KeyTree) -> tuple[str, ...] | None:
-    """Return the path, or the one that was probably meant; None if there is nothing like it."""
-    known: list[str] = []
-    for name in path:
-        if name in keys or ("*" in keys and name):
-            found = name
-        else:
-            found = next(iter(get_close_matches(name, keys, n=1)), "")
-        if not found:
-            return None
-        known.append(found)
-        keys = child(keys, found)
-    return tuple(known)
+def is_overridden(environ: Mapping[str, str]) -> bool:
+    """Whether any variable says something, right or wrong."""
+    return any(environ.get(name) for name in HERMES_VARIABLES) or any(
+        name.startswith(PREFIX) for name in environ
+    )

@@ -1,14 +1,16 @@
-"""The parts of a configuration that only a gateway reads: turns, replies, warm agents, adapters."""
+"""These sections are read by a gateway only: turns, replies, warm agents, adapters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
+from gateway_sessions.config.keys import Contradiction, Section, key
+from gateway_sessions.config.kinds import Choice, Count, Duration, Flag, Text, Texts
 from gateway_sessions.core.delivery import DeliveryRules
-from gateway_sessions.core.limits import Finding, check_section, choice, count, off_or_time, time
 from gateway_sessions.core.recap import RecapForm
 from gateway_sessions.core.storable import MAX_TEXT_BYTES
 
@@ -32,66 +34,56 @@ class UnknownCommands(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayConfig:
+class GatewayConfig(Section):
     """How much a gateway takes on, and how it ends and starts."""
 
-    max_turns: int = 64
+    section: ClassVar[str] = "gateway"
+    max_turns: int = key(Count(), 64)
     """How many turns run at the same time."""
-    max_turns_per_owner: int = 8
-    max_waiting: int = 10_000
-    """How many messages wait on all lanes together."""
-    max_waiting_per_owner: int = 1_000
-    max_message_bytes: int = MIB
-    drain_timeout: timedelta = timedelta(seconds=30)
+    max_turns_per_owner: int = key(Count(), 8)
+    """How many of them belong to one owner: a person, or a shared room."""
+    max_waiting: int = key(Count(), 10_000)
+    """How many messages wait on all lanes together, and how many commands are under way; more are refused."""
+    max_waiting_per_owner: int = key(Count(), 1_000)
+    """How many of them belong to one owner, so that nobody takes the room of all others."""
+    max_message_bytes: int = key(Count(most=MAX_TEXT_BYTES), MIB)
+    """The largest message that is accepted."""
+    drain_timeout: timedelta = key(Duration(zero=True), timedelta(seconds=30))
     """How long running turns may go on when the gateway ends."""
-    inactivity_timeout: timedelta | None = None
+    inactivity_timeout: timedelta | None = key(Duration(off=True), None)
     """How long a turn may show no sign of progress; None: as long as it likes."""
-    crash_loop_starts: int = 3
-    crash_loop_window: timedelta = timedelta(seconds=60)
-    """So many starts after crashes in so much time are a loop, in which no turn is taken up again."""
-    dedup_window: timedelta = timedelta(days=7)
-    """How long a message that was delivered twice is known for that."""
-    unknown_commands: UnknownCommands = UnknownCommands.AGENT
-
-    def __post_init__(self) -> None:
-        check_section(
-            "gateway",
-            count("max_turns", self.max_turns),
-            count("max_turns_per_owner", self.max_turns_per_owner),
-            count("max_waiting", self.max_waiting),
-            count("max_waiting_per_owner", self.max_waiting_per_owner),
-            count("max_message_bytes", self.max_message_bytes, most=MAX_TEXT_BYTES),
-            time("drain_timeout_seconds", self.drain_timeout, zero=True),
-            off_or_time("inactivity_timeout_seconds", self.inactivity_timeout),
-            count("crash_loop_starts", self.crash_loop_starts),
-            time("crash_loop_window_seconds", self.crash_loop_window),
-            time("dedup_window_days", self.dedup_window),
-            choice("unknown_commands", self.unknown_commands, UnknownCommands),
-        )
+    crash_loop_starts: int = key(Count(), 3)
+    """So many starts after crashes within the window are a loop: no turn is taken up again."""
+    crash_loop_window: timedelta = key(Duration(), timedelta(seconds=60))
+    """The length of that window."""
+    dedup_window: timedelta = key(Duration("days"), timedelta(days=7))
+    """How long a message that a platform delivers again is known; at least as long as its platform tries."""
+    unknown_commands: UnknownCommands = key(Choice(UnknownCommands), UnknownCommands.AGENT)
+    """What becomes of a word behind a slash that no command is called: it is text for the agent, or people
+    are told that there is no such command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryConfig:
+class DeliveryConfig(Section):
     """How patiently replies are sent."""
 
-    retry: timedelta = timedelta(seconds=2)
-    """The pause after the first failure; it doubles with each."""
-    retry_cap: timedelta = timedelta(minutes=5)
-    max_age: timedelta = timedelta(hours=24)
-    """An older reply is not sent any more."""
-    timeout: timedelta = timedelta(seconds=30)
-    """How long an adapter may take to send one."""
-    ambiguous: Ambiguous = Ambiguous.RESEND
+    section: ClassVar[str] = "delivery"
+    retry: timedelta = key(Duration(), timedelta(seconds=2))
+    """The pause before a reply that could not be sent is tried again; it doubles with each try."""
+    retry_cap: timedelta = key(Duration(), timedelta(minutes=5))
+    """The longest pause, not less than the first one."""
+    max_age: timedelta = key(Duration("hours"), timedelta(hours=24))
+    """An older reply is not sent any more, and is kept among the dead letters."""
+    timeout: timedelta = key(Duration(), timedelta(seconds=30))
+    """How long sending a reply may take."""
+    ambiguous: Ambiguous = key(Choice(Ambiguous), Ambiguous.RESEND)
+    """A reply that may have been sent is sent again a few times, and says that it may be a repeat; or it is
+    kept among the dead letters at once. Platforms that recognise a repeat get it again in any case."""
 
-    def __post_init__(self) -> None:
-        low = ("retry_cap_seconds", "must not be less than retry_seconds")
-        check_section(
-            "delivery",
-            time("retry_seconds", self.retry),
-            time("retry_cap_seconds", self.retry_cap) or (low if self.retry_cap < self.retry else None),
-            time("max_age_hours", self.max_age),
-            time("timeout_seconds", self.timeout),
-        )
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield a longest pause that is shorter than the first one."""
+        if self.retry_cap < self.retry:
+            yield "retry_cap_seconds", "must not be less than retry_seconds"
 
     @property
     def rules(self) -> DeliveryRules:
@@ -101,87 +93,75 @@ class DeliveryConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCacheConfig:
+class AgentCacheConfig(Section):
     """How many agents are kept warm, and how long."""
 
-    size: int = 128
-    idle: timedelta = timedelta(hours=1)
-    close_timeout: timedelta = timedelta(seconds=30)
+    section: ClassVar[str] = "agent_cache"
+    size: int = key(Count(), 128)
+    """How many agents that have nothing to do are kept warm."""
+    idle: timedelta = key(Duration(), timedelta(hours=1))
+    """After how long such an agent is closed."""
+    close_timeout: timedelta = key(Duration(), timedelta(seconds=30))
     """How long an agent may take to close."""
 
-    def __post_init__(self) -> None:
-        check_section(
-            "agent_cache",
-            count("size", self.size),
-            time("idle_seconds", self.idle),
-            time("close_timeout_seconds", self.close_timeout),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Section):
     """Which model the agent of the command line asks, and where; None: what the usual variables say."""
 
-    name: str | None = None
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    instructions: str | None = None
-    history_limit: int | None = None
+    section: ClassVar[str] = "model"
+    name: str | None = key(Text(null=True), None)
+    """The model of conversations for which nobody has chosen another one. None: `OPENAI_MODEL` of the
+    environment."""
+    base_url: str | None = key(Text(said="address", null=True), None)
+    """What stands in front of `/chat/completions`. None: `OPENAI_BASE_URL`, else that of OpenAI."""
+    api_key: str | None = key(Text(null=True, secret=True), None)
+    """The key, best as `${NAME}` of a variable. None: `OPENAI_API_KEY`, if there is one.
+    `config explain` does not show it."""
+    instructions: str | None = key(Text(null=True), None)
+    """What the model is told first in every conversation. None: `OPENAI_INSTRUCTIONS`, if there are any."""
+    history_limit: int | None = key(Count(null=True), None)
     """How many of the last messages it is told; None: all."""
-    connect: timedelta = timedelta(seconds=10)
-    """How long it may take to reach it."""
-    silence: timedelta = timedelta(seconds=120)
-    """How long it may say nothing."""
-
-    def __post_init__(self) -> None:
-        check_section(
-            "model",
-            None if self.history_limit is None else count("history_limit", self.history_limit),
-            time("connect_seconds", self.connect),
-            time("silence_seconds", self.silence),
-        )
+    connect: timedelta = key(Duration(), timedelta(seconds=10))
+    """How long it may take to reach the endpoint."""
+    silence: timedelta = key(Duration(), timedelta(seconds=120))
+    """How long the endpoint may say nothing, before its answer and in the middle of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServeConfig:
+class ServeConfig(Section):
     """What the gateway of the command line connects to, and where it listens."""
 
-    console: bool = False
-    host: str = "127.0.0.1"
-    health_port: int | None = None
-    """Where it says how it is; None: nowhere. Of all ports 0 is any that is free."""
-    webhook_port: int | None = None
-    """Where signed messages come in; None: there is no webhook."""
-    webhook_path: str = "/messages"
-    webhook_callback_url: str | None = None
-    webhook_secrets: tuple[str, ...] = field(default=(), repr=False)
-    """The first one signs replies; each of them is accepted."""
+    section: ClassVar[str] = "serve"
+    console: bool = key(Flag(), default=False)
+    """Lines of its standard input are messages, and replies go to its standard output."""
+    host: str = key(Text(), "127.0.0.1")
+    """The address that it listens at."""
+    health_port: int | None = key(Count(0, LAST_PORT, null=True), None)
+    """The port of `/healthz` and `/readyz`. None: there is none; 0 is any that is free."""
+    webhook_port: int | None = key(Count(0, LAST_PORT, null=True), None)
+    """The port of the [signed webhook](webhook.md). None: there is none."""
+    webhook_path: str = key(Text(said="text, begins with a slash", starts=("/",)), "/messages")
+    """Where messages are posted to."""
+    webhook_callback_url: str | None = key(
+        Text(said="address", null=True, starts=("http://", "https://")), None
+    )
+    """Where replies are posted to; a webhook needs it."""
+    webhook_secrets: tuple[str, ...] = key(Texts(least_bytes=LEAST_SECRET_BYTES, secret=True), ())
+    """What both sides sign with; a webhook needs one. The first signs replies, each of them is accepted.
+    `config explain` does not show them."""
 
     def __post_init__(self) -> None:
+        """Let nobody change the secrets."""
         object.__setattr__(self, "webhook_secrets", tuple(self.webhook_secrets))
-        check_section(
-            "serve",
-            _port("health_port", self.health_port),
-            _port("webhook_port", self.webhook_port),
-            None if self.webhook_path.startswith("/") else ("webhook_path", "must begin with a slash"),
-            self._callback(),
-            self._secrets(),
-        )
+        Section.__post_init__(self)
 
-    def _callback(self) -> Finding:
-        url = self.webhook_callback_url
-        if url is None:
-            return ("webhook_callback_url", "must be set with a webhook") if self.has_webhook else None
-        if url.startswith(("http://", "https://")):
-            return None
-        return "webhook_callback_url", "must begin with http:// or https://"
-
-    def _secrets(self) -> Finding:
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what a webhook lacks."""
+        if self.has_webhook and self.webhook_callback_url is None:
+            yield "webhook_callback_url", "must be set with webhook_port"
         if self.has_webhook and not self.webhook_secrets:
-            return "webhook_secrets", "must hold one with a webhook"
-        if any(len(one.encode()) < LEAST_SECRET_BYTES for one in self.webhook_secrets):
-            return "webhook_secrets", f"must have at least {LEAST_SECRET_BYTES} bytes each"
-        return None
+            yield "webhook_secrets", "must hold one with webhook_port"
 
     @property
     def has_webhook(self) -> bool:
@@ -190,14 +170,10 @@ class ServeConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayConfig:
+class DisplayConfig(Section):
     """What the command line shows of a conversation."""
 
-    resume_display: RecapForm = RecapForm.FULL
-    """How much of one with which somebody goes on."""
-
-
-def _port(key: str, port: int | None) -> Finding:
-    return (
-        None if port is None or 0 <= port <= LAST_PORT else (key, f"must be from 0 to {LAST_PORT}, or null")
-    )
+    section: ClassVar[str] = "display"
+    resume_display: RecapForm = key(Choice(RecapForm), RecapForm.FULL)
+    """What [`chat`](cli.md#talking) and `sessions browse` show first of a conversation that goes on: the last
+    exchanges, one line, or nothing. `--recap` overrides it."""

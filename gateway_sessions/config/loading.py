@@ -1,4 +1,4 @@
-"""Where a configuration comes from: a file and the environment, read once."""
+"""A configuration comes from a file and the environment, read once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from gateway_sessions.config.environment import is_overridden
 from gateway_sessions.config.model import Config
-from gateway_sessions.config.variables import is_overridden
 from gateway_sessions.error_details import ConfigProblem
 from gateway_sessions.errors import ConfigError
 
@@ -32,7 +32,7 @@ def load_config(
         return Config()
     if path is None:
         return parse_config("", origin="environment", environ=known)
-    # Imported when needed: pydantic and YAML would double the time that importing the package takes.
+    # Imported when needed: programs without a file need no YAML.
     from gateway_sessions.config.reading import read_text  # noqa: PLC0415
 
     file = Path(path)

@@ -1,14 +1,15 @@
-"""The whole configuration as one frozen record."""
+"""The whole configuration is one frozen record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from gateway_sessions.config.core_blocks import BUDGETS, BUSY, CLUSTER, RESET_POLICY
 from gateway_sessions.config.gateway_sections import (
     AgentCacheConfig,
     DeliveryConfig,
@@ -17,6 +18,8 @@ from gateway_sessions.config.gateway_sections import (
     ModelConfig,
     ServeConfig,
 )
+from gateway_sessions.config.keys import Contradiction, Section, block, block_of, key, named
+from gateway_sessions.config.kinds import ZONE, Duration, Flag
 from gateway_sessions.config.sections import (
     AgentConfig,
     BackupsConfig,
@@ -30,65 +33,87 @@ from gateway_sessions.config.sections import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.config.zones import similar_zone, system_zone_name
-from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.config.zones import system_zone_name
 from gateway_sessions.core.budgets import Budgets
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.busy_book import BusyBook
 from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.core.keys import Isolation
-from gateway_sessions.core.limits import off_or_time
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import ConfigError, InvalidPolicyError
+from gateway_sessions.errors import ConfigError
 
 OF_PROGRAMS: Final = frozenset({"serve", "model", "display"})
 """What only the program reads that serves, answers or shows, and no store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Section):
     """Everything that can be set; without arguments, the defaults."""
 
-    group_sessions_per_user: bool = True
-    thread_sessions_per_user: bool = False
-    multiplex_profiles: bool = False
-    """Whether the `profile` of a message's source chooses the namespace of its lane."""
-    allow_unidentified_sources: bool = False
-    session_store_max_age: timedelta | None = None
-    """How long an unused entry is kept; None: for ever."""
-    session_retention: timedelta | None = None
-    """How long a session is kept that has ended and that nobody has touched since; None: for ever."""
-    timezone: str | None = None
-    """The zone of policies that name none; None: the machine's."""
-    session_reset: SessionResetPolicy = field(default_factory=SessionResetPolicy)
-    busy: BusyRules = field(default_factory=BusyRules)
+    group_sessions_per_user: bool = key(Flag(), default=True)
+    """Everybody in a group or channel has a session of their own."""
+    thread_sessions_per_user: bool = key(Flag(), default=False)
+    """Everybody in a thread has a session of their own."""
+    multiplex_profiles: bool = key(Flag(), default=False)
+    """The `profile` of a message's source chooses the namespace of its lane, `agent:<profile>:…`; no profile,
+    and `default`, mean `main`. Off, the profile is kept with the source and changes no key."""
+    allow_unidentified_sources: bool = key(Flag(), default=False)
+    """Messages that name no chat, person or thread are accepted; per platform and chat type they all share
+    one session."""
+    session_store_max_age: timedelta | None = key(Duration("days", off=True), None)
+    """Entries that nothing was written to for that long are removed; None keeps them."""
+    session_retention: timedelta | None = key(Duration("days", off=True), None)
+    """Sessions that have ended, and that nobody has touched for that long, are removed with all that was
+    said in them, as [`sessions prune`](../how-to/keep-and-forget.md) does; None keeps them."""
+    timezone: str | None = key(ZONE, None)
+    """The IANA zone of policies that name none. None is the zone of the machine: what `TZ`, else
+    `/etc/localtime`, else `/etc/timezone` names, else UTC."""
+    session_reset: SessionResetPolicy = block(SessionResetPolicy, RESET_POLICY)
+    """When a session ends by itself: these keys, or one word, `never` or `hermes-classic`."""
+    busy: BusyRules = block(BusyRules, BUSY)
     """What becomes of messages that come while their lane is busy."""
-    agent: AgentConfig = field(default_factory=AgentConfig)
-    agent_cache: AgentCacheConfig = field(default_factory=AgentCacheConfig)
-    budgets: Budgets = field(default_factory=Budgets)
-    gateway: GatewayConfig = field(default_factory=GatewayConfig)
-    delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
-    """Read by the agent that is called `openai` on the command line."""
-    serve: ServeConfig = field(default_factory=ServeConfig)
-    """Read by `gateway-sessions serve` only."""
-    display: DisplayConfig = field(default_factory=DisplayConfig)
-    """Read by the command line only."""
-    sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
-    cluster: ClusterRules = field(default_factory=ClusterRules)
-    """How the processes get along that have one database on a server open."""
-    sessions_json: SessionsJsonConfig = field(default_factory=SessionsJsonConfig)
-    expiry_watcher: ExpiryWatcherConfig = field(default_factory=ExpiryWatcherConfig)
-    hooks: HooksConfig = field(default_factory=HooksConfig)
-    backups: BackupsConfig = field(default_factory=BackupsConfig)
-    cache: CacheConfig = field(default_factory=CacheConfig)
-    search: SearchConfig = field(default_factory=SearchConfig)
-    privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
-    platforms: Mapping[str, PlatformConfig] = field(default_factory=dict[str, PlatformConfig])
-    """By name, written as message sources write it: in lower case."""
+    agent: AgentConfig = block(AgentConfig)
+    """How long an agent may work, and what happens to work that a restart cut off."""
+    agent_cache: AgentCacheConfig = block(AgentCacheConfig)
+    """How many agents are kept warm, and how long."""
+    budgets: Budgets = block(Budgets, BUDGETS)
+    """How much may be spent, in dollars and in tokens."""
+    gateway: GatewayConfig = block(GatewayConfig)
+    """How much a gateway takes on, and how it ends and starts."""
+    delivery: DeliveryConfig = block(DeliveryConfig)
+    """How patiently replies are sent."""
+    model: ModelConfig = block(ModelConfig)
+    """The model that answers with `--agent openai`, at any endpoint for chat completions."""
+    serve: ServeConfig = block(ServeConfig)
+    """What `gateway-sessions serve` connects to, and where it listens."""
+    display: DisplayConfig = block(DisplayConfig)
+    """What the command line shows."""
+    sessiondb: SessionDBConfig = block(SessionDBConfig)
+    """Where the truth is kept, and how safely."""
+    cluster: ClusterRules = block(ClusterRules, CLUSTER)
+    """How processes get along that have one database on a server open."""
+    sessions_json: SessionsJsonConfig = block(
+        SessionsJsonConfig, block_of(SessionsJsonConfig, word_of="mode")
+    )
+    """The readable copy of all entries. One word sets the mode: `sessions_json: off`."""
+    expiry_watcher: ExpiryWatcherConfig = block(ExpiryWatcherConfig)
+    """When sessions that are due are looked for, and old entries removed."""
+    hooks: HooksConfig = block(HooksConfig)
+    """How patiently hooks are called."""
+    backups: BackupsConfig = block(BackupsConfig)
+    """How often the database is copied, and how many copies are kept."""
+    cache: CacheConfig = block(CacheConfig)
+    """How much of the database is kept at hand."""
+    search: SearchConfig = block(SearchConfig)
+    """How searches understand words."""
+    privacy: PrivacyConfig = block(PrivacyConfig)
+    """What agents are told about people."""
+    platforms: Mapping[str, PlatformConfig] = named(PlatformConfig)
+    """What is different on one platform, by its name in lower case. What an override does not set, it takes
+    from the level above."""
 
     file: Path | None = field(default=None, compare=False)
     """Where it was read, if it was a file."""
@@ -96,18 +121,21 @@ class Config:
     """Values that stand for variables that are not set, if that was allowed."""
 
     def __post_init__(self) -> None:
+        """Call each platform as message sources do, and let nobody change them."""
+        Section.__post_init__(self)
         platforms = {name.strip().lower(): platform for name, platform in self.platforms.items()}
-        problems = [*self._problems()]
-        if len(platforms) != len(self.platforms) or "" in platforms:
-            problems.append(ConfigProblem("platforms", "must be named, each differently in lower case"))
-        if problems:
-            raise ConfigError("configuration", problems)
         object.__setattr__(self, "platforms", MappingProxyType(platforms))
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield names that stand for one platform, or for none."""
+        names = {name.strip().lower() for name in self.platforms}
+        if len(names) != len(self.platforms) or "" in names:
+            yield "platforms", "must be named, each differently in lower case"
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
         """Return the configuration that the keys of a file would give, without the environment."""
-        # Imported when needed: pydantic and YAML would double the time that importing the package takes.
+        # Imported when needed: programs without a file need no YAML.
         from gateway_sessions.config.reading import read_mapping  # noqa: PLC0415
 
         return read_mapping(cls, values)
@@ -178,19 +206,9 @@ class Config:
         """Return the session's own rules, else those of a chat type, of its platform, or the default ones."""
         return self.busy_book().rules_for(platform.strip().lower(), chat_type, override)
 
-    def _problems(self) -> list[ConfigProblem]:
-        problems: list[ConfigProblem] = []
-        if finding := off_or_time("session_store_max_age_days", self.session_store_max_age):
-            problems.append(ConfigProblem(*finding))
-        if finding := off_or_time("session_retention_days", self.session_retention):
-            problems.append(ConfigProblem(*finding))
-        if self.timezone is not None:
-            try:
-                zone_named(self.timezone)
-            except InvalidPolicyError as error:
-                suggestion = similar_zone(self.timezone)
-                problems.append(ConfigProblem("timezone", error.problem, suggestion=suggestion))
-        return problems
+
+KEYS: Final = block_of(Config)
+"""All keys there are."""
 
 
 def _section_of(problem: ConfigProblem) -> str:

@@ -1,23 +1,34 @@
-"""Where the values of a configuration come from."""
+"""Each value has an origin: the line, the variable or the session that has set it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
-from gateway_sessions.config.draft import Draft, KeyPath, dotted
-from gateway_sessions.config.key_tree import child
+from gateway_sessions.config.core_blocks import RESET_POLICY
+from gateway_sessions.config.draft import Draft, KeyPath, dotted, make_plain
+from gateway_sessions.config.keys import Block, Named, below
+from gateway_sessions.config.kinds import Kind
 from gateway_sessions.config.loading import text_of
-from gateway_sessions.core.addresses import without_secrets
+from gateway_sessions.config.model import KEYS, Config
+from gateway_sessions.config.overrides import merge, overrides
+from gateway_sessions.config.yaml_source import read_yaml
+from gateway_sessions.core.policies import SessionResetPolicy, deciding_fields
+from gateway_sessions.core.policy_book import PolicyLevel, ResolvedPolicy
 
-DEFAULT: Final = "default"
+THEIR_OWN: Final = "this session's own policy"
+OF_THE_CHAT: Final = "this chat's own zone"
+DEFAULT: Final = "the default"
+OF_THE_MACHINE: Final = "the zone of this machine"
+_NOWHERE: Final = "default"
 """Where a value comes from that nobody has set."""
-_SECRET: Final = frozenset({"url"})
-_NEVER_SHOWN: Final = frozenset({"api_key", "webhook_secrets"})
+_BLOCK: Final = "session_reset"
+_ZONE: Final = "timezone"
+_DEFAULTS: Final = SessionResetPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +55,27 @@ class Placed:
     """Whether every variable in it has a value; else it is shown as it was written."""
 
 
+@dataclass(frozen=True, slots=True)
+class FieldOrigin:
+    """What one field of a policy is, and who has decided that."""
+
+    field: str
+    """As it is called in a configuration."""
+    value: str
+    key: str | None
+    """The key that was written; None: nobody has written one."""
+    where: str
+    """The file and its line, the variable, or in words what else has decided."""
+
+
+_Block: TypeAlias = Mapping[str, Placed]
+"""The fields of a policy that one level of a configuration sets."""
+
+
 def settings_of(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Setting]:
     """All values that count: what somebody has set, the strongest of each, and else the defaults."""
-    from gateway_sessions.config.defaults import defaults  # noqa: PLC0415 -- as in `loading`
-
     found = {one.path: one for one in written_in(path, environ) if not _is_empty_block(one)}
-    usual = {place: Placed(place, value, DEFAULT) for place, value in defaults()}
+    usual = {place: Placed(place, value, _NOWHERE) for place, value in defaults(KEYS, Config())}
     order = {place[:length]: at for at, place in reversed([*enumerate(usual)]) for length in (1, 2, 3)}
     counting = found | {place: one for place, one in usual.items() if not _is_decided(place, found)}
     return [
@@ -58,18 +84,30 @@ def settings_of(path: Path | None, environ: Mapping[str, str] | None = None) -> 
     ]
 
 
+def defaults(block: Block, record: object, above: KeyPath = ()) -> Iterator[tuple[KeyPath, object]]:
+    """Yield each key and its default, as a file says it; names of platforms are no keys."""
+    for key in block.keys:
+        value: object = getattr(record, key.field)
+        if isinstance(key.kind, Block):
+            yield from defaults(key.kind, value, (*above, key.name))
+        elif not isinstance(key.kind, Named):
+            yield (*above, key.name), key.kind.written(value)
+
+
+def _kind_at(path: KeyPath) -> Kind | None:
+    return reduce(below, path, cast("Kind | None", KEYS))
+
+
 def _is_empty_block(one: Placed) -> bool:
     """Whether nothing but the name of a block was written."""
-    from gateway_sessions.config.schema import KEYS  # noqa: PLC0415 -- as in `loading`
-
-    return one.value is None and bool(reduce(child, one.path, KEYS))
+    return one.value is None and isinstance(_kind_at(one.path), Block | Named)
 
 
 def _is_decided(place: KeyPath, found: Mapping[KeyPath, Placed]) -> bool:
     """Whether somebody has set the key, or a word that stands for its block."""
-    block = found.get(place[:1])
-    by_word = block is not None and isinstance(block.value, str)
-    return place in found or (by_word and (place[0] == "session_reset" or place[1:] == ("mode",)))
+    kind, block = _kind_at(place[:1]), found.get(place[:1])
+    spelled = kind.spelled(block.value) if isinstance(kind, Block) and block is not None else None
+    return place in found or (spelled is not None and place[1] in spelled)
 
 
 def written_in(path: Path | None, environ: Mapping[str, str] | None = None) -> list[Placed]:
@@ -80,11 +118,6 @@ def written_in(path: Path | None, environ: Mapping[str, str] | None = None) -> l
 
 def draft_of(path: Path | None, environ: Mapping[str, str] | None = None) -> Draft:
     """Return what a file and the environment say, with its lines, before anybody asks what it means."""
-    from gateway_sessions.config.document import read_yaml  # noqa: PLC0415 -- as in `loading`
-    from gateway_sessions.config.draft import make_plain  # noqa: PLC0415 -- as above
-    from gateway_sessions.config.environment import merge, overrides  # noqa: PLC0415 -- as above
-    from gateway_sessions.config.schema import KEYS  # noqa: PLC0415 -- as above
-
     known = os.environ if environ is None else environ
     draft = Draft(str(path) if path is not None else "environment", unresolved={})
     read_yaml(draft, "" if path is None else text_of(path), known)
@@ -121,13 +154,10 @@ def _where(draft: Draft, place: KeyPath) -> str:
 
 
 def _shown(one: Placed) -> str:
-    place, value = one.path, one.value
-    text = _written(value)
-    if value and any(key in _NEVER_SHOWN for key in place):
-        return "***" if one.is_set else text
-    if place[-1] in _SECRET and "://" in text and not text.startswith("sqlite"):
-        return f"{text.partition('://')[0]}://…"
-    return without_secrets(text)
+    kind, text = _kind_at(one.path), _written(one.value)
+    if kind is None or (kind.secret and not (one.value and one.is_set)):
+        return text  # of a secret that nobody has set there is nothing to hide
+    return kind.masked(text)
 
 
 def _written(value: object) -> str:
@@ -135,3 +165,74 @@ def _written(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_written, cast('list[object]', value)))}]"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def policy_origins(
+    resolved: ResolvedPolicy,
+    written: Sequence[Placed],
+    platform: str | None,
+    chat_type: str,
+    chat_zone: str | None,
+) -> list[FieldOrigin]:
+    """Each field that decides when sessions of that chat reset, or that is not as it is by default."""
+    policy = resolved.policy
+    deciding = deciding_fields(policy.mode)
+    others = [name for name in policy.to_dict() if name not in (*deciding, "zone")]
+    blocks = list(_blocks(written, resolved.level, platform or "", chat_type))
+    found = [
+        _origin_of(name, resolved, blocks)
+        for name in (*deciding, *others)
+        if name in deciding or getattr(policy, name) != getattr(_DEFAULTS, name)
+    ]
+    return [*found, _origin_of_zone(resolved, written, blocks, chat_zone)]
+
+
+def _blocks(written: Sequence[Placed], level: PolicyLevel, platform: str, chat_type: str) -> Iterator[_Block]:
+    """What the levels of the configuration say that this one is made of, the strongest first."""
+    names = {str(one.path[1]) for one in written if one.path[0] == "platforms" and len(one.path) > 1}
+    for name in (name for name in names if name.strip().lower() == platform):
+        if level is PolicyLevel.CHAT_TYPE:
+            yield _block(written, ("platforms", name, "chat_types", chat_type, _BLOCK))
+        if level in (PolicyLevel.CHAT_TYPE, PolicyLevel.PLATFORM):
+            yield _block(written, ("platforms", name, _BLOCK))
+    yield _block(written, (_BLOCK,))
+
+
+def _block(written: Sequence[Placed], path: KeyPath) -> _Block:
+    found: dict[str, Placed] = {}
+    for one in written:
+        if one.path == path:
+            keys = RESET_POLICY.spelled(one.value) or {}
+            found |= {name: replace(one, value=value) for name, value in keys.items()}
+        elif one.path[:-1] == path:
+            found[str(one.path[-1])] = one
+    return found
+
+
+def _origin_of(name: str, resolved: ResolvedPolicy, blocks: Sequence[_Block]) -> FieldOrigin:
+    value: object = getattr(resolved.policy, name)
+    shown = ", ".join(map(str, cast("tuple[str, ...]", value))) if isinstance(value, tuple) else str(value)
+    called = _ZONE if name == "zone" else name
+    if resolved.level is PolicyLevel.SESSION:
+        return FieldOrigin(called, shown, None, THEIR_OWN)
+    won = next((block[called] for block in blocks if called in block), None)
+    # A level between whose mode knows no `require` has not handed it down.
+    if won is None or (name == "require" and str(won.value) != shown):
+        return FieldOrigin(called, shown, None, DEFAULT)
+    return FieldOrigin(called, shown, dotted(won.path), won.where)
+
+
+def _origin_of_zone(
+    resolved: ResolvedPolicy,
+    written: Sequence[Placed],
+    blocks: Sequence[_Block],
+    chat_zone: str | None,
+) -> FieldOrigin:
+    if resolved.policy.zone is not None:
+        return _origin_of("zone", resolved, blocks)
+    if chat_zone is not None:
+        return FieldOrigin(_ZONE, resolved.zone_name, None, OF_THE_CHAT)
+    won = next((one for one in written if one.path == (_ZONE,) and one.value is not None), None)
+    if won is None:
+        return FieldOrigin(_ZONE, resolved.zone_name, None, OF_THE_MACHINE)
+    return FieldOrigin(_ZONE, resolved.zone_name, dotted(won.path), won.where)

@@ -1,86 +1,45 @@
-"""From what is written to a configuration: each step goes on after a mistake, and all are told at the end."""
+"""Reading goes on after each mistake, and tells all of them at the end."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from pydantic import ValidationError
-
-from gateway_sessions.config.document import read_yaml
-from gateway_sessions.config.draft import MAX_PROBLEMS, Draft, KeyPath, make_plain
-from gateway_sessions.config.environment import merge, overrides
-from gateway_sessions.config.gateway_sections import (
-    AgentCacheConfig,
-    DeliveryConfig,
-    DisplayConfig,
-    GatewayConfig,
-    ModelConfig,
-    ServeConfig,
-)
-from gateway_sessions.config.schema import (
-    KEYS,
-    Block,
-    BudgetsKeys,
-    BusyKeys,
-    ConfigKeys,
-    PlatformKeys,
-    PolicyKeys,
-)
-from gateway_sessions.config.sections import (
-    AgentConfig,
-    BackupsConfig,
-    CacheConfig,
-    ChatTypeConfig,
-    ExpiryWatcherConfig,
-    HooksConfig,
-    PlatformConfig,
-    PrivacyConfig,
-    SearchConfig,
-    SessionDBConfig,
-    SessionsJsonConfig,
-)
-from gateway_sessions.config.wording import worded
-from gateway_sessions.config.zones import similar_zone
-from gateway_sessions.core.budgets import BudgetLimit, Budgets
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.core.context import HomeChannel
+from gateway_sessions.config.core_blocks import HOME_CHANNEL, RESET_POLICY
+from gateway_sessions.config.draft import Draft, KeyPath, dotted, make_plain
+from gateway_sessions.config.keys import Block, Key, Named, below, block_of, paths
+from gateway_sessions.config.kinds import Choice, Kind, Wrong, closest
+from gateway_sessions.config.overrides import merge, overrides
+from gateway_sessions.config.yaml_source import read_yaml
 from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.core.policy_book import TERMINAL
 from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
 T = TypeVar("T")
+_Above: TypeAlias = Mapping[str, Any]
 
-_UNIT = re.compile("_(?:ms|seconds|hours|days)$")
-
-_SECTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+_SKIPPED: Final[Any] = object()
+"""Stands for a value that was refused; its field keeps the default."""
+_WORD = re.compile(r"\w+")
+_HERMES_KEYS: Final = MappingProxyType(
     {
-        "agent": AgentConfig,
-        "agent_cache": AgentCacheConfig,
-        "gateway": GatewayConfig,
-        "delivery": DeliveryConfig,
-        "model": ModelConfig,
-        "serve": ServeConfig,
-        "display": DisplayConfig,
-        "sessiondb": SessionDBConfig,
-        "cluster": ClusterRules,
-        "sessions_json": SessionsJsonConfig,
-        "expiry_watcher": ExpiryWatcherConfig,
-        "hooks": HooksConfig,
-        "backups": BackupsConfig,
-        "cache": CacheConfig,
-        "privacy": PrivacyConfig,
-        "search": SearchConfig,
+        "default_reset_policy": "session_reset",
+        "reset_by_platform": "platforms.<name>.session_reset",
+        "reset_by_type": "platforms.<name>.chat_types.<type>.session_reset",
+        "write_sessions_json": "sessions_json.mode",
+        "home_channels": "platforms.<name>.home_channel",
+        "display.busy_input_mode": "busy.mode",
+        "max_concurrent_sessions": "gateway.max_turns",
     }
 )
 
 
 def read_text(
-    make: Callable[..., T],
+    record: type[T],
     text: str,
     *,
     origin: str,
@@ -88,22 +47,30 @@ def read_text(
     lenient: bool = False,
     **known: Any,
 ) -> T:
-    """Return what *make* builds of a YAML text and of the variables that override it.
+    """Return the record of a whole configuration: a YAML text, and the variables that override it.
 
     A variable that is not set makes a *lenient* reading leave that key out, and tell so where it is used.
     """
-    draft = Draft(origin, unresolved={} if lenient else None)
+    draft, whole = Draft(origin, unresolved={} if lenient else None), block_of(record)
     read_yaml(draft, text, environ)
     make_plain(draft)
     for path in draft.unresolved or ():
         draft.drop(path)
-    _spell_out(draft.values)
-    for override in overrides(draft, environ, KEYS):
-        _spell_out(override)
+    _spell_out(whole, draft.values)
+    for override in overrides(draft, environ, whole):
+        _spell_out(whole, override)
         merge(draft.values, override)
         _resolve(draft, override)
     make_plain(draft)
-    return _assembled(make, draft, **known)
+    return cast("T", _assembled(whole, draft, **known))
+
+
+def read_mapping(record: type[T], values: Mapping[str, Any]) -> T:
+    """Return the record of a whole configuration, from the keys and values of a file."""
+    draft, whole = Draft("configuration", values), block_of(record)
+    make_plain(draft)
+    _spell_out(whole, draft.values)
+    return cast("T", _assembled(whole, draft))
 
 
 def _resolve(draft: Draft, override: Mapping[str, Any]) -> None:
@@ -116,184 +83,164 @@ def _resolve(draft: Draft, override: Mapping[str, Any]) -> None:
             del draft.unresolved[path]
 
 
-def read_mapping(make: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Return what *make* builds of the keys and values of a file."""
-    draft = Draft("configuration", values)
-    make_plain(draft)
-    _spell_out(draft.values)
-    return _assembled(make, draft)
+def _spell_out(kind: Kind, values: object) -> None:
+    """Replace each word that stands for a block by that block, so that variables can override its keys."""
+    if not isinstance(values, dict):
+        return
+    block = cast("dict[str, Any]", values)
+    for name, value in block.items():
+        inner = below(kind, name)
+        if isinstance(inner, Block) and (spelled := inner.spelled(value)) is not None:
+            block[name] = {**spelled}
+        elif inner is not None:
+            _spell_out(inner, value)
 
 
-def _spell_out(values: dict[str, Any]) -> None:
-    """Replace each word that stands for a block by that block."""
-    if isinstance(word := values.get("sessions_json"), str):
-        values["sessions_json"] = {"mode": word}
-    blocks = [values]
-    for platform in _blocks_in(values, "platforms"):
-        blocks += [platform, *_blocks_in(platform, "chat_types")]
-    for block in blocks:
-        preset = block.get("session_reset")
-        if isinstance(preset, str) and preset in PRESETS:
-            block["session_reset"] = keys = PRESETS[preset].to_dict()
-            keys["timezone"] = keys.pop("zone")
-
-
-def _blocks_in(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    named: Any = values.get(key)
-    parts: list[Any] = [*named.values()] if isinstance(named, dict) else []
-    return [part for part in parts if isinstance(part, dict)]
-
-
-def _assembled(make: Callable[..., T], draft: Draft, **known: Any) -> T:
-    keys = _checked(draft)
-    settings = _given(keys) | known
+def _assembled(whole: Block, draft: Draft, **known: Any) -> Any:
     if draft.unresolved:
-        settings["unresolved"] = tuple(draft.unresolved.values())
-    for name, build in _SECTIONS.items():
-        if name in settings:
-            settings[name] = _section(draft, name, build, _given(settings[name]))
-    default = _policy(draft, ("session_reset",), settings.get("session_reset"), SessionResetPolicy())
-    settings["session_reset"] = default
-    settings["busy"] = busy = _busy(draft, ("busy",), settings.get("busy"), BusyRules())
-    if "budgets" in settings:
-        settings["budgets"] = _budgets(settings["budgets"])
-    platforms: dict[str, PlatformKeys] = settings.get("platforms", {})
-    settings["platforms"] = {
-        name: _platform(draft, name, keys, default, busy) for name, keys in platforms.items()
-    }
-    config = _built(draft, make, settings)
+        known["unresolved"] = tuple(draft.unresolved.values())
+    make = partial(whole.record, **known)
+    config = _Reader(draft, whole).record(whole, draft.values, (), make, {})
     draft.raise_problems()
     return config
 
 
-def _checked(draft: Draft) -> ConfigKeys:
-    """Return the keys with values of the right types; tell the others and set them aside."""
-    while True:
-        try:
-            return ConfigKeys.model_validate(draft.values)
-        except ValidationError as error:
-            findings = error.errors(include_url=False)
-        for finding in findings[:MAX_PROBLEMS]:
-            # Of a value that could not be read, only its key can be wrong on its own account.
-            if finding["type"] == "extra_forbidden" or finding["loc"] not in draft.set_aside:
-                draft.complain(finding["loc"], *worded(finding))
-        for finding in findings:
-            draft.drop(finding["loc"][:-1] if finding["type"] == "missing" else finding["loc"])
+class _Reader:
+    """Turns plain values into records, block by block; tells what is wrong, and goes on without it."""
+
+    def __init__(self, draft: Draft, whole: Block) -> None:
+        self._draft = draft
+        self._whole = whole
+
+    def record(
+        self, block: Block, values: object, path: KeyPath, make: Callable[..., Any], above: _Above
+    ) -> Any:
+        """Return what *make* builds of a block; *above* holds the records of other levels by their field."""
+        if values is None:
+            return None if block.null else make()
+        if not isinstance(values, dict):
+            return self._refuse(path, _no_block(block, values))
+        known = cast("dict[str, Any]", values)
+        for name in (name for name in known if block.find(name) is None):
+            self._draft.complain((*path, name), *_unknown_key((*path, name), block, self._whole))
+        fields: dict[str, Any] = {}
+        for key in block.keys:
+            place = (*path, key.name)
+            found = self._value(key, known[key.name], place, above) if key.name in known else _SKIPPED
+            if found is not _SKIPPED:
+                fields[key.field] = found
+            elif key.required:
+                self._refuse(place, Wrong("is missing"))
+            if isinstance(key.kind, Block) and key.kind.inherits and key.field in fields:
+                above = {**above, key.field: found}
+        lacks = any(key.required and key.field not in fields for key in block.keys)
+        return _SKIPPED if lacks else self._built(block, path, make, fields)
+
+    def _value(self, key: Key, value: object, path: KeyPath, above: _Above) -> Any:
+        match key.kind:
+            case Block() as block:
+                return self.record(block, value, path, _maker(block, key.field, path, above), above)
+            case Named() as named:
+                return self._named(named, value, path, above)
+            case kind:
+                found = kind.read(value)
+        return self._refuse(path, found) if isinstance(found, Wrong) else found
+
+    def _named(self, kind: Named, values: object, path: KeyPath, above: _Above) -> Any:
+        if values is None:
+            return {}
+        if not isinstance(values, dict):
+            return self._refuse(path, kind.must_be("a block of names", values))
+        records: dict[str, Any] = {}
+        for name, value in cast("dict[str, Any]", values).items():
+            base = above
+            if path == ("platforms",) and name.strip().lower() == TERMINAL:
+                base = {**above, "session_reset": PRESETS["never"]}
+            found = self.record(kind.block, value, (*path, name), kind.block.record, base)
+            if found is not _SKIPPED:
+                records[name] = found
+        return records
+
+    def _built(self, block: Block, path: KeyPath, make: Callable[..., Any], fields: dict[str, Any]) -> Any:
+        """Build the record without what it refuses, after telling that."""
+        while True:
+            try:
+                return make(**fields)
+            except (ConfigError, InvalidPolicyError) as error:
+                findings = [*_findings(error)]
+            for name, finding in findings:
+                told = self._follows(path, finding.message)
+                self._refuse((*path, name), None if told else finding)
+            refused = {key.field for name, _ in findings if (key := block.find(name))}
+            if not refused & fields.keys():
+                return make()
+            fields = {name: value for name, value in fields.items() if name not in refused}
+
+    def _follows(self, path: KeyPath, message: str) -> bool:
+        """Whether a contradiction names a key that was refused: then nobody knows whether there is one."""
+        refused = {str(one[-1]) for one in self._draft.set_aside if one and one[:-1] == path}
+        return not refused.isdisjoint(_WORD.findall(message))
+
+    def _refuse(self, path: KeyPath, wrong: Wrong | None) -> Any:
+        """Tell what is wrong with a value, unless something was wrong with it already; set it aside."""
+        place = (*path, *wrong.place) if wrong else path
+        if wrong and not self._draft.set_aside & {path, place}:
+            self._draft.complain(place, wrong.message, wrong.suggestion)
+        self._draft.set_aside.add(path)
+        return _SKIPPED
 
 
-def _given(block: Block) -> dict[str, Any]:
-    """Return what the block says, named as the fields of our records are: without units."""
-    given = {key: getattr(block, key) for key in block.model_fields_set}
-    # What is kept as a number keeps its unit as well.
-    return {key if isinstance(value, int) else _UNIT.sub("", key): value for key, value in given.items()}
+def _maker(block: Block, field: str, path: KeyPath, above: _Above) -> Callable[..., Any]:
+    """Return what builds the record of a block that stands there."""
+    if block is HOME_CHANNEL:
+        return partial(block.record, platform=str(path[1]).strip().lower())
+    if not block.inherits:
+        return block.record
+    base = above.get(field) or block.record()
+    return partial(_changed_policy if block is RESET_POLICY else replace, base)
 
 
-def _built(draft: Draft, build: Callable[..., T], settings: Mapping[str, Any]) -> T:
-    """Build the record, or a default one after telling what it refuses."""
-    try:
-        return build(**settings)
-    except ConfigError as error:
-        for problem in error.problems:
-            draft.complain(tuple(problem.path.split(".")), problem.message, problem.suggestion)
-        return build()
-
-
-def _section(draft: Draft, name: str, build: Callable[..., T], settings: Mapping[str, Any]) -> T:
-    """Build a section; of one that lacks a value, nobody can tell yet whether the rest fits together."""
-    if any(path[0] == name for path in draft.unresolved or ()):
-        try:
-            return build(**settings)
-        except ConfigError:
-            return build()
-    return _built(draft, build, settings)
-
-
-def _platform(
-    draft: Draft, name: str, keys: PlatformKeys, default: SessionResetPolicy, default_busy: BusyRules
-) -> PlatformConfig:
-    path = ("platforms", name)
-    settings = _given(keys)
-    if name.strip().lower() == TERMINAL:
-        default = PRESETS["never"]
-    if "session_reset" in settings:
-        settings["session_reset"] = _policy(draft, (*path, "session_reset"), keys.session_reset, default)
-    if "busy" in settings:
-        settings["busy"] = _busy(draft, (*path, "busy"), keys.busy, default_busy)
-    base, busy = settings.get("session_reset", default), settings.get("busy", default_busy)
-    chat_types: dict[str, ChatTypeConfig] = {}
-    for kind, chat_type in settings.get("chat_types", {}).items():
-        below = (*path, "chat_types", kind)
-        own: dict[str, Any] = {}
-        if chat_type.session_reset:
-            own["session_reset"] = _policy(draft, (*below, "session_reset"), chat_type.session_reset, base)
-        if chat_type.busy:
-            own["busy"] = _busy(draft, (*below, "busy"), chat_type.busy, busy)
-        chat_types[kind] = ChatTypeConfig(**own)
-    settings["chat_types"] = chat_types
-    if channel := settings.get("home_channel"):
-        settings["home_channel"] = HomeChannel(platform=name.strip().lower(), **_given(channel))
-    return PlatformConfig(**settings)
-
-
-def _policy(
-    draft: Draft, path: KeyPath, keys: PolicyKeys | None, base: SessionResetPolicy
-) -> SessionResetPolicy:
-    """Change the policy of the level above as the keys say; tell what fits no policy, and leave it."""
-    if keys is None:
-        return base
-    told = {aside[-1] for aside in draft.set_aside if aside[:-1] == path}
-    fields = _policy_fields(keys, base, told)
-    while True:
-        try:
-            return replace(base, **fields)
-        except InvalidPolicyError as error:
-            wrong = error
-        key = "timezone" if wrong.field == "zone" else wrong.field
-        if key not in told:
-            draft.complain((*path, key), wrong.problem, _similar(wrong))
-        told.add(key)
-        if fields.pop(wrong.field, None) is None:
-            return base
-
-
-def _policy_fields(keys: PolicyKeys, base: SessionResetPolicy, told: set[str | int]) -> dict[str, Any]:
-    """Return what the keys change, and what a change of mode brings with it."""
-    fields = _given(keys)
-    if "timezone" in fields:
-        fields["zone"] = fields.pop("timezone")
-    if "mode" in told:  # nobody knows which was meant: take one that fits, and check the rest
-        fields["mode"] = ResetMode.CRON if fields.get("cron") else ResetMode.BOTH
-        told.add("require")
-    # These two belong to one mode each, and are not handed down to another.
+def _changed_policy(base: SessionResetPolicy, **fields: Any) -> SessionResetPolicy:
+    """Change the policy of the level above."""
     mode = fields.get("mode", base.mode)
+    # These two belong to one mode each, and are not handed down to another.
     if mode is not ResetMode.CRON:
         fields.setdefault("cron", None)
     if mode is not ResetMode.BOTH:
         fields.setdefault("require", Require.ANY)
-    return fields
+    return replace(base, **fields)
 
 
-def _busy(draft: Draft, path: KeyPath, keys: BusyKeys | None, base: BusyRules) -> BusyRules:
-    """Change the rules of the level above as the keys say; tell what no lane could keep, and leave it."""
-    if keys is None:
-        return base
-    try:
-        return replace(base, **_given(keys))
-    except ConfigError as error:
-        for problem in error.problems:
-            key = problem.path.removeprefix("busy.")
-            contradicted = {"debounce_seconds", key} if key == "debounce_cap_seconds" else {key}
-            if not draft.set_aside & {(*path, one) for one in contradicted}:
-                draft.complain((*path, key), problem.message)
-        return base
+def _findings(error: ConfigError | InvalidPolicyError) -> Iterator[tuple[str, Wrong]]:
+    """Yield the key of each thing that a record refuses, and why."""
+    if isinstance(error, InvalidPolicyError):
+        yield "timezone" if error.field == "zone" else error.field, Wrong(error.problem)
+    else:
+        for one in error.problems:
+            yield one.path.rpartition(".")[2], Wrong(one.message, one.suggestion)
 
 
-def _budgets(keys: BudgetsKeys) -> Budgets:
-    fields = _given(keys)
-    for name in fields.keys() & {"session", "person", "day"}:
-        fields[name] = BudgetLimit(**_given(fields[name]))
-    return Budgets(**fields)
+def _no_block(block: Block, value: object) -> Wrong:
+    """Explain a word, or something else, in place of a block for which some words may stand."""
+    mode = block.find("mode")
+    modes = [*mode.kind.words] if mode and isinstance(mode.kind, Choice) else []
+    words = [*block.words] if block.words else modes if block.word_of else []
+    if not words:
+        return block.must_be("a block of keys", value)
+    message = f"must be a block of keys or one of {', '.join(words)}"
+    if value is False:
+        return Wrong(message, "never" if "never" in words else "off")
+    if isinstance(value, str) and value.lower() in modes:
+        return Wrong(message, f"{{mode: {value.lower()}}}")
+    return Wrong(message, closest(value, words))
 
 
-def _similar(error: InvalidPolicyError) -> str | None:
-    return similar_zone(error.value) if error.field == "zone" and isinstance(error.value, str) else None
+def _unknown_key(path: KeyPath, block: Block, whole: Block) -> tuple[str, str | None]:
+    """Explain a key of another program, a misspelt one, or one that stands in another block."""
+    name = str(path[-1])
+    if (known := _HERMES_KEYS.get(dotted(path))) is not None:
+        return "is not a key of this program", known
+    elsewhere = [dotted(known) for known in paths(whole) if known[-1] == name and "*" not in known]
+    misplaced = name if whole.find(name) else next(iter(elsewhere), None)
+    close = closest(name, [key.name for key in block.keys])
+    return "is not a known key", (misplaced or close) if len(path) == 1 else (close or misplaced)

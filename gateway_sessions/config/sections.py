@@ -1,4 +1,4 @@
-"""The parts of a configuration: frozen records whose defaults and limits stand here and nowhere else.
+"""These sections are read by a store.
 
 A duration is a `timedelta`; the key in the file carries its unit, which the field drops (`timeout_seconds` is
 `timeout`). A zero that means "off" in the file is None here, so that nobody computes with it.
@@ -7,18 +7,20 @@ A duration is a `timedelta`; the key in the file carries its unit, which the fie
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
+from gateway_sessions.config.core_blocks import BUSY, HOME_CHANNEL, RESET_POLICY
+from gateway_sessions.config.keys import Contradiction, Section, key, named
+from gateway_sessions.config.kinds import Address, Choice, Count, Duration, Flag, OpenChoice
 from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.core.context import HomeChannel
 from gateway_sessions.core.entry_codec import Dialect
-from gateway_sessions.core.limits import check_section, count, off_or_time, time
 from gateway_sessions.core.policies import SessionResetPolicy
 from gateway_sessions.core.search_stems import Stemming
 
@@ -60,46 +62,64 @@ class SnapshotMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentConfig:
-    """How long an agent may work, and what happens to work that a restart cut off."""
+class AgentConfig(Section):
+    """Limits on the time of an agent, and on the restarts of work that was cut off."""
 
-    gateway_auto_continue_freshness: timedelta | None = timedelta(hours=1)
-    """How old an interruption may be to be continued; None: of any age."""
-    gateway_timeout: timedelta | None = timedelta(minutes=30)
-    """How long a turn may take; None: as long as it likes."""
-    max_restart_attempts: int = 3
-    """How often a turn that never ends well is begun."""
-    farewell: timedelta | None = timedelta(seconds=20)
-    """How long an agent may take to save what it must keep before a policy ends a session; None: no time."""
-
-    def __post_init__(self) -> None:
-        check_section(
-            "agent",
-            off_or_time("gateway_auto_continue_freshness", self.gateway_auto_continue_freshness),
-            off_or_time("gateway_timeout", self.gateway_timeout),
-            count("max_restart_attempts", self.max_restart_attempts),
-            off_or_time("farewell_seconds", self.farewell),
-        )
+    section: ClassVar[str] = "agent"
+    gateway_auto_continue_freshness: timedelta | None = key(
+        Duration(off=True, named=False), timedelta(hours=1)
+    )
+    """How long ago a turn that a restart cut off may have been known to live to begin again by itself; None
+    is any time. An older one is put aside, its session goes on, and people are told."""
+    gateway_timeout: timedelta | None = key(Duration(off=True, named=False), timedelta(minutes=30))
+    """How long a turn may take; None is without limit."""
+    max_restart_attempts: int = key(Count(), 3)
+    """How often a turn is begun, and cut off by a kill or by a drain that ran out of time, before it is given
+    up. Tries that a passing fault of the database has spoilt do not count."""
+    farewell: timedelta | None = key(Duration(off=True), timedelta(seconds=20))
+    """How long an agent may take to save what it must keep before a policy ends a session; None: it is
+    not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionDBConfig:
-    """Where the truth is kept, and how safely."""
+class SessionDBConfig(Section):
+    """The place of the database that holds the truth, and how safe it is."""
 
-    provider: Provider | str = Provider.SQLITE
-    """One of ours, or the name under which a package has registered its own."""
-    url: str | None = None
-    """A path or `sqlite:///…`; of a server its address. None: `sessions.db` in the store's directory."""
-    durability: Durability = Durability.FULL
-    allow_network_filesystem: bool = False
-    prepared_statements: bool = True
-    """Whether a server keeps statements that it has understood. Some poolers let them get lost."""
-    pool_size: int = POOL_SIZE
-    """Connections to a server for the work of this process."""
+    section: ClassVar[str] = "sessiondb"
+    provider: Provider | str = key(
+        OpenChoice(
+            Provider,
+            said="one that [a package brings](../how-to/prove-a-database.md#bring-a-database-along)",
+        ),
+        Provider.SQLITE,
+    )
+    """The kind of database: a file of this machine, or one on a server; `mysql` is MariaDB as well."""
+    url: str | None = key(
+        Address(said="path, `sqlite:///path`, `postgresql://…`, `mysql://…`", null=True), None
+    )
+    """Where the database is. None is `sessions.db` in the store's directory; the others need an address."""
+    durability: Durability = key(Choice(Durability), Durability.FULL)
+    """What an acknowledged change survives: a power failure, or only the end of the process."""
+    allow_network_filesystem: bool = key(Flag(), default=False)
+    """The database may lie on a network file system, whose locks and writes are less certain."""
+    prepared_statements: bool = key(Flag(), default=True)
+    """A PostgreSQL server keeps statements that it has understood. Switch it off behind a
+    [pooler](../how-to/run-on-postgresql.md) that does not know them."""
+    pool_size: int = key(Count(), POOL_SIZE)
+    """How many connections to a server this process makes for its work, when they are needed; one more says
+    that it lives. How many are right, the pages on
+    [PostgreSQL](../how-to/run-on-postgresql.md#what-the-server-should-be) and
+    [MySQL](../how-to/run-on-mysql.md#what-the-server-should-be) say. A pool that is handed in has its own
+    size."""
 
     def __post_init__(self) -> None:
+        """Name a kind of ours by its enum, whatever text it was given as."""
         if self.provider in list(Provider):
             object.__setattr__(self, "provider", Provider(self.provider))
+        Section.__post_init__(self)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield why the address fits no database of this provider."""
         if self.provider == Provider.SQLITE:
             usable = self.url is None or (
                 bool(self.url) and ("://" not in self.url or self.url.startswith(_SQLITE_URL))
@@ -109,9 +129,10 @@ class SessionDBConfig:
         else:
             urls = _SERVER_URLS.get(self.provider, (f"{self.provider}://",))
             usable = self.url is not None and self.url.startswith(urls)
-            problem = f"must be {urls[0]}{_USUAL if self.provider in _SERVER_URLS else '…'}"
-        size = count("pool_size", self.pool_size)
-        check_section("sessiondb", None if usable else ("url", problem), size)
+            usual = _USUAL if self.provider in _SERVER_URLS else "…"
+            problem = f"must be {urls[0]}{usual} with provider: {self.provider}"
+        if not usable:
+            yield "url", problem
 
     @property
     def is_server(self) -> bool:
@@ -136,113 +157,119 @@ class SessionDBConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionsJsonConfig:
-    """How the snapshot of the index is written."""
+class SessionsJsonConfig(Section):
+    """The writing of the snapshot, `sessions.json`."""
 
-    mode: SnapshotMode | None = None
-    """None: `coalesced`, or `off` with a database on a server."""
-    format: Dialect = Dialect.NATIVE
-    interval: timedelta = timedelta(seconds=1)
+    section: ClassVar[str] = "sessions_json"
+    mode: SnapshotMode | None = key(Choice(SnapshotMode, null=True), None)
+    """The readable copy of all entries is written a moment after changes, before each call returns, or never.
+    None is `coalesced`, or `off` with a database on a server."""
+    format: Dialect = key(Choice(Dialect), Dialect.NATIVE)
+    """Times are written in UTC, or in local time as Hermes reads them; with `hermes`, keys are
+    [spelt as Hermes does](sessions-json.md)."""
+    interval: timedelta = key(Duration(), timedelta(seconds=1))
     """How long a change waits for others in mode `coalesced`."""
 
-    def __post_init__(self) -> None:
-        check_section("sessions_json", time("interval_seconds", self.interval))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryWatcherConfig(Section):
+    """The rhythm of the watcher that ends sessions which are due and removes old entries."""
+
+    section: ClassVar[str] = "expiry_watcher"
+    first_pass: timedelta = key(Duration(zero=True), timedelta(minutes=1))
+    """The time from the start to the first search for sessions that are due."""
+    interval: timedelta = key(Duration(), timedelta(minutes=5))
+    """The time between two searches."""
+    prune_interval: timedelta = key(Duration(), timedelta(hours=1))
+    """The time between two removals of unused entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiryWatcherConfig:
-    """When sessions that are due are looked for, and old entries removed."""
+class HooksConfig(Section):
+    """Limits on calls of hooks."""
 
-    first_pass: timedelta = timedelta(minutes=1)
-    interval: timedelta = timedelta(minutes=5)
-    prune_interval: timedelta = timedelta(hours=1)
-
-    def __post_init__(self) -> None:
-        check_section(
-            "expiry_watcher",
-            time("first_pass_seconds", self.first_pass, zero=True),
-            time("interval_seconds", self.interval),
-            time("prune_interval_seconds", self.prune_interval),
-        )
+    section: ClassVar[str] = "hooks"
+    timeout: timedelta = key(Duration(), timedelta(seconds=30))
+    """How long a hook may take."""
+    max_attempts: int = key(Count(), 3)
+    """How often a hook is tried."""
+    retry: timedelta = key(Duration(zero=True), timedelta(minutes=1))
+    """The time between two tries."""
+    concurrency: int = key(Count(), 8)
+    """How many calls of one hook run at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HooksConfig:
-    """How patiently hooks are called."""
+class BackupsConfig(Section):
+    """The rhythm of copies of the database, and how many are kept."""
 
-    timeout: timedelta = timedelta(seconds=30)
-    max_attempts: int = 3
-    retry: timedelta = timedelta(minutes=1)
-    concurrency: int = 8
-
-    def __post_init__(self) -> None:
-        check_section(
-            "hooks",
-            time("timeout_seconds", self.timeout),
-            count("max_attempts", self.max_attempts),
-            time("retry_seconds", self.retry, zero=True),
-            count("concurrency", self.concurrency),
-        )
+    section: ClassVar[str] = "backups"
+    interval: timedelta | None = key(Duration("days", off=True), timedelta(days=1))
+    """The time between two copies of the database, which are kept in `backups/`; None: there are none."""
+    keep: int = key(Count(), 3)
+    """How many copies are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackupsConfig:
-    """How often the database is copied, and how many copies are kept."""
+class CacheConfig(Section):
+    """The part of the database that is kept at hand."""
 
-    interval: timedelta | None = timedelta(days=1)
-    """None: never."""
-    keep: int = 3
-
-    def __post_init__(self) -> None:
-        check_section("backups", off_or_time("interval_days", self.interval), count("keep", self.keep))
+    section: ClassVar[str] = "cache"
+    entries: int = key(Count(), 4096)
+    """How many entries are kept in memory, and of how many lanes it is known how their last turn left
+    them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheConfig:
-    """How much of the database is kept at hand."""
-
-    entries: int = 4096
-
-    def __post_init__(self) -> None:
-        check_section("cache", count("entries", self.entries))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchConfig:
+class SearchConfig(Section):
     """How searches understand words."""
 
-    stemming: Stemming = Stemming.OFF
-    """The language whose words are found in all their forms."""
+    section: ClassVar[str] = "search"
+    stemming: Stemming = key(Choice(Stemming, flag_is_off=True), Stemming.OFF)
+    """The language whose words
+    [a search finds in all their forms](../how-to/search.md#find-words-in-all-their-forms); `off`: as they
+    were written. A change makes the search index anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivacyConfig:
+class PrivacyConfig(Section):
     """What agents are told about people."""
 
-    redact_pii: bool = False
+    section: ClassVar[str] = "privacy"
+    redact_pii: bool = key(Flag(), default=False)
+    """Agents are told [pseudonyms](../explanation/privacy.md#what-agents-are-told) in place of names and ids,
+    but on Discord, Slack and Matrix, where a reply has to mention people by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatTypeConfig:
+class ChatTypeConfig(Section):
     """What is different for one chat type of a platform."""
 
-    session_reset: SessionResetPolicy | None = None
-    """None: the platform's."""
-    busy: BusyRules | None = None
-    """None: the platform's."""
+    section: ClassVar[str] = "chat_types"
+    session_reset: SessionResetPolicy | None = key(RESET_POLICY, None)
+    """The reset policy of a chat type on the platform."""
+    busy: BusyRules | None = key(BUSY, None)
+    """The rules for busy lanes of a chat type on the platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlatformConfig:
+class PlatformConfig(Section):
     """What is different on one platform."""
 
-    enabled: bool = True
-    session_reset: SessionResetPolicy | None = None
-    """None: the default one."""
-    busy: BusyRules | None = None
-    """None: the default ones."""
-    chat_types: Mapping[str, ChatTypeConfig] = field(default_factory=dict[str, ChatTypeConfig])
-    home_channel: HomeChannel | None = None
+    section: ClassVar[str] = "platforms"
+    enabled: bool = key(Flag(), default=True)
+    """Agents are told of the platform's home channel, and, where no gateway runs, that it is connected: a
+    gateway tells which its adapters are connected to."""
+    session_reset: SessionResetPolicy | None = key(RESET_POLICY, None)
+    """The reset policy of the platform."""
+    busy: BusyRules | None = key(BUSY, None)
+    """The rules for busy lanes of the platform."""
+    chat_types: Mapping[str, ChatTypeConfig] = named(ChatTypeConfig)
+    """What is different for a chat type of the platform."""
+    home_channel: HomeChannel | None = key(HOME_CHANNEL, None)
+    """Where messages go that answer nobody."""
 
     def __post_init__(self) -> None:
+        """Let nobody change the chat types."""
         object.__setattr__(self, "chat_types", MappingProxyType(dict(self.chat_types)))
+        Section.__post_init__(self)

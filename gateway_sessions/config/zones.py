@@ -1,4 +1,4 @@
-"""The zone of this machine, and the zone somebody may have meant."""
+"""The machine has a zone, and a name of none may be meant for one that is like it."""
 
 from __future__ import annotations
 

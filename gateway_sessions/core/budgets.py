@@ -49,7 +49,9 @@ class BudgetLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How much may be spent; what is None is not limited."""
 
     usd: float | None = None
+    """How many dollars may be spent; None: any amount."""
     tokens: int | None = None
+    """How many tokens may be used; None: any number."""
 
     def __post_init__(self) -> None:
         check_cost("usd", self.usd)
@@ -62,11 +64,15 @@ class Budgets(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All limits; a budget that is not given allows everything."""
 
     session: BudgetLimit = BudgetLimit()
+    """By one session."""
     person: BudgetLimit = BudgetLimit()
+    """By the sessions of one person in a day."""
     day: BudgetLimit = BudgetLimit()
+    """By all sessions in a day."""
     warn_percent: int = WARN_PERCENT
-    """From how much of a budget on there is a warning; 100: never before it is used up."""
+    """From how much of a budget on people are warned; 100: not before it is used up."""
     unknown_prices: UnknownPrices = UnknownPrices.WARN
+    """What a budget in dollars does about use of which nobody knows the price."""
 
     def __post_init__(self) -> None:
         if not is_whole(self.warn_percent, 1, ALL):

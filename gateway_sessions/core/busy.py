@@ -57,19 +57,24 @@ class BusyRules:
     """How a lane deals with messages that come while it is busy."""
 
     mode: BusyMode = BusyMode.QUEUE
+    """What a message does: `queue` (it waits for its turn), `collect` (all that one person says until then
+    is one turn), `steer` (the running turn gets it), `interrupt` (it ends the running turn), `rollback` (that
+    turn is taken back) or `reject` (it is refused)."""
     debounce: timedelta = timedelta(seconds=0.35)
-    """How long a burst may pause; zero: there are no bursts."""
+    """How long a burst may pause; what one person says in a burst is one turn. Zero: there are no bursts."""
     debounce_cap: timedelta = timedelta(seconds=1)
-    """How long a burst may take, from its first message on."""
+    """How long a burst may take from its first message on, not less than the pause."""
     max_queued: int = 32
-    """How many turns may wait on a lane."""
+    """How many turns may wait on a lane, and how many commands of one owner may be under way (at least 8)."""
     drop: DropPolicy = DropPolicy.REJECT_NEW
+    """Who has to go when so many wait: the newcomer, or the turn that has waited longest and was not asked
+    for with `/queue`. Whoever it is, is told."""
     merge_limit: int = 20
     """How many messages one turn may hold."""
     merge_chars: int = 32_000
     """How long the text of joined messages may be, all together."""
     acknowledge: bool = True
-    """Whether people are told what becomes of a message that waits."""
+    """People are told what becomes of a message that waits."""
     ack_cooldown: timedelta = timedelta(seconds=30)
     """How long a lane is told nothing more after that."""
 

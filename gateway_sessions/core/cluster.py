@@ -30,17 +30,20 @@ class ClusterRules:
     """How the nodes of one database get along."""
 
     name: str | None = None
-    """What this node is called; None: after its machine and its directory."""
+    """What this process is called among those that have a database on a server open; None: after its machine
+    and its directory."""
     heartbeat: timedelta = timedelta(seconds=5)
-    """How often a node says that it lives."""
+    """The time between two times that a process says that it lives."""
     ttl: timedelta = timedelta(seconds=20)
-    """After so much silence it is dead."""
+    """After so much silence a process is dead: the others take over its turns. It stops them itself after
+    three quarters of that. At least three times the heartbeat."""
     sticky: timedelta = timedelta(milliseconds=500)
-    """How long a turn waits for the node that its lane belongs to before any other takes it."""
+    """How long a turn waits for the process that its lane belongs to, before any other takes it."""
     poll: timedelta = timedelta(seconds=1)
-    """How often a node looks for what others have left to do."""
+    """The time between two looks for what others have left to do."""
     poll_only: bool = False
-    """Whether nodes wake each other by nothing but that."""
+    """Processes wake each other by nothing but that: for poolers, which do not pass calls on. On MySQL they
+    never do otherwise."""
 
     def __post_init__(self) -> None:
         often = self.heartbeat * 3 <= self.ttl

@@ -52,8 +52,11 @@ class HomeChannel:
 
     platform: str
     chat_id: str
+    """The chat for messages that answer nobody."""
     name: str = "Home"
+    """What that chat is called."""
     thread_id: str | None = None
+    """A thread in that chat."""
 
     def to_dict(self) -> dict[str, str | None]:
         """Return the fields as plain values."""

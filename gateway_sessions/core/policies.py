@@ -89,18 +89,28 @@ class SessionResetPolicy:
     """When a session ends by itself; one that could never be evaluated cannot be made."""
 
     mode: ResetMode = ResetMode.BOTH
+    """What ends a session: nothing, silence, an hour of the day, silence and hour combined, or the times of
+    `cron`."""
     at_hour: int = 4
+    """The local hour of the daily reset."""
     idle_minutes: int = 1440
+    """The silence after which a session is idle."""
     cron: str | None = None
+    """Five fields: minute, hour, day, month, weekday. Needed by mode `cron`, refused in others."""
     require: Require = Require.ANY
+    """Mode `both` resets when either condition holds, or only when both do; `all` is refused in other
+    modes."""
     grace_minutes: int = 0
-    """No reset until the last interaction is that long ago."""
+    """A due reset waits until the last interaction is that long ago."""
     zone: str | None = None
-    """The IANA name of the zone of `at_hour` and `cron`; None: the chat's, else the configuration's."""
+    """The IANA zone of `at_hour` and `cron`; None is that of the chat, else the one of the whole
+    configuration."""
     notify: bool = True
+    """People are told about a reset that they did not ask for."""
     notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
+    """Where nobody is told."""
     bg_process_max_age_hours: int = 24
-    """How long active work puts a due reset off; 0 or less: for as long as it takes."""
+    """How long background work puts a due reset off; 0 or less is for as long as it takes."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _choice("mode", self.mode, ResetMode))

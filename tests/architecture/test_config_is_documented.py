@@ -1,19 +1,26 @@
-"""Every setting is in the example and in the reference, with the default it has."""
+"""Every setting is in the example and in the reference, as the records of the configuration declare it."""
 
 import re
+from datetime import timedelta
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import pytest
 import yaml
 
 from gateway_sessions.config import Config, PlatformConfig, parse_config
-from gateway_sessions.config.defaults import defaults
-from gateway_sessions.config.key_tree import paths
-from gateway_sessions.config.schema import KEYS
+from gateway_sessions.config.core_blocks import BUDGETS, BUSY, CLUSTER, RESET_POLICY
+from gateway_sessions.config.keys import Block, paths
+from gateway_sessions.config.kinds import Count, Duration
+from gateway_sessions.config.model import KEYS
+from gateway_sessions.config.origins import defaults
 from gateway_sessions.core.context import HomeChannel
+from gateway_sessions.errors import GatewaySessionsError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = (ROOT / "config.example.yaml").read_text(encoding="utf-8")
-REFERENCE = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
+FOLDER = ROOT / "docs" / "reference"
+REFERENCE = (FOLDER / "config.md").read_text(encoding="utf-8")
 
 # In the example prose begins with "# "; what is only commented out keeps its indentation after the "#".
 COMMENTED_OUT = re.compile(r"^#(?=  )", re.MULTILINE)
@@ -40,13 +47,54 @@ def names_in(values: object, path: tuple[str, ...] = ()) -> set[str]:
     return {name for key in values for name in names_in(values[key], (*path, "*" if wild else key))}
 
 
+@pytest.fixture(scope="module")
+def maker():
+    spec = spec_from_file_location("make_config", FOLDER / "make_config.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_the_example_is_made_of_what_the_records_declare(maker):
+    assert maker.example() == EXAMPLE, "run docs/reference/make_config.py"
+
+
+def test_the_reference_is_made_of_what_the_records_declare(maker):
+    assert maker.tables(REFERENCE) == REFERENCE, "run docs/reference/make_config.py"
+
+
+CORE = (RESET_POLICY, BUSY, BUDGETS, CLUSTER)
+COUNTS = [(block, key) for block in CORE for key in block.keys if isinstance(key.kind, Count)]
+DURATIONS = [(block, key) for block in CORE for key in block.keys if isinstance(key.kind, Duration)]
+
+
+@pytest.mark.parametrize(("block", "key"), COUNTS, ids=lambda one: getattr(one, "name", ""))
+def test_the_core_counts_within_the_limits_that_are_told(block: Block, key):
+    least, most = key.kind.least, key.kind.most
+    for within in filter(lambda one: one is not None, (least, most)):
+        assert getattr(block.record(**{key.field: within}), key.field) == within
+    for beyond in [*([] if least is None else [least - 1]), *([] if most is None else [most + 1])]:
+        with pytest.raises(GatewaySessionsError):
+            block.record(**{key.field: beyond})
+
+
+@pytest.mark.parametrize(("block", "key"), DURATIONS, ids=lambda one: getattr(one, "name", ""))
+def test_the_core_measures_within_the_limits_that_are_told(block: Block, key):
+    zeros = {one.field: timedelta(0) for in_block, one in DURATIONS if in_block is block and one.kind.zero}
+    assert block.record(**zeros)
+    with pytest.raises(GatewaySessionsError):
+        block.record(**{key.field: timedelta(seconds=-1) if key.kind.zero else timedelta(0)})
+
+
 def test_the_example_is_the_default_configuration():
     assert parse_config(EXAMPLE, origin="config.example.yaml", environ={}) == Config()
 
 
 def test_the_defaults_that_are_explained_are_those_of_the_example():
     shown: dict[str, object] = {}
-    for path, value in defaults():
+    for path, value in defaults(KEYS, Config()):
         for key in reversed(path):
             value = {key: value}  # noqa: PLW2901 -- from the inside out
         merge(shown, value)

@@ -10,8 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from gateway_sessions.config import Config, parse_config
-from gateway_sessions.config.key_tree import KeyTree, paths
-from gateway_sessions.config.schema import KEYS
+from gateway_sessions.config.keys import Block, Named, paths
+from gateway_sessions.config.kinds import Kind
+from gateway_sessions.config.model import KEYS
 from gateway_sessions.errors import ConfigError
 
 ANY_TEXT = st.text(st.characters(), max_size=12)
@@ -49,14 +50,14 @@ JSON_LIKE = st.recursive(
 )
 
 
-def shaped_like(keys: KeyTree) -> st.SearchStrategy[Any]:
+def shaped_like(kind: Kind) -> st.SearchStrategy[Any]:
     """Values that mostly have the right keys, so that the checks behind them are met as well."""
-    if "*" in keys:
+    if isinstance(kind, Named):
         block = st.dictionaries(
-            st.sampled_from(["telegram", "SMS", "dm"]) | ANY_TEXT, shaped_like(keys["*"]), max_size=2
+            st.sampled_from(["telegram", "SMS", "dm"]) | ANY_TEXT, shaped_like(kind.block), max_size=2
         )
-    elif keys:
-        known = {key: shaped_like(below) for key, below in keys.items()}
+    elif isinstance(kind, Block):
+        known = {key.name: shaped_like(key.kind) for key in kind.keys}
         block = st.fixed_dictionaries({}, optional=known)
     else:
         return SCALARS | st.lists(WORDS, max_size=2)

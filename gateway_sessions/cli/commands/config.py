@@ -28,7 +28,7 @@ async def validate(
 ) -> None:
     """Say all that is wrong in a configuration, with line numbers."""
     from gateway_sessions.config import load_config
-    from gateway_sessions.config.misspelt import misspelt_names
+    from gateway_sessions.config.misspellings import misspelt_names
 
     path = file or context.config_path
     load_config(path).policy_book()
@@ -71,8 +71,8 @@ async def explain_config(
 
 def _check_key(key: str) -> None:
     """Refuse a key that no configuration has; names of platforms and the like are free."""
-    from gateway_sessions.config.key_tree import paths
-    from gateway_sessions.config.schema import KEYS
+    from gateway_sessions.config.keys import paths
+    from gateway_sessions.config.model import KEYS
 
     wanted = key.split(".")
     known = [*paths(KEYS)]

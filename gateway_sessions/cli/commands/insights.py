@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.cli.output.terminal import ReportProgress
-    from gateway_sessions.config.policy_origins import FieldOrigin
+    from gateway_sessions.config.origins import FieldOrigin
     from gateway_sessions.core.keys import Sharing
     from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
     from gateway_sessions.core.session import SessionEntry
@@ -72,8 +72,7 @@ async def explain(
 
 
 def _origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
-    from gateway_sessions.config.origins import written_in
-    from gateway_sessions.config.policy_origins import policy_origins
+    from gateway_sessions.config.origins import policy_origins, written_in
 
     entry, policy = answer.entry, answer.policy
     if entry is None or policy is None:

@@ -32,7 +32,7 @@ async def serve(
     """Run a gateway as `serve` in the configuration says. A signal or Ctrl-C ends it, after what runs."""
     from gateway_sessions.cli.agent_loading import open_agent
     from gateway_sessions.cli.service import Service, logging_to_stderr, wait_for_addresses
-    from gateway_sessions.config.misspelt import misspelt_names
+    from gateway_sessions.config.misspellings import misspelt_names
 
     if context.as_json:
         problem = "a gateway does not answer in JSON; leave --json out, and ask /readyz"

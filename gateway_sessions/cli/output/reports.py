@@ -16,8 +16,7 @@ from gateway_sessions.core.telling import ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions import ErasureReceipt, Explanation, Insights
-    from gateway_sessions.config.origins import Setting
-    from gateway_sessions.config.policy_origins import FieldOrigin
+    from gateway_sessions.config.origins import FieldOrigin, Setting
     from gateway_sessions.core.insights import TopSession, TopSessions
     from gateway_sessions.core.simulation import WouldReset
     from gateway_sessions.core.usage import UsageSum

@@ -632,6 +632,38 @@ class TestMistakes:
             "  line 2: platfroms: is not a known key (did you mean 'platforms'?)"
         )
 
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("timezone: 5", "must be text or null, not a number"),
+            ("cache: {entries: 1.5}", "must be a whole number, not a decimal number"),
+            ("session_reset: {at_hour: 24}", "must be from 0 to 23"),
+            ("session_reset: {idle_minutes: 0}", "must be a whole number from 1 to 5260320"),
+            ("serve: {health_port: -1}", "must be from 0 to 65535, or null"),
+            ("sessions_json: {mode: 5}", "must be one of coalesced, sync, off, or null"),
+            ("backups: {interval_days: 1.5}", "must be a whole number of days"),
+            ("platforms: 5", "must be a block of names, not a number"),
+        ],
+    )
+    def test_a_message_says_all_that_would_be_right(self, text: str, message: str) -> None:
+        assert problem_of(text).message == message
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "serve: {webhook_port: -1}",
+            "delivery: {retry_seconds: x, retry_cap_seconds: 1}",
+            "cluster: {heartbeat_seconds: x, ttl_seconds: 1}",
+            "sessiondb: {provider: x, url: 'mysql://host/db'}",
+        ],
+    )
+    def test_what_would_only_follow_from_a_mistake_is_not_told(self, text: str) -> None:
+        assert len(problems_of(text)) == 1
+
+    def test_a_key_that_is_missing_hides_no_other_mistake_of_its_block(self) -> None:
+        found = problems_of("platforms: {sms: {home_channel: {name: 5}}}")
+        assert sorted(one.path.rpartition(".")[2] for one in found) == ["chat_id", "name"]
+
     def test_very_many_mistakes_are_not_all_told(self) -> None:
         assert len(problems_of("\n".join(f"key{n}: 1" for n in range(500)))) == 100
 

@@ -6,13 +6,13 @@ import pytest
 
 from gateway_sessions import SessionResetPolicy
 from gateway_sessions.config import load_config
-from gateway_sessions.config.origins import written_in
-from gateway_sessions.config.policy_origins import (
+from gateway_sessions.config.origins import (
     DEFAULT,
     OF_THE_CHAT,
     OF_THE_MACHINE,
     THEIR_OWN,
     policy_origins,
+    written_in,
 )
 from gateway_sessions.core.policies import ResetMode, deciding_fields
 

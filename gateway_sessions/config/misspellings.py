@@ -1,4 +1,4 @@
-"""Names in a configuration that are probably slips: free to choose, and nearly a well-known one."""
+"""Names are free to choose, and those that are nearly well-known ones are probably slips."""
 
 from __future__ import annotations
 

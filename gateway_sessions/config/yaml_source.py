@@ -1,4 +1,4 @@
-"""YAML text as plain values, with the line of every key.
+"""YAML text becomes plain values, with the line of every key.
 
 Of YAML only what a configuration needs is understood: scalars of the core schema of YAML 1.2, so that `off`
 and `no` are words, `08` is eight and `4:00` is not 240; no tags, no merge keys, no equal keys. In a value,

@@ -1,0 +1,128 @@
+"""Blocks whose records belong to the core take fields, defaults, limits and descriptions from there.
+
+This module says only how a file writes each field. A limit that it repeats is there for the reference, and a
+test compares it with the limit of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from gateway_sessions.config.keys import Block, Key
+from gateway_sessions.config.kinds import (
+    ZONE,
+    Amount,
+    Choice,
+    Count,
+    Duration,
+    Flag,
+    Identifier,
+    Kind,
+    Text,
+    Texts,
+)
+from gateway_sessions.core.boundaries import check_cron
+from gateway_sessions.core.budgets import ALL, BudgetLimit, Budgets, UnknownPrices
+from gateway_sessions.core.busy import BusyRules, DropPolicy
+from gateway_sessions.core.busy_mode import BusyMode
+from gateway_sessions.core.cluster import ClusterRules
+from gateway_sessions.core.context import HomeChannel
+from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
+from gateway_sessions.core.source import check_identifier
+
+_LAST_HOUR: Final = 23
+_CALLED: Final = MappingProxyType({"zone": "timezone"})
+"""Keys that are called otherwise than their field."""
+
+
+_is_identifier: Final = partial(check_identifier, "")
+
+
+def _keys(**kinds: Kind) -> tuple[Key, ...]:
+    return tuple(Key(_CALLED.get(name, f"{name}{kind.suffix}"), name, kind) for name, kind in kinds.items())
+
+
+def _written(policy: SessionResetPolicy) -> Mapping[str, Any]:
+    return {_CALLED.get(name, name): value for name, value in policy.to_dict().items()}
+
+
+RESET_POLICY: Final = Block(
+    SessionResetPolicy,
+    _keys(
+        mode=Choice(ResetMode),
+        at_hour=Count(0, _LAST_HOUR),
+        idle_minutes=Count(1, None),
+        cron=Text(null=True, check_with=check_cron),
+        require=Choice(Require),
+        grace_minutes=Count(0, None),
+        zone=ZONE,
+        notify=Flag(),
+        notify_exclude_platforms=Texts(said="list of platforms"),
+        bg_process_max_age_hours=Count(None, None),
+    ),
+    words={word: _written(policy) for word, policy in PRESETS.items()},
+    inherits=True,
+)
+BUSY: Final = Block(
+    BusyRules,
+    _keys(
+        mode=Choice(BusyMode),
+        debounce=Duration(zero=True),
+        debounce_cap=Duration(zero=True),
+        max_queued=Count(),
+        drop=Choice(DropPolicy),
+        merge_limit=Count(),
+        acknowledge=Flag(),
+        ack_cooldown=Duration(zero=True),
+    ),
+    inherits=True,
+)
+_LIMIT: Final = Block(
+    BudgetLimit,
+    _keys(
+        usd=Amount(field="usd", said="number of dollars", null=True),
+        tokens=Amount(field="tokens", said="whole number of tokens", null=True),
+    ),
+)
+BUDGETS: Final = Block(
+    Budgets,
+    _keys(
+        session=_LIMIT,
+        person=_LIMIT,
+        day=_LIMIT,
+        warn_percent=Count(1, ALL),
+        unknown_prices=Choice(UnknownPrices),
+    ),
+)
+CLUSTER: Final = Block(
+    ClusterRules,
+    _keys(
+        name=Text(null=True),
+        heartbeat=Duration(),
+        ttl=Duration(),
+        sticky=Duration("milliseconds", zero=True),
+        poll=Duration("milliseconds"),
+        poll_only=Flag(),
+    ),
+)
+HOME_CHANNEL: Final = Block(
+    HomeChannel,
+    (
+        Key(
+            "chat_id",
+            "chat_id",
+            Identifier(said="text or whole number", check_with=_is_identifier),
+            required=True,
+        ),
+        Key("name", "name", Text()),
+        Key(
+            "thread_id",
+            "thread_id",
+            Identifier(said="text, whole number", null=True, check_with=_is_identifier),
+        ),
+    ),
+    null=True,
+)

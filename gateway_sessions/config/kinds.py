@@ -1,0 +1,345 @@
+"""A kind knows how a file writes a value, which values are right, and what the reference calls them.
+
+A kind reads the value of a file into the value of a record's field. The limits of a kind hold for both: a
+program cannot build a record that a file could not describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway_sessions.config.zones import similar_zone
+from gateway_sessions.core.addresses import without_secrets
+from gateway_sessions.core.boundaries import zone_named
+from gateway_sessions.core.budgets import BudgetLimit
+from gateway_sessions.core.limits import MOST, time
+from gateway_sessions.errors import InvalidInputError, InvalidPolicyError, InvalidSourceError
+
+_TYPES: Final = MappingProxyType[type, str](
+    {
+        bool: "true or false",
+        int: "a number",
+        float: "a decimal number",
+        str: "text",
+        list: "a list",
+        dict: "a block",
+        type(None): "null",
+    }
+)
+_FLAGS: Final = MappingProxyType[str, tuple[str, ...]](
+    {"true": ("true", "yes", "on", "y", "1"), "false": ("false", "no", "off", "n", "0")}
+)
+_SUFFIXES: Final = MappingProxyType({"milliseconds": "ms"})
+"""Units that keys shorten."""
+_LONGEST_WORD: Final = 80
+"""Comparing with all choices takes time that grows with the word; no choice is nearly as long."""
+
+
+class Wrong(Struct, frozen=True):
+    """A finding about one value. No message shows the value: it may be a secret."""
+
+    message: str
+    suggestion: str | None = None
+    place: tuple[int, ...] = ()
+    """Where in a list the wrong value stands."""
+
+
+def closest(word: object, choices: Iterable[str]) -> str | None:
+    """Return the choice that was probably meant."""
+    found = get_close_matches(str(word)[:_LONGEST_WORD].lower(), map(str, choices), n=1)
+    return found[0] if found else None
+
+
+class Kind(Struct, frozen=True, kw_only=True):
+    """Values of one kind, under one key."""
+
+    said: str = ""
+    """The name of the kind in the reference."""
+    null: bool = False
+    """Whether null is such a value."""
+    secret: bool = False
+    """Whether nobody may see the value."""
+
+    def read(self, value: object) -> object:
+        """Return what the value of a file means, or a `Wrong`."""
+        if value is None and self.null:
+            return None
+        found = self._read(value)
+        return self._or_null(found) if isinstance(found, Wrong) else self.check(found) or found
+
+    def check(self, value: object) -> Wrong | None:
+        """Return what is wrong with the value of a record's field."""
+        found = None if value is None and self.null else self._check(value)
+        return self._or_null(found) if found else None
+
+    def written(self, value: object) -> object:
+        """Return the value of a record's field as a file writes it."""
+        return value
+
+    def masked(self, text: str) -> str:
+        """Return the text of a value as people may see it."""
+        return "***" if self.secret else without_secrets(text)
+
+    @property
+    def suffix(self) -> str:
+        """The unit that the key has behind the name of the field."""
+        return ""
+
+    @property
+    def told(self) -> str:
+        """The name and the limits of the kind in the reference."""
+        name = self._name()
+        comma = "," if "," in name else ""
+        return f"{name}{comma} or null" if self.null else name
+
+    def _name(self) -> str:
+        return self.said
+
+    def _read(self, value: object) -> object:
+        raise NotImplementedError  # each kind has a way of its own; `reading` walks blocks
+
+    def _check(self, value: object) -> Wrong | None:
+        return None
+
+    def _or_null(self, wrong: Wrong) -> Wrong:
+        told = not self.null or "null" in wrong.message or not wrong.message.startswith("must be ")
+        return wrong if told else replace(wrong, message=f"{wrong.message}, or null")
+
+    def must_be(self, expected: str, value: object, suggestion: str | None = None) -> Wrong:
+        """Say which type was expected, and which was found."""
+        null = " or null" if self.null else ""
+        return Wrong(f"must be {expected}{null}, not {_TYPES.get(type(value), 'that')}", suggestion)
+
+
+class Flag(Kind, frozen=True):
+    """True or false."""
+
+    said: str = "flag"
+
+    def _read(self, value: object) -> object:
+        if isinstance(value, bool):
+            return value
+        meant = next((flag for flag, words in _FLAGS.items() if str(value).lower() in words), None)
+        return self.must_be("true or false", value, meant)
+
+
+class Count(Kind, frozen=True):
+    """A whole number; a limit of None belongs to the record, which checks it."""
+
+    least: int | None = 1
+    most: int | None = MOST
+
+    def _name(self) -> str:
+        if self.least is None:
+            return "whole number"
+        most = "or more" if self.most in (None, MOST) else f"to {self.most}"
+        return f"whole number, {self.least} {most}"
+
+    def _read(self, value: object) -> object:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return self.must_be("a whole number", value)
+
+    def _check(self, value: object) -> Wrong | None:
+        if self.least is None or self.most is None or self.least <= cast("int", value) <= self.most:
+            return None
+        return Wrong(f"must be from {self.least} to {self.most}")
+
+
+class Duration(Kind, frozen=True):
+    """A time in the unit that its key names; days are whole."""
+
+    unit: str = "seconds"
+    zero: bool = False
+    """Whether no time at all is right."""
+    off: bool = False
+    """Whether 0 means never, or without limit: None in the record, so that nobody computes with it."""
+    named: bool = True
+    """Whether the key names the unit."""
+
+    @property
+    def suffix(self) -> str:
+        """The unit that the key has behind the name of the field."""
+        return f"_{_SUFFIXES.get(self.unit, self.unit)}" if self.named else ""
+
+    def _name(self) -> str:
+        whole = self.unit == "days"
+        least = "0 or more" if self.zero or self.off else "1 or more" if whole else "more than 0"
+        return f"{'whole number of days' if whole else self.unit}, {least}"
+
+    def _read(self, value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return Wrong(f"must be a number of {self.unit}")
+        if isinstance(value, float) and self.unit == "days":
+            return Wrong("must be a whole number of days")
+        if self.off and not value:
+            return None
+        try:
+            return timedelta(**{self.unit: value})
+        except (OverflowError, ValueError):
+            return Wrong("must be a century at most")
+
+    def _check(self, value: object) -> Wrong | None:
+        if value is None and self.off:
+            return None
+        if self.off and cast("timedelta", value) <= timedelta(0):
+            return Wrong("must be 0 (off) or more, and a century at most")
+        finding = time("", cast("timedelta", value), zero=self.zero)
+        return Wrong(finding[1]) if finding else None
+
+    def written(self, value: object) -> object:
+        """Return the number of units; 0 for what is off."""
+        number = 0 if value is None else cast("timedelta", value) / timedelta(**{self.unit: 1})
+        return int(number) if float(number).is_integer() else number
+
+
+class Choice(Kind, frozen=True):
+    """One of some words."""
+
+    words: type[StrEnum]
+    flag_is_off: bool = False
+    """Whether false is the word `off`, for which other readers of YAML than ours take it."""
+
+    def _name(self) -> str:
+        return ", ".join(f"`{word}`" for word in self.words)
+
+    def _known(self) -> Sequence[str]:
+        return [*self.words]
+
+    def _read(self, value: object) -> object:
+        word = "off" if value is False and self.flag_is_off else value
+        return self._unknown(word) or self.words(cast("str", word))
+
+    def _check(self, value: object) -> Wrong | None:
+        return self._unknown(value)
+
+    def _unknown(self, word: object) -> Wrong | None:
+        known = self._known()
+        if isinstance(word, str) and word in known:
+            return None
+        return Wrong(f"must be one of {', '.join(known)}", closest(word, known))
+
+    def written(self, value: object) -> object:
+        """Return the word."""
+        return None if value is None else str(value)
+
+
+class OpenChoice(Choice, frozen=True):
+    """One of our words, or the name of a kind of database that a package has registered."""
+
+    def _name(self) -> str:
+        return f"{', '.join(f'`{word}`' for word in self.words)}, or {self.said}"
+
+    def _read(self, value: object) -> object:
+        # Looked up only for words that are not ours: the first look reads all packages from the disk.
+        if isinstance(value, str) and value in {*self.words}:
+            return value
+        return self._unknown(value) or value
+
+    def _known(self) -> Sequence[str]:
+        from gateway_sessions.plugins import PROVIDERS, registered  # noqa: PLC0415 -- loads what reads packages
+
+        return [*self.words, *sorted(registered(PROVIDERS))]
+
+    def _check(self, value: object) -> Wrong | None:
+        return None  # a program may bring a database along that no package has registered
+
+
+class Text(Kind, frozen=True):
+    """Text that is not empty."""
+
+    said: str = "text"
+    starts: tuple[str, ...] = ()
+    """One of these is the beginning of the text."""
+    check_with: Callable[[str], object] | None = None
+    """Raises an error of ours for text that is wrong."""
+    similar: Callable[[str], str | None] | None = None
+    """Finds what was probably meant."""
+
+    def _read(self, value: object) -> object:
+        if not isinstance(value, str):
+            return self.must_be("text", value)
+        return value if value.strip() else Wrong("must not be empty")
+
+    def _check(self, value: object) -> Wrong | None:
+        text = cast("str", value)
+        if self.starts and not text.startswith(self.starts):
+            return Wrong(f"must begin with {' or '.join(self.starts)}")
+        try:
+            if self.check_with:
+                self.check_with(text)
+        except (InvalidPolicyError, InvalidSourceError) as error:
+            return Wrong(error.problem, self.similar(text) if self.similar else None)
+        return None
+
+
+ZONE: Final = Text(said="zone name", null=True, check_with=zone_named, similar=similar_zone)
+
+
+class Identifier(Text, frozen=True):
+    """An id that a platform hands out; people write those that are numbers as numbers."""
+
+    def _read(self, value: object) -> object:
+        number = isinstance(value, int) and not isinstance(value, bool)
+        return super()._read(str(value) if number else value)
+
+
+class Address(Text, frozen=True):
+    """The address of a database, of which people see the beginning only."""
+
+    def masked(self, text: str) -> str:
+        """Return the scheme of a server's address, or a path without passwords."""
+        server = "://" in text and not text.startswith("sqlite")
+        return f"{text.partition('://')[0]}://…" if server else super().masked(text)
+
+
+class Texts(Kind, frozen=True):
+    """A list of texts."""
+
+    said: str = "list of texts"
+    least_bytes: int = 0
+    """The length of each."""
+
+    def _name(self) -> str:
+        return f"{self.said} of {self.least_bytes} bytes or more" if self.least_bytes else self.said
+
+    def _read(self, value: object) -> object:
+        if not isinstance(value, list):
+            return self.must_be("a list", value)
+        texts = [Text().read(one) for one in cast("list[object]", value)]
+        wrong = [replace(one, place=(place,)) for place, one in enumerate(texts) if isinstance(one, Wrong)]
+        return wrong[0] if wrong else tuple(texts)
+
+    def _check(self, value: object) -> Wrong | None:
+        if all(len(one.encode()) >= self.least_bytes for one in cast("tuple[str, ...]", value)):
+            return None
+        return Wrong(f"must have at least {self.least_bytes} bytes each")
+
+    def written(self, value: object) -> object:
+        """Return the texts as a list."""
+        return [*cast("tuple[str, ...]", value)]
+
+
+class Amount(Kind, frozen=True):
+    """An amount of dollars or of tokens, by the field of a budget that holds it."""
+
+    field: str = "usd"
+    said: str = "number of dollars"
+
+    def _name(self) -> str:
+        return f"{self.said}, 0 or more"
+
+    def _read(self, value: object) -> object:
+        limit: dict[str, Any] = {self.field: value}
+        try:
+            return getattr(BudgetLimit(**limit), self.field)
+        except InvalidInputError:
+            return Wrong(f"must be a {self.said}, 0 or more")
