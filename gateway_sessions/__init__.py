@@ -7,16 +7,18 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
+from gateway_sessions._moved import find_moved_modules
 from gateway_sessions.log_lines import UnconfiguredLogging
 
 if TYPE_CHECKING:
-    from gateway_sessions.public import *  # noqa: F403
-    from gateway_sessions.public import __all__ as __all__
+    from gateway_sessions._public import *  # noqa: F403
+    from gateway_sessions._public import __all__ as __all__
 
 _NO_NAME = f"module {__name__!r} has no attribute {{!r}}"
 
 # A bug in an agent must be seen before anybody has thought of logging.
 logging.getLogger(__name__).addHandler(UnconfiguredLogging())
+find_moved_modules()
 
 
 def __getattr__(name: str) -> Any:
@@ -28,7 +30,7 @@ def __getattr__(name: str) -> Any:
     if PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:  # noqa: F405 -- every package has one
         # `from gateway_sessions import errors` asks here before it looks for a module of that name.
         raise AttributeError(_NO_NAME.format(name))
-    public = import_module("gateway_sessions.public")
+    public = import_module("gateway_sessions._public")
     if name != "__all__" and name not in public.__all__:
         raise AttributeError(_NO_NAME.format(name))
     globals().update({one: getattr(public, one) for one in ("__all__", *public.__all__)})

@@ -1,4 +1,6 @@
-"""Every error a caller can meet, in one tree.
+"""All errors that a caller can meet, in one tree under `GatewaySessionsError`.
+
+Every error a caller can meet, in one tree.
 
     GatewaySessionsError
     ├── InvalidInputError
@@ -46,17 +48,68 @@
     └── InvalidSnapshotError            sessions.json is not what we wrote
 
 Constructors take facts, keep them as attributes and build the message from them.
+
+What may keep a database from being used as it is. Each is a `StorageError`, too.
+
+StorageError
+├── ForeignDatabaseError
+│   └── HermesDatabaseError         the file is a database of Hermes
+├── StorageUnavailableError
+│   ├── MissingRightError           the login lacks a right in a database on a server
+│   └── SchemaTooOldError           an older version wrote it, and whoever only reads changes nothing
+└── UnsupportedStorageError
+    ├── UnknownProviderError        no such kind of database is installed
+    ├── BrokenProviderError         a package brings one along that cannot be used
+    └── OperatorsTaskError          only whoever runs the server can do that
+
+What can go wrong with a model at an endpoint. Each is a `GatewaySessionsError`, too.
+
+    ModelError                      a model has not answered
+    ├── ModelUnavailableError       it cannot be reached, or is too busy: later it may answer
+    ├── ModelRefusedError           it will not answer as it was asked: correct something first
+    │   └── ContextTooLongError     the conversation does not fit into it any more
+    └── ModelAnswerError            what came is no answer, or broke off
+
+None of them holds a key: what an endpoint says is quoted without it.
+
+What some errors list: values that know how to say themselves.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from gateway_sessions.error_details import ConfigProblem, SessionCandidate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCandidate:
+    """A session that somebody may have meant."""
+
+    session_id: str
+    title: str | None
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.session_id} ({self.source}, {self.title or 'no title'})"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One thing that is wrong in a configuration: where, what, and what may have been meant."""
+
+    path: str
+    message: str
+    line: int | None = None
+    suggestion: str | None = None
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line is not None else ""
+        hint = f" (did you mean {self.suggestion!r}?)" if self.suggestion else ""
+        return f"{place}{self.path}: {self.message}{hint}"
 
 
 class GatewaySessionsError(Exception):
@@ -398,3 +451,83 @@ class SnapshotError(GatewaySessionsError):
 
 class InvalidSnapshotError(GatewaySessionsError):
     """sessions.json is damaged, incomplete, or was changed by somebody else."""
+
+
+class MissingRightError(StorageUnavailableError):
+    """The login may not do in the database what is needed; `problem` says what, in the server's words."""
+
+    @classmethod
+    def at_opening(cls, what: str, problem: str) -> MissingRightError:
+        """The same where tables may have to be brought up to date, which few logins may do."""
+        upgrade = "or let somebody who may change tables run: gateway-sessions sessiondb upgrade"
+        return cls(what, f"{problem}, {upgrade}")
+
+
+class SchemaTooOldError(StorageUnavailableError):
+    """An older version wrote the database, and its tables were not brought up to date yet."""
+
+    def __init__(self, path: str, *, found: int, ours: int) -> None:
+        self.found = found
+        self.ours = ours
+        super().__init__(
+            path,
+            f"was written by an older version (schema {found}, this program has {ours}); open the store once "
+            "to bring it up to date, or run: gateway-sessions sessiondb upgrade",
+        )
+
+
+class HermesDatabaseError(ForeignDatabaseError):
+    """The file is a database of Hermes, whose sessions can be taken in; it was left as it is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            path, "it is one of Hermes, whose home is taken in by: gateway-sessions import hermes DIR"
+        )
+
+
+class UnknownProviderError(UnsupportedStorageError):
+    """Nobody here knows that kind of database; `problem` says which there are, and what may be meant."""
+
+
+class BrokenProviderError(UnsupportedStorageError):
+    """A kind of database that a package brings along cannot be used; `problem` says why."""
+
+
+class OperatorsTaskError(UnsupportedStorageError):
+    """A database on a server is looked after by whoever runs the server, with means of their own."""
+
+
+class ModelError(GatewaySessionsError):
+    """A model has not answered; `endpoint` is the host that was asked."""
+
+    def __init__(self, endpoint: str, problem: str) -> None:
+        self.endpoint = endpoint
+        self.problem = problem
+        super().__init__(f"{endpoint} {problem}")
+
+
+class ModelUnavailableError(ModelError):
+    """The model cannot be reached or is too busy now; later it may answer.
+
+    `asked` tells whether it can have got the question, and `retry_after` for how many seconds it wants to be
+    left alone, if it has said so.
+    """
+
+    def __init__(
+        self, endpoint: str, problem: str, *, asked: bool = True, retry_after: float | None = None
+    ) -> None:
+        self.asked = asked
+        self.retry_after = retry_after
+        super().__init__(endpoint, problem)
+
+
+class ModelRefusedError(ModelError):
+    """The model will not answer as it was asked: a key, an address or a name has to be corrected first."""
+
+
+class ContextTooLongError(ModelRefusedError):
+    """The conversation is longer than the model can read."""
+
+
+class ModelAnswerError(ModelError):
+    """What came is no answer, or broke off; the model may have worked on it all the same."""

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from gateway_sessions.core.untrusted import visible
+from gateway_sessions.core.text import visible
 
 _OF_ANY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "action",

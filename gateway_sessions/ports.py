@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from gateway_sessions.core.news import News
-from gateway_sessions.core.search_lexemes import Searchable
+from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.search.documents import Searchable
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """What a package needs that brings a kind of database along: see docs/how-to/prove-a-database.md."""
 
-from gateway_sessions.storage.engine import Engine
-from gateway_sessions.storage.providers import CONTRACT, SessionDBProvider, Wanted
+from gateway_sessions.storage.engines.protocol import Engine
+from gateway_sessions.storage.engines.registry import CONTRACT, SessionDBProvider, Wanted
 
 __all__ = ["CONTRACT", "Engine", "SessionDBProvider", "Wanted"]

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 import pytest_asyncio
 
-from gateway_sessions.storage.drivers.limits import USUAL
-from gateway_sessions.storage.drivers.mysql_address import parse
-from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError, OwnPool, make_pool
-from gateway_sessions.storage.drivers.mysql_link import Link, Links
-from gateway_sessions.storage.drivers.mysql_schema import prepare
-from gateway_sessions.storage.queries import load_migrations
+from gateway_sessions.storage.engines.mysql.address import parse
+from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError, OwnPool, make_pool
+from gateway_sessions.storage.engines.mysql.connection import Link, Links
+from gateway_sessions.storage.engines.mysql.schema import prepare
+from gateway_sessions.storage.engines.server.driver import USUAL
+from gateway_sessions.storage.tables.queries import load_migrations
 
 SERVER = os.environ.get("GATEWAY_SESSIONS_MYSQL", "mysql://root@127.0.0.1:3306/mysql")
 """Whoever this names may create databases."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway_sessions.storage.drivers import sqlite_schema
-from gateway_sessions.storage.drivers.sqlite import ENGINE
-from gateway_sessions.storage.queries import Migration, load_migrations
+from gateway_sessions.storage.engines.sqlite import schema
+from gateway_sessions.storage.engines.sqlite.engine import ENGINE
+from gateway_sessions.storage.tables.queries import Migration, load_migrations
 
 
 class MigratedOnce:
@@ -20,7 +20,7 @@ class MigratedOnce:
     """
 
     def __init__(self) -> None:
-        self._migrate = sqlite_schema._migrate  # noqa: SLF001 -- what this stands in for
+        self._migrate = schema._migrate  # noqa: SLF001 -- what this stands in for
         self._one_at_a_time = threading.Lock()
         self._made: sqlite3.Connection | None = None
 
@@ -41,5 +41,5 @@ class MigratedOnce:
 
 def put_in_place(patch: pytest.MonkeyPatch) -> MigratedOnce:
     migrated = MigratedOnce()
-    patch.setattr(sqlite_schema, "_migrate", migrated)
+    patch.setattr(schema, "_migrate", migrated)
     return migrated

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from gateway_sessions.storage.drivers.postgresql_schema import prepare
-from gateway_sessions.storage.queries import load_migrations
+from gateway_sessions.storage.engines.postgresql.schema import prepare
+from gateway_sessions.storage.tables.queries import load_migrations
 
 SERVER = os.environ.get("GATEWAY_SESSIONS_POSTGRESQL", "postgresql://postgres@127.0.0.1:5432/postgres")
 """Whoever this names may create databases."""

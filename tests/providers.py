@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.plugins import PROVIDERS, registered
+from gateway_sessions._plugins import PROVIDERS, registered
 
 PACKAGE = Path(__file__).parent / "provider_package"
 """A folder as pip would make it: a module, and what says which entry points it has."""

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from gateway_sessions import SessionState
-from gateway_sessions.core.lifecycle import TRANSITIONS, Event
+from gateway_sessions.core.sessions.state_machine import TRANSITIONS, Event
 
 WIDTH, HEIGHT, BOX, TALL = 940, 464, 164, 46
 FONT = "'DejaVu Sans', Verdana, Helvetica, sans-serif"

@@ -18,12 +18,12 @@ from pathlib import Path
 from types import ModuleType
 
 from gateway_sessions.resource import Resource
-from gateway_sessions.runtime.expiry import ExpiryWatcher
-from gateway_sessions.runtime.hooks import Hooks
-from gateway_sessions.runtime.store import SessionStore
-from gateway_sessions.runtime.turn import Turn
+from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
+from gateway_sessions.runtime.duties.hooks import Hooks
+from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.verb_runner import VerbRunner
+from gateway_sessions.storage.transaction_runner import VerbRunner
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gateway_sessions" / "blocking"
@@ -55,7 +55,7 @@ class Made:
 
 
 MODULES = {
-    "database": (
+    "_generated_database": (
         Made(
             SessionDB,
             "`SessionDB` for callers without a loop. Open it with `with BlockingSessionDB.open(path)`.",
@@ -66,7 +66,7 @@ MODULES = {
             ),
         ),
     ),
-    "store": (
+    "_generated_store": (
         Made(
             Hooks,
             "The hooks of a store, and what became of their calls.",
@@ -96,8 +96,8 @@ MODULES = {
     ),
 }
 ABOUT = {
-    "database": "The database for callers without a loop.",
-    "store": "The store for callers without a loop.",
+    "_generated_database": "The database for callers without a loop.",
+    "_generated_store": "The store for callers without a loop.",
 }
 PARTS = {made.source.__name__: made.name for all_made in MODULES.values() for made in all_made}
 
@@ -174,7 +174,7 @@ def written(module: str) -> str:
 def _class(made: Made, module: str, imports: Imports) -> str:
     imports.add(made.source.__module__, made.source.__name__)
     base = _base_of(made.source)
-    imports.add_ours("loop_thread", base)
+    imports.add_ours("_loop_thread", base)
     lines = [f"class {made.name}({base}[{made.source.__name__}]):", f'    """{made.about}"""', ""]
     for name, kind in made.attributes.items():
         imports.add_used(ast.Name(kind), sys.modules[made.source.__module__])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway_sessions import SessionState
-from gateway_sessions.core.lifecycle import TRANSITIONS, Event
+from gateway_sessions.core.sessions.state_machine import TRANSITIONS, Event
 
 PAGE = Path(__file__).with_name("states.md")
 BEGIN, END = "<!-- drawn by make_state_diagram.py -->\n", "<!-- end of the drawings -->\n"

@@ -9,13 +9,19 @@
 
 from gateway_sessions.adapters.protocol import Adapter, Submit, in_background
 from gateway_sessions.adapters.set_aside import put_aside
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
-from gateway_sessions.core.outbound import (
+from gateway_sessions.core.delivery.outbound import (
     AdapterCapabilities,
     LengthUnit,
     OutboundMessage,
     ReplyTarget,
     TextFormat,
+)
+from gateway_sessions.core.queue.inbound import (
+    Attachment,
+    AttachmentKind,
+    InboundMessage,
+    MessageKind,
+    ReplyTo,
 )
 
 __all__ = [

@@ -23,8 +23,8 @@ import anyio
 import h11
 from anyio.abc import TaskGroup
 
+from gateway_sessions._streams import accept, closing
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.streams import accept, closing
 
 MAX_HEAD: Final = 16 << 10
 """The bytes of a first line with its headers; also of the line that tells the length of a chunk.

@@ -19,9 +19,15 @@ from typing import Final
 import anyio
 
 from gateway_sessions.adapters.protocol import Submit, in_background
-from gateway_sessions.core.inbound import Attachment, InboundMessage
-from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget, told
-from gateway_sessions.core.source import Platform, SessionSource
+from gateway_sessions.core.delivery.outbound import (
+    GROWING,
+    AdapterCapabilities,
+    OutboundMessage,
+    ReplyTarget,
+    told,
+)
+from gateway_sessions.core.identity.source import Platform, SessionSource
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage
 from gateway_sessions.errors import AdapterError, DeliveryRefusedError
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.receipts import Receipt
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Receipt
 from gateway_sessions.errors import CancelledItselfError
 
 Submit: TypeAlias = Callable[[InboundMessage], Awaitable[Receipt]]

@@ -40,11 +40,11 @@ from gateway_sessions.adapters._http import (
 from gateway_sessions.adapters.protocol import Submit, in_background
 from gateway_sessions.adapters.set_aside import put_aside
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.core.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
-from gateway_sessions.core.messages import NO_EXTRA
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
-from gateway_sessions.core.source import Platform, SessionSource
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.identity.source import Platform, SessionSource
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.transcript.messages import NO_EXTRA
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

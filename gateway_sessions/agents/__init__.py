@@ -6,7 +6,7 @@
 """
 
 from gateway_sessions.agents.endpoint import Endpoint
-from gateway_sessions.model_errors import (
+from gateway_sessions.errors import (
     ContextTooLongError,
     ModelAnswerError,
     ModelError,

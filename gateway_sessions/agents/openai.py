@@ -25,10 +25,15 @@ from gateway_sessions.agents.chat_completions.request import question
 from gateway_sessions.agents.chat_completions.response import Answer, EventStream, EventTooLongError
 from gateway_sessions.agents.endpoint import Endpoint
 from gateway_sessions.config import Config
-from gateway_sessions.core.reply import Reply
-from gateway_sessions.errors import FencedError, InvalidInputError
-from gateway_sessions.model_errors import ModelAnswerError, ModelRefusedError, ModelUnavailableError
-from gateway_sessions.runtime.turn_context import TurnContext, TurnStream
+from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.errors import (
+    FencedError,
+    InvalidInputError,
+    ModelAnswerError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
+from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnStream
 
 try:
     import httpx2

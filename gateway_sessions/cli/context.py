@@ -26,15 +26,14 @@ from gateway_sessions.cli.output.terminal import ReportProgress, open_console, p
 from gateway_sessions.cli.settings import CONFIG_VARIABLE, HOME_VARIABLE, Settings
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.config import Config, load_config
-from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
-from gateway_sessions.core.work_progress import OnProgress
-from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import GatewaySessionsError, NoStoreError, StorageCorruptError
-from gateway_sessions.runtime.places import database_of, noted_config, placed
+from gateway_sessions.core.notices.units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
+from gateway_sessions.core.progress import OnProgress
+from gateway_sessions.errors import ConfigProblem, GatewaySessionsError, NoStoreError, StorageCorruptError
+from gateway_sessions.runtime.store.opening import database_of, noted_config, placed
 
 if TYPE_CHECKING:
-    from gateway_sessions.runtime.seat import Seat
-    from gateway_sessions.runtime.store import SessionStore
+    from gateway_sessions.runtime.operator.store_client import Seat
+    from gateway_sessions.runtime.store.store import SessionStore
     from gateway_sessions.storage.database import SessionDB
 
 CONFIG_FILE: Final = "config.yaml"
@@ -99,7 +98,7 @@ class CommandContext:
     @asynccontextmanager
     async def open_client(self) -> AsyncGenerator[Seat]:
         """Open the store as a client: it reads the database itself, and acts through the owner."""
-        from gateway_sessions.runtime.seat import connect  # noqa: PLC0415 -- see above
+        from gateway_sessions.runtime.operator.store_client import connect  # noqa: PLC0415 -- see above
 
         home, config = self.place()
         async with connect(home, config) as client:
@@ -122,7 +121,7 @@ class CommandContext:
         Another owner is asked to end, and waited for, for so many seconds.
         Only a process that serves sees to the *upkeep*: a visitor has not the hooks that must hear of ends.
         """
-        from gateway_sessions.runtime.store import SessionStore  # noqa: PLC0415 -- see above
+        from gateway_sessions.runtime.store.store import SessionStore  # noqa: PLC0415 -- see above
 
         if not may_be_new:
             async with self.open_client():

@@ -23,11 +23,11 @@ from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.interrupts import CtrlC
 from gateway_sessions.cli.output.terminal import print_answer
 from gateway_sessions.cli.settings import name_of_program
-from gateway_sessions.core.keys import is_of_terminal
-from gateway_sessions.core.messages import Role
-from gateway_sessions.core.recap import Recap, RecapForm, recap
-from gateway_sessions.core.telling import counted
-from gateway_sessions.core.untrusted import visible
+from gateway_sessions.core.identity.keys import is_of_terminal
+from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.text import visible
+from gateway_sessions.core.transcript.messages import Role
+from gateway_sessions.core.transcript.recap import Recap, RecapForm, recap
 
 RECAP_MESSAGES: Final = 400
 """Messages of the end of a session: enough for the last exchanges, whatever tools have said between them."""

@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from gateway_sessions.core.cures import MEND_FILE
+from gateway_sessions.core.notices.units import MEND_FILE
 from gateway_sessions.errors import (
     AmbiguousSessionError,
+    BrokenProviderError,
     ConfigError,
     ControlError,
     ForeignDatabaseError,
     GatewaySessionsError,
+    HermesDatabaseError,
     InvalidInputError,
     MigrationError,
+    MissingRightError,
     NoStoreError,
     NotGivenUpError,
     NothingToUndoError,
+    OperatorsTaskError,
     SchemaTooNewError,
+    SchemaTooOldError,
     SessionBusyError,
     SessionNotFoundError,
     SessionOnLaneError,
@@ -28,15 +33,8 @@ from gateway_sessions.errors import (
     StorageLockedError,
     StoreBusyError,
     TitleTakenError,
-    UnsupportedStorageError,
-)
-from gateway_sessions.storage_errors import (
-    BrokenProviderError,
-    HermesDatabaseError,
-    MissingRightError,
-    OperatorsTaskError,
-    SchemaTooOldError,
     UnknownProviderError,
+    UnsupportedStorageError,
 )
 
 

@@ -17,7 +17,7 @@ import gateway_sessions as gs
 from gateway_sessions.adapters.protocol import in_background
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.core.command_answers import NOTHING_TO_STOP
+from gateway_sessions.core.notices.command_replies import NOTHING_TO_STOP
 
 AGAIN: Final = "Ctrl-C again leaves."
 THREAD_NAME: Final = "asyncio_"

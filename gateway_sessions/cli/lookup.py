@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 
 if TYPE_CHECKING:
-    from gateway_sessions.core.session_record import SessionRecord
-    from gateway_sessions.runtime.seat import Seat
+    from gateway_sessions.core.sessions.record import SessionRecord
+    from gateway_sessions.runtime.operator.store_client import Seat
 
 
 async def find_session(client: Seat, text: str) -> SessionRecord:

@@ -25,10 +25,10 @@ from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import AddressTakenError
 from gateway_sessions.config import ServeConfig
 from gateway_sessions.log_lines import LogLines
-from gateway_sessions.runtime.gateway import ending_signals
-from gateway_sessions.storage.control_client import ask_to_drain
+from gateway_sessions.runtime.gateway.gateway import ending_signals
+from gateway_sessions.storage.control.client import ask_to_drain
 from gateway_sessions.storage.home import ASK_SECONDS
-from gateway_sessions.storage.verbs import status
+from gateway_sessions.storage.transactions.upkeep import status
 
 ALIVE_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"

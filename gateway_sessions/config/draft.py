@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Final, TypeAlias, cast
 
-from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import ConfigError
+from gateway_sessions.errors import ConfigError, ConfigProblem
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 

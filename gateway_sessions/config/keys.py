@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 from msgspec import Struct
 
 from gateway_sessions.config.kinds import Kind
-from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import ConfigError
+from gateway_sessions.errors import ConfigError, ConfigProblem
 
 T = TypeVar("T")
 Contradiction: TypeAlias = tuple[str, str]

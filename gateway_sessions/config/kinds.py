@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from gateway_sessions.config.zones import similar_zone
 from gateway_sessions.core.addresses import without_secrets
-from gateway_sessions.core.boundaries import zone_named
-from gateway_sessions.core.budgets import BudgetLimit
-from gateway_sessions.core.limits import MOST, time
+from gateway_sessions.core.checks import MOST, time
+from gateway_sessions.core.sessions.boundaries import zone_named
+from gateway_sessions.core.usage.budgets import BudgetLimit
 from gateway_sessions.errors import InvalidInputError, InvalidPolicyError, InvalidSourceError
 
 _TYPES: Final = MappingProxyType[type, str](
@@ -245,7 +245,7 @@ class OpenChoice(Choice, frozen=True):
         return self._unknown(value) or value
 
     def _known(self) -> Sequence[str]:
-        from gateway_sessions.plugins import PROVIDERS, registered  # noqa: PLC0415 -- loads what reads packages
+        from gateway_sessions._plugins import PROVIDERS, registered  # noqa: PLC0415 -- loads what reads packages
 
         return [*self.words, *sorted(registered(PROVIDERS))]
 

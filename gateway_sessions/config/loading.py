@@ -10,8 +10,7 @@ from typing import Final
 
 from gateway_sessions.config.environment import is_overridden
 from gateway_sessions.config.model import Config
-from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import ConfigError
+from gateway_sessions.errors import ConfigError, ConfigProblem
 
 MAX_BYTES: Final = 256 * 1024
 

@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 
 from gateway_sessions.config.draft import Draft, KeyPath
 from gateway_sessions.config.origins import draft_of
-from gateway_sessions.core.source import Platform
-from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.core.identity.source import Platform
+from gateway_sessions.errors import ConfigProblem
 
 PLATFORMS: Final = tuple(map(str, Platform))
 CHAT_TYPES: Final = ("dm", "group", "channel", "thread")

@@ -34,16 +34,14 @@ from gateway_sessions.config.sections import (
     SnapshotMode,
 )
 from gateway_sessions.config.zones import system_zone_name
-from gateway_sessions.core.budgets import Budgets
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_book import BusyBook
-from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.core.keys import Isolation
-from gateway_sessions.core.policies import SessionResetPolicy
-from gateway_sessions.core.policy_book import PolicyBook
-from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import ConfigError
+from gateway_sessions.core.identity.keys import Isolation
+from gateway_sessions.core.queue.busy_modes import BusyBook, BusyRules
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.policy_rules import PolicyBook
+from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
+from gateway_sessions.core.usage.budgets import Budgets
+from gateway_sessions.errors import ConfigError, ConfigProblem
 
 OF_PROGRAMS: Final = frozenset({"serve", "model", "display"})
 """What only the program reads that serves, answers or shows, and no store."""

@@ -17,8 +17,8 @@ from gateway_sessions.config.loading import text_of
 from gateway_sessions.config.model import KEYS, Config
 from gateway_sessions.config.overrides import merge, overrides
 from gateway_sessions.config.yaml_source import read_yaml
-from gateway_sessions.core.policies import SessionResetPolicy, deciding_fields
-from gateway_sessions.core.policy_book import PolicyLevel, ResolvedPolicy
+from gateway_sessions.core.sessions.policy_rules import PolicyLevel, ResolvedPolicy
+from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy, deciding_fields
 
 THEIR_OWN: Final = "this session's own policy"
 OF_THE_CHAT: Final = "this chat's own zone"

@@ -10,7 +10,7 @@ from gateway_sessions.config.environment import HERMES_VARIABLES, PREFIX
 from gateway_sessions.config.keys import Block, below
 from gateway_sessions.config.kinds import Kind, closest
 from gateway_sessions.config.yaml_source import read_yaml, scalar
-from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.errors import ConfigProblem
 
 
 def overrides(draft: Draft, environ: Mapping[str, str], whole: Block) -> Iterator[dict[str, Any]]:

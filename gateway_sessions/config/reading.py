@@ -15,8 +15,8 @@ from gateway_sessions.config.keys import Block, Key, Named, below, block_of, pat
 from gateway_sessions.config.kinds import Choice, Kind, Wrong, closest
 from gateway_sessions.config.overrides import merge, overrides
 from gateway_sessions.config.yaml_source import read_yaml
-from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
-from gateway_sessions.core.policy_book import TERMINAL
+from gateway_sessions.core.sessions.policy_rules import TERMINAL
+from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
 from gateway_sessions.errors import ConfigError, InvalidPolicyError
 
 T = TypeVar("T")

@@ -17,12 +17,12 @@ from typing import ClassVar, Final
 from gateway_sessions.config.core_blocks import BUSY, HOME_CHANNEL, RESET_POLICY
 from gateway_sessions.config.keys import Contradiction, Section, key, named
 from gateway_sessions.config.kinds import Address, Choice, Count, Duration, Flag, OpenChoice
-from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.cluster import POOL_SIZE
-from gateway_sessions.core.context import HomeChannel
-from gateway_sessions.core.entry_codec import Dialect
-from gateway_sessions.core.policies import SessionResetPolicy
-from gateway_sessions.core.search_stems import Stemming
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.search.stems import Stemming
+from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
+from gateway_sessions.core.sessions_json.entries import Dialect
+from gateway_sessions.core.transcript.system_prompt import HomeChannel
 
 _SQLITE_URL: Final = "sqlite:///"
 _PASSWORD_IN_AUTHORITY = re.compile(r"(?<=://)([^:/?#]*):.*@")

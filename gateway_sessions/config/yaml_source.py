@@ -17,7 +17,7 @@ import yaml
 from yaml.composer import ComposerError
 
 from gateway_sessions.config.draft import MAX_DEPTH, MAX_PROBLEMS, ROOT_NAME, Draft, KeyPath, dotted
-from gateway_sessions.error_details import ConfigProblem
+from gateway_sessions.errors import ConfigProblem
 
 _CONSTANTS: Final = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),

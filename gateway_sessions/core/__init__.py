@@ -1,1 +1,37 @@
-"""Decisions: values in, values out. Nothing here does I/O, reads a clock or starts a task."""
+"""Decisions as pure functions over values: no I/O, no clock, no randomness, no tasks.
+
+- ``addresses``: Masking of URLs in text that is shown: host and path stay, user, password and query are
+  hidden.
+- ``checks``: Checks of the types and ranges of values that callers and configurations give.
+- ``cluster``: Rules for several nodes on one database: who is alive, who leads, and which node serves a
+  lane.
+- ``committed_changes``: Records of what a transaction changed (`Transition`, `SessionEnd`), passed on after
+  its commit.
+- ``completions``: The rows in which every endpoint for chat completions takes a conversation.
+- ``control_protocol``: The frames and messages that a store's owner and its clients exchange over the
+  control socket.
+- ``delivery``: The way of a reply to people: outbound messages, cutting of long texts, retries of failed
+  sends.
+- ``export``: Sessions as files: JSON Lines that can be imported again, Markdown and HTML for people.
+- ``identity``: Identities: sources of messages, session keys, owners, scopes, pseudonyms and named
+  accounts.
+- ``instants``: Conversions between aware UTC datetimes and whole microseconds, and checks of durations and
+  instants.
+- ``json_parsing``: A JSON parser for files that may be damaged: it splits an object into members before it
+  reads them.
+- ``notices``: Texts that people and agents get from the gateway itself, and the wording of times and sizes.
+- ``progress``: How far a long piece of work has come, in units that a person can follow.
+- ``queue``: The way of a message to its turn: inbound messages, receipts, busy modes, commands, the state
+  machine.
+- ``search``: The rules of search, the same for every database: tokens, queries, filters, ranking and
+  snippets.
+- ``sessions``: The life of a session: its entry and record, its states, reset policies, titles, lineage and
+  removal.
+- ``sessions_json``: The format of sessions.json, the snapshot of all current entries, which Hermes can read
+  as well.
+- ``status``: The counts that `gsess top` and the health page show of a process: agents, turns, loop lag.
+- ``text``: Storable and displayable text: characters that a database refuses and names that could pose as
+  more.
+- ``transcript``: Messages of a session as values, and what of them a model or a person gets to read.
+- ``usage``: Use of models: events, exact sums of tokens and costs, budgets and the insights report.
+"""

@@ -1,4 +1,4 @@
-"""Addresses as they may be shown: where they lead, and none of the secrets that people put into them."""
+"""Masking of URLs in text that is shown: host and path stay, user, password and query are hidden."""
 
 from __future__ import annotations
 

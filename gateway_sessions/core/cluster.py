@@ -1,4 +1,4 @@
-"""Several processes on one database: what each of them may conclude from what it knows of the others.
+"""Rules for several nodes on one database: who is alive, who leads, and which node serves a lane.
 
 A *node* is one opening of the store. It tells the database that it lives, again and again. Who has said
 nothing for too long is declared dead by the others, and its turns become theirs. Nobody can tell a dead node
@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Final
 
-from gateway_sessions.core.limits import Finding, check_section, time
+from gateway_sessions.core.checks import Finding, check_section, time
 
 SHARDS: Final = 1024
 """Lanes are dealt out in so many parts: few enough to be cheap, many enough to be even."""

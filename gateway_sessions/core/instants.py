@@ -1,4 +1,4 @@
-"""Instants: aware UTC datetimes inside, whole microseconds in the database."""
+"""Conversions between aware UTC datetimes and whole microseconds, and checks of durations and instants."""
 
 from __future__ import annotations
 

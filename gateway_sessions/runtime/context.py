@@ -1,24 +1,49 @@
-"""What every part of a running store shares: the truth, the time, the rules, and one way to make a change."""
+"""`StoreContext`: the database, clock, policies and random ids that all parts of an open store share.
+
+What every part of a running store shares: the truth, the time, the rules, and one way to make a change.
+
+Random digits for ids: the system is asked for many of them at a time, for each time is expensive.
+"""
 
 from __future__ import annotations
 
 import inspect
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from gateway_sessions.core.lifecycle import policy_for
-from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
-from gateway_sessions.core.recovery import CrashLoopLimits
-from gateway_sessions.core.session import SessionEntry, session_id_at
-from gateway_sessions.failpoints import failpoint
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.sessions.entry import SessionEntry, session_id_at
+from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
+from gateway_sessions.core.sessions.recovery import CrashLoopLimits
+from gateway_sessions.core.sessions.state_machine import policy_for
 from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
-from gateway_sessions.runtime.entropy import Entropy
-from gateway_sessions.runtime.foreign_code import answer_within
+from gateway_sessions.runtime.user_code import answer_within
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.verbs.change import Actor, Change
+from gateway_sessions.storage.tables.change import Actor, Change
+
+AT_ONCE: Final = 1024
+
+
+class Entropy:
+    """Gives out random digits, none of them twice."""
+
+    __slots__ = ("_at", "_digits")
+
+    def __init__(self) -> None:
+        self._digits = ""
+        self._at = 0
+
+    def hex(self, count: int) -> str:
+        """So many hexadecimal digits."""
+        if self._at + count > len(self._digits):
+            self._digits, self._at = os.urandom(AT_ONCE).hex(), 0
+        self._at += count
+        return self._digits[self._at - count : self._at]
+
 
 T = TypeVar("T")
 

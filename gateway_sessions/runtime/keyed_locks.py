@@ -1,4 +1,4 @@
-"""One lock for each key, for as long as anybody needs it; whoever waits gets it in the order of coming."""
+"""`KeyedLocks`: one asyncio lock for each key, in order of arrival, without memory for unused keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of a resource that have not returned yet: it ends behind them, and not under them."""
+"""`OpenCalls`: counts the running calls of a resource, so that closing waits for them and refuses more."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The context of a conversation, as a configuration describes the gateway."""
+"""The builder of the `SessionContext` that an agent is given for its session."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from gateway_sessions.config import Config
-from gateway_sessions.core import context as core
-from gateway_sessions.core.context import SessionContext
-from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.transcript import system_prompt as core
+from gateway_sessions.core.transcript.system_prompt import SessionContext
 
 
 def build_session_context(

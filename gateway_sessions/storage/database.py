@@ -1,4 +1,4 @@
-"""`SessionDB`: the one truth. It owns its directory and runs verbs on the database that its URL names."""
+"""`SessionDB`: opens a database by its URL and runs transactions, with the methods of `storage/api`."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.cluster import LONGEST_NAME, POOL_SIZE, ClusterRules
+from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.instants import first_change_id
-from gateway_sessions.core.news import News
-from gateway_sessions.core.search_stems import NO_STEMS, Stemming, Stems, stemming_of
+from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems, stemming_of
+from gateway_sessions.errors import OperatorsTaskError
 from gateway_sessions.ports import Clock, Reader, Statement, Verb, VerbFactory
 from gateway_sessions.resource import Resource
-from gateway_sessions.storage.engine import Engine, Shared, Upkeep, VacuumReport
-from gateway_sessions.storage.engines import engine_at, reading_engine_at
-from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.index import INDEX_FILE, SearchIndex
-from gateway_sessions.storage.index_port import Index
-from gateway_sessions.storage.index_reader import IndexReader
-from gateway_sessions.storage.membership import Membership
-from gateway_sessions.storage.methods.erasure import ErasureMethods
-from gateway_sessions.storage.methods.lineage import LineageMethods
-from gateway_sessions.storage.methods.listing import ListingMethods
-from gateway_sessions.storage.methods.metadata import MetadataMethods
-from gateway_sessions.storage.methods.retention import RetentionMethods
-from gateway_sessions.storage.methods.searching import SearchMethods
-from gateway_sessions.storage.methods.session_rows import SessionRowMethods
-from gateway_sessions.storage.methods.titles import TitleMethods
-from gateway_sessions.storage.methods.transcripts import TranscriptMethods
-from gateway_sessions.storage.methods.transfer import TransferMethods
-from gateway_sessions.storage.methods.usage import UsageMethods
-from gateway_sessions.storage.opening_retry import OpeningRetry
-from gateway_sessions.storage.search import Search
-from gateway_sessions.storage.search_column.index import ColumnIndex, ColumnReader
-from gateway_sessions.storage.verbs import meta, nodes
-from gateway_sessions.storage.verbs.nodes import Joined, Living
-from gateway_sessions.storage.verbs.stemming import stems_by, want
-from gateway_sessions.storage_errors import OperatorsTaskError
+from gateway_sessions.storage.api.erasure import ErasureMethods
+from gateway_sessions.storage.api.metadata import MetadataMethods
+from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods
+from gateway_sessions.storage.api.search import SearchMethods
+from gateway_sessions.storage.api.sessions import (
+    LineageMethods,
+    ListingMethods,
+    SessionRowMethods,
+    TitleMethods,
+)
+from gateway_sessions.storage.api.transcripts import TranscriptMethods
+from gateway_sessions.storage.api.usage import UsageMethods
+from gateway_sessions.storage.engines.membership import Membership
+from gateway_sessions.storage.engines.opening_retry import OpeningRetry
+from gateway_sessions.storage.engines.protocol import Engine, Shared, Upkeep, VacuumReport
+from gateway_sessions.storage.engines.registry import engine_at, reading_engine_at
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.search.protocol import Index
+from gateway_sessions.storage.search.search import Search
+from gateway_sessions.storage.search.server_index import ColumnIndex, ColumnReader
+from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, IndexReader, SearchIndex
+from gateway_sessions.storage.tables import meta, nodes
+from gateway_sessions.storage.tables.nodes import Joined, Living
+from gateway_sessions.storage.transactions.search.stemming import stems_by, want
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The directory of a store: private, on a disk that keeps its promises, owned by one process at a time."""
+"""The directory of a store: created private, checked for its filesystem, locked by one owner process."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from gateway_sessions._failpoints import failpoint
 from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, UnsupportedStorageError
-from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock
-from gateway_sessions.storage.atomic_file import sweep_temporaries, write_atomically
-from gateway_sessions.storage.control_client import ask_to_drain
-from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.private_files import (
+from gateway_sessions.storage.control.client import ask_to_drain
+from gateway_sessions.storage.files.atomic_file import sweep_temporaries, write_atomically
+from gateway_sessions.storage.files.private_files import (
     FILE_MODE,
     make_private,
     make_private_directory,
     make_private_file,
 )
+from gateway_sessions.storage.files.threads import in_thread
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

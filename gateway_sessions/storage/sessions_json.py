@@ -1,4 +1,4 @@
-"""The writer of sessions.json: one task, always the newest state, never in the way of the truth.
+"""The writer of the snapshot: one task that writes the newest state of sessions.json for all callers.
 
 Callers wait for the writer, not for a write of their own: whoever changed something before a snapshot began
 is in it, so many callers share one. Entries are read in pages from one view of the database and encoded in a
@@ -21,19 +21,20 @@ from typing import Final
 
 import anyio
 
-from gateway_sessions.core.entry_codec import Dialect
-from gateway_sessions.core.hermes_keys import spell
-from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.core.snapshot import SnapshotEncoder, parse
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.identity.hermes_keys import spell
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions_json.entries import Dialect
+from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse
 from gateway_sessions.errors import GatewaySessionsError, SnapshotError, StoreStoppedError
-from gateway_sessions.failpoints import failpoint
 from gateway_sessions.ports import Clock, Reader
-from gateway_sessions.storage.atomic_file import AtomicFile, Files, read_all
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.verbs import meta, upkeep
-from gateway_sessions.storage.verbs.stored import leave_aside
-from gateway_sessions.storage.verbs.upkeep import KeyPage
+from gateway_sessions.storage.files.atomic_file import AtomicFile, Files, read_all
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.columns import leave_aside
+from gateway_sessions.storage.transactions.sessions import expire
+from gateway_sessions.storage.transactions.sessions.expire import KeyPage
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +175,7 @@ class SessionsJson:
             after: str | None = ""
             damaged: list[str] = []
             while after is not None:
-                page = await reader.read(partial(upkeep.key_page, after, PAGE))
+                page = await reader.read(partial(expire.key_page, after, PAGE))
                 entries = await self._with_last_known(page) if page.damaged else page.entries
                 await in_thread(partial(_append, file, encoder, entries))
                 failpoint("snapshot_page")
@@ -203,7 +204,7 @@ class SessionsJson:
         if self._form.dialect is not Dialect.HERMES:
             return {}
         keys: list[str] = []
-        while page := await reader.read(partial(upkeep.keys_after, keys[-1] if keys else "", KEYS)):
+        while page := await reader.read(partial(expire.keys_after, keys[-1] if keys else "", KEYS)):
             keys += page
         spelling = await in_thread(partial(spell, keys))
         for key in spelling.taken:

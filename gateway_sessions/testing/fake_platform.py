@@ -23,10 +23,10 @@ import anyio
 import msgspec
 
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.receipts import Receipt
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.inbound import Attachment, InboundMessage, MessageKind, ReplyTo
+from gateway_sessions.core.queue.receipts import Receipt
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

@@ -26,7 +26,7 @@ def script() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["database", "store"])
+@pytest.mark.parametrize("name", ["_generated_database", "_generated_store"])
 def test_the_blocking_classes_are_up_to_date(script: ModuleType, name: str):
     path = package_root() / "blocking" / f"{name}.py"
     assert script.written(name) == path.read_text("utf-8"), "run: python docs/reference/make_blocking.py"

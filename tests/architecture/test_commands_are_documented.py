@@ -4,8 +4,8 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from gateway_sessions.runtime.command import CommandCall
-from gateway_sessions.runtime.command_set import built_in
+from gateway_sessions.runtime.gateway.commands import built_in
+from gateway_sessions.runtime.gateway.commands.protocol import CommandCall
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(/[^`]+)` \| (.*?)\| (.+) \|$", re.MULTILINE)

@@ -14,7 +14,7 @@ from gateway_sessions.config.keys import Block, paths
 from gateway_sessions.config.kinds import Count, Duration
 from gateway_sessions.config.model import KEYS
 from gateway_sessions.config.origins import defaults
-from gateway_sessions.core.context import HomeChannel
+from gateway_sessions.core.transcript.system_prompt import HomeChannel
 from gateway_sessions.errors import GatewaySessionsError
 
 ROOT = Path(__file__).parents[2]

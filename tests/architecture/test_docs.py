@@ -26,17 +26,15 @@ from gateway_sessions import (
     SessionState,
     SessionStore,
     errors,
-    model_errors,
-    storage_errors,
 )
 from gateway_sessions.agents import __all__ as names_for_models
 from gateway_sessions.config import parse_config
-from gateway_sessions.core.entry_codec import entry_to_dict
-from gateway_sessions.core.lifecycle import Event
-from gateway_sessions.core.snapshot import SnapshotEncoder
-from gateway_sessions.storage.methods.session_rows import SessionRowMethods
-from gateway_sessions.storage.methods.transcripts import TranscriptMethods
-from gateway_sessions.storage.queries import load_migrations
+from gateway_sessions.core.sessions.state_machine import Event
+from gateway_sessions.core.sessions_json.entries import entry_to_dict
+from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder
+from gateway_sessions.storage.api.sessions import SessionRowMethods
+from gateway_sessions.storage.api.transcripts import TranscriptMethods
+from gateway_sessions.storage.tables.queries import load_migrations
 from gateway_sessions.testing import __all__ as names_for_tests
 from gateway_sessions.testing import clock as testing_clock
 from tests.architecture.sources import modules
@@ -135,7 +133,7 @@ def test_every_field_that_a_hook_is_given_is_in_the_reference():
 def test_the_reference_lists_exactly_the_errors_there_are():
     classes = {
         name
-        for name, value in {**vars(errors), **vars(model_errors), **vars(storage_errors)}.items()
+        for name, value in {**vars(errors), **vars(errors), **vars(errors)}.items()
         if isinstance(value, type) and issubclass(value, GatewaySessionsError)
     }
     assert sorted(FIRST_CELL.findall(page("reference/errors.md"))) == sorted(classes)

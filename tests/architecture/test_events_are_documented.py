@@ -2,7 +2,7 @@
 
 import ast
 
-from gateway_sessions.runtime.events import EventKind
+from gateway_sessions.runtime.observability.events import EventKind
 from tests.architecture.sources import dotted_name, modules
 from tests.integration.gateway.hearing import documented_facts
 

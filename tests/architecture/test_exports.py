@@ -35,13 +35,13 @@ def test_no_public_name_is_listed_twice():
 
 
 def test_everything_that_the_package_imports_is_public():
-    init = next(module for module in modules() if module.name == "public.py")
+    init = next(module for module in modules() if module.name == "_public.py")
     assert sorted(set(imported_names(init.tree)) - set(exported(gateway_sessions))) == []
 
 
 def test_a_part_that_is_imported_by_its_module_brings_along_what_it_needs_only():
     """`from gateway_sessions import errors` means a module, not a reason to load all public names."""
-    code = "import gateway_sessions.runtime.control, sys; print(*sys.modules)"
+    code = "import gateway_sessions.runtime.store.control, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert "gateway_sessions.errors" in loaded.split()
-    assert "gateway_sessions.public" not in loaded.split()
+    assert "gateway_sessions._public" not in loaded.split()

@@ -4,10 +4,10 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from gateway_sessions.core.vitals import AgentCounts, LoopLag
-from gateway_sessions.runtime.control import OwnerStatus
-from gateway_sessions.runtime.events import EventKind
-from gateway_sessions.storage.verbs.status import Work
+from gateway_sessions.core.status import AgentCounts, LoopLag
+from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.store.control import OwnerStatus
+from gateway_sessions.storage.transactions.upkeep.status import Work
 from tests.integration.gateway.hearing import documented_facts
 
 ROOT = Path(__file__).parents[2]

@@ -15,16 +15,16 @@ MAY_OPEN_FILES = {
     "adapters/set_aside.py": "updates that could not be read, in a folder that the program names",
     "config/loading.py": "the configuration file",
     "config/zones.py": "the machine's time zone",
-    "runtime/aliases.py": "the alias file",
+    "runtime/queue/aliases.py": "the alias file",
     "storage/home.py": "the note of who owns the store, and the table of mounts",
-    "storage/queries.py": "the package's own .sql files",
-    "storage/drivers/sqlite_backup.py": "a finished copy of the database, which nobody else knows of yet",
+    "storage/tables/queries.py": "the package's own .sql files",
+    "storage/engines/sqlite/backup.py": "a finished copy of the database, which nobody else knows of yet",
     "cli/context.py": "the null device, for an output that nobody reads any more",
     "cli/demo/bot_process.py": "the chat and the taxis of the demo, in its temporary directory",
     "cli/demo/crashes.py": "the same, to read them",
-    "storage/transfer/files.py": "files of exported sessions",
-    "storage/private_files.py": "new files, and directories",
-    "storage/atomic_file.py": "small files that are replaced whole: the snapshot, markers, counters",
+    "storage/transfer/export_files.py": "files of exported sessions",
+    "storage/files/private_files.py": "new files, and directories",
+    "storage/files/atomic_file.py": "small files that are replaced whole: the snapshot, markers, counters",
 }
 
 OPENING_FUNCTIONS = {

@@ -218,7 +218,7 @@ def test_each_public_module_has_a_page(site: dict[str, ModuleType]):
         if re.fullmatch(r"\w+/__init__\.py|\w+\.py", module.name)
         and re.search(r"^__all__ = ", module.text, re.MULTILINE)
     }
-    assert listing - {"gateway_sessions.__init__", "gateway_sessions.public"} - shown == set()
+    assert listing - {"gateway_sessions.__init__", "gateway_sessions._public"} - shown == set()
     paths = [package_root().joinpath(*name.split(".")[1:]) for name in shown]
     assert [path for path in paths if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
 

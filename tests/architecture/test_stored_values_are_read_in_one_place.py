@@ -1,13 +1,14 @@
 """What a row holds is read where damage becomes an error that says what it belongs to.
 
-A `msgspec.DecodeError` from the middle of a verb says nothing, and ended whatever had asked.
+A `msgspec.DecodeError` from the middle of a transaction says nothing, and ended whatever had asked.
 """
 
 from tests.architecture.sources import modules
 
-READS = "storage/verbs/stored.py"
+READS = "storage/tables/columns.py"
+READERS = ("storage/tables/", "storage/transactions/")
 
 
-def test_verbs_read_json_by_way_of_one_module():
-    found = [one.name for one in modules() if "storage/verbs/" in one.name and "json.decode(" in one.text]
+def test_transactions_read_json_by_way_of_one_module():
+    found = [one.name for one in modules() if one.name.startswith(READERS) and "json.decode(" in one.text]
     assert found == [READS]

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from gateway_sessions.config import Provider
-from gateway_sessions.storage.drivers.limits import USUAL
-from gateway_sessions.storage.drivers.mysql import connect, hang_up
-from gateway_sessions.storage.drivers.mysql_link import Links
-from gateway_sessions.storage.engines import server_at
+from gateway_sessions.storage.engines.mysql.connection import Links
+from gateway_sessions.storage.engines.mysql.engine import connect, hang_up
+from gateway_sessions.storage.engines.registry import server_at
+from gateway_sessions.storage.engines.server.driver import USUAL
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,15 +28,15 @@ from gateway_sessions.config import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.core.busy import BusyRules
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.policies import PRESETS
-from gateway_sessions.core.receipts import Rejected
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.receipts import Rejected
+from gateway_sessions.core.sessions.reset_policy import PRESETS
 from gateway_sessions.errors import GatewaySessionsError
-from gateway_sessions.runtime.events import EventKind
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.runtime.observability.events import EventKind
 from tests.cluster.databases import database_at
 
 PLATFORM = "cluster"

@@ -12,8 +12,8 @@ import pytest
 from gateway_sessions import SessionStore
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.contract.lanes import OpenStore
-from gateway_sessions.testing.contract.ledger import LedgerContract
+from gateway_sessions.testing.contract.queue.bench import OpenStore
+from gateway_sessions.testing.contract.queue.contract import LedgerContract
 from tests.unit.runtime.lanes import open_store as opened
 from tests.unit.runtime.lanes import quick
 

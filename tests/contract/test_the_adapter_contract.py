@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.inbound import AttachmentKind, InboundMessage
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.receipts import Duplicate, Receipt
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue.inbound import AttachmentKind, InboundMessage
+from gateway_sessions.core.queue.receipts import Duplicate, Receipt
 from gateway_sessions.errors import AdapterError, GatewaySessionsError
 from gateway_sessions.testing import FakePlatform
-from gateway_sessions.testing.contract import adapter_bench
+from gateway_sessions.testing.contract import adapter
 from gateway_sessions.testing.contract.adapter import Ability, AdapterContract, Inbox, SendFailure
 from tests.contract.adapter_benches import FakeBench
 
@@ -237,7 +237,7 @@ class Bundling(FakePlatform):
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a broken adapter never does need not be waited for."""
-    monkeypatch.setattr(adapter_bench, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(adapter, "PATIENCE_SECONDS", 0.05)
 
 
 @pytest.fixture

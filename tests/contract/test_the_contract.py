@@ -12,15 +12,15 @@ import pytest
 
 from gateway_sessions.testing import contract
 from gateway_sessions.testing.contract import LedgerContract, SessionDBContract
-from gateway_sessions.testing.contract.database import DatabaseContract
-from gateway_sessions.testing.contract.lanes import StoreContract
+from gateway_sessions.testing.contract.database.bench import DatabaseContract
+from gateway_sessions.testing.contract.queue.bench import StoreContract
 from tests.programs import WarmPython
 
 pytest_plugins = ["pytester"]
 
 SOURCES = {
-    path.name: path.read_text("utf-8")
-    for path in Path(contract.__file__).parent.glob("*.py")
+    str(path): path.read_text("utf-8")
+    for path in Path(contract.__file__).parent.rglob("*.py")
     if not path.name.startswith("adapter")  # the contract of adapters is another one
 }
 TOPICS = {

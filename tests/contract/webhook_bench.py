@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from gateway_sessions._streams import closing
 from gateway_sessions.adapters.webhook import Signer, Webhook, WebhookSettings
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.core.delivery import SendFailure
+from gateway_sessions.core.delivery.retry_policy import SendFailure
 from gateway_sessions.ports import Clock
-from gateway_sessions.streams import closing
 from gateway_sessions.testing.contract.adapter import AdapterBench
 from tests.unit.adapters.loopback import loopback
 

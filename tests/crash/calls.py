@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sessions import Scope, SessionResetPolicy, SessionStore
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from tests.crash.stores import SteppedClock
 from tests.crash.workload import START, key, source
 

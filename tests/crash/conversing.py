@@ -26,8 +26,8 @@ from gateway_sessions import (
     SessionStore,
     Turn,
 )
-from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
-from gateway_sessions.runtime.opening import DATABASE_FILE
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.runtime.store.opening import DATABASE_FILE
 from tests.crash.stores import SteppedClock, ask, open_store
 from tests.crash.talking import nobody_else
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway_sessions import GatewaySessionsError
-from gateway_sessions.storage.queries import load_migrations, load_queries
-from gateway_sessions.testing.crash import count_passes, crash_at, die
+from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.testing.faults import count_passes, crash_at, die
 from tests.crash.invariants import check_everything
 from tests.crash.workload import SCENARIOS, Journal, Script, lay_out, prepare
 from tests.faulty_system import Mode

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from gateway_sessions.core.instants import from_micros
-from gateway_sessions.core.snapshot import parse, verify
+from gateway_sessions.core.sessions_json.snapshot import parse, verify
 from tests.crash.conversing import check_conversation
 from tests.crash.stores import SteppedClock, ask, open_store
 from tests.crash.talking import check_talk

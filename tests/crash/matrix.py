@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway_sessions.testing.crash import FAILPOINTS
+from gateway_sessions.testing.faults import FAILPOINTS
 from tests.crash.forge import Job, Outcome
 from tests.crash.warm import Forge, running_forge
 from tests.crash.workload import SCENARIOS

@@ -28,7 +28,7 @@ from typing import Any, Final
 from gateway_sessions import Config
 from gateway_sessions.config import Provider, SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.testing.crash import count_passes, crash_at
+from gateway_sessions.testing.faults import count_passes, crash_at
 from tests import mysql, postgresql
 from tests.crash.conversing import Conversation, check_conversation
 from tests.crash.forge import Job, Outcome, in_fork, limit

@@ -15,11 +15,11 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.hooks import Hook
-from gateway_sessions.runtime.incidents import Incidents
-from gateway_sessions.runtime.opening import DATABASE_FILE, Assembly
-from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
-from gateway_sessions.storage.queries import Migration
+from gateway_sessions.runtime.duties.hooks import Hook
+from gateway_sessions.runtime.observability.incidents import Incidents
+from gateway_sessions.runtime.store.opening import DATABASE_FILE, Assembly
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
+from gateway_sessions.storage.tables.queries import Migration
 
 OpenedStore = SessionStore
 MakeDriver = Callable[[Path], SqliteEngine]

@@ -21,16 +21,16 @@ import anyio
 
 from gateway_sessions import Config, GatewaySessionsError, SessionStore
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.delivery import REPEATED
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.receipts import Accepted, Duplicate
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.delivery.outbound import GROWING, AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import AdapterUnavailableError
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs import outbox, queue
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.storage.transactions.queue import outbox, waiting
 from tests.crash.stores import SteppedClock, ask, open_store
 
 Note = Callable[..., None]
@@ -340,7 +340,7 @@ async def settled(gateway: Gateway, clock: SteppedClock) -> None:
     for _ in range(20):
         await calm(gateway)
         owed = await gateway.store.db.read(outbox.owing)
-        if not owed and not await gateway.store.db.read(queue.waiting_lanes):
+        if not owed and not await gateway.store.db.read(waiting.waiting_lanes):
             return
         clock.advance(minutes=2)
         gateway.look_again()

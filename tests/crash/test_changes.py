@@ -15,10 +15,10 @@ import pytest
 
 from gateway_sessions import Accepted, Config, Duplicate, SessionStore
 from gateway_sessions.config import Provider, SessionDBConfig
-from gateway_sessions.core.inbound import MessageKind
+from gateway_sessions.core.queue.inbound import MessageKind
 from gateway_sessions.testing.clock import FakeClock
-from gateway_sessions.testing.contract.ledger_bursts import BURSTS, SIZES, Burst, commit, say
-from gateway_sessions.testing.crash import count_passes
+from gateway_sessions.testing.contract.queue.bursts import BURSTS, SIZES, Burst, commit, say
+from gateway_sessions.testing.faults import count_passes
 from tests import mysql, postgresql
 from tests.programs import WarmPython
 
@@ -26,9 +26,9 @@ CONFIG = Config.from_mapping({"sessions_json": {"mode": "off"}, "timezone": "UTC
 CHANGES = """
     import asyncio, sys
     from gateway_sessions import Config, SessionStore
-    from gateway_sessions.core.inbound import MessageKind
-    from gateway_sessions.testing.contract.ledger_bursts import Burst
-    from gateway_sessions.testing.crash import crash_at
+    from gateway_sessions.core.queue.inbound import MessageKind
+    from gateway_sessions.testing.contract.queue.bursts import Burst
+    from gateway_sessions.testing.faults import crash_at
 
     async def main(home, config, point, nth, size, at, kind):
         async with SessionStore.open(home, config) as store:

@@ -19,19 +19,20 @@ import pytest
 
 from gateway_sessions import GatewaySessionsError, Message, Scope, SessionDB, StorageError
 from gateway_sessions.ports import Verb, VerbFactory
-from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
-from gateway_sessions.storage.methods.erasure import ErasureMethods
-from gateway_sessions.storage.methods.lineage import LineageMethods
-from gateway_sessions.storage.methods.listing import ListingMethods
-from gateway_sessions.storage.methods.metadata import MetadataMethods
-from gateway_sessions.storage.methods.retention import RetentionMethods
-from gateway_sessions.storage.methods.searching import SearchMethods
-from gateway_sessions.storage.methods.session_rows import SessionRowMethods
-from gateway_sessions.storage.methods.titles import TitleMethods
-from gateway_sessions.storage.methods.transcripts import TranscriptMethods
-from gateway_sessions.storage.methods.transfer import TransferMethods
-from gateway_sessions.storage.methods.usage import UsageMethods
-from gateway_sessions.storage.verbs import retention
+from gateway_sessions.storage.api.erasure import ErasureMethods
+from gateway_sessions.storage.api.metadata import MetadataMethods
+from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods
+from gateway_sessions.storage.api.search import SearchMethods
+from gateway_sessions.storage.api.sessions import (
+    LineageMethods,
+    ListingMethods,
+    SessionRowMethods,
+    TitleMethods,
+)
+from gateway_sessions.storage.api.transcripts import TranscriptMethods
+from gateway_sessions.storage.api.usage import UsageMethods
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
+from gateway_sessions.storage.transactions.sessions import remove
 from tests.crash.database_calls import (
     LINEAGE,
     LISTING,
@@ -51,7 +52,7 @@ from tests.crash.workload import START
 
 T = TypeVar("T")
 
-METHODS: Final = "gateway_sessions.storage.methods."
+METHODS: Final = "gateway_sessions.storage.api."
 LONG_AGO: Final = START - timedelta(days=400)
 
 ROWS: Final[dict[str, Call]] = {
@@ -190,7 +191,7 @@ def stored(home: Path) -> dict[str, list[tuple[Any, ...]]]:
 async def test_a_statement_that_fails_is_a_typed_error_and_changes_nothing(
     db: SessionDB, driver: ItsOwn, tmp_path: Path, calls: dict[str, Call], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(retention, "PIECE", 2)  # so that a session is removed in more than one step
+    monkeypatch.setattr(remove, "PIECE", 2)  # so that a session is removed in more than one step
     driver.task = asyncio.current_task()
     kinds = itertools.cycle(FAULTS)
     for name, call in calls.items():
@@ -244,16 +245,16 @@ async def test_a_cancelled_call_leaves_nothing_behind(
 async def test_what_cannot_be_removed_at_once_is_an_error_and_goes_with_the_next_call(
     db: SessionDB, driver: ItsOwn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(retention, "PIECE", 2)
+    monkeypatch.setattr(remove, "PIECE", 2)
     driver.task = asyncio.current_task()
     await set_the_stage(db)
-    plain = retention.remove_leftover
-    monkeypatch.setattr(retention, "remove_leftover", lambda *_: _failing())
+    plain = remove.remove_leftover
+    monkeypatch.setattr(remove, "remove_leftover", lambda *_: _failing())
     with pytest.raises(StorageError):
         await db.delete_session("doomed")
     assert await db.get_session("doomed") is None
     assert [row for row in stored(tmp_path)["messages"] if row[1] == "doomed"]
-    monkeypatch.setattr(retention, "remove_leftover", plain)
+    monkeypatch.setattr(remove, "remove_leftover", plain)
     assert not await db.delete_session("doomed")
     assert not [row for row in stored(tmp_path)["messages"] if row[1] == "doomed"]
 

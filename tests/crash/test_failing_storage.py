@@ -22,8 +22,8 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.ports import Verb, VerbFactory
-from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
-from gateway_sessions.testing.crash import crash_at, raising
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
+from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.calls import CALLS, set_the_stage
 from tests.crash.invariants import check_database
 from tests.crash.stores import DrivenStore, SteppedClock, driven_store

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.storage.atomic_file import (
+from gateway_sessions.storage.files.atomic_file import (
     AtomicFile,
     Files,
     set_aside,
     sweep_temporaries,
     write_atomically,
 )
-from gateway_sessions.testing.faulty_files import Call, Fault, FaultyFiles, Killed
+from gateway_sessions.testing.faults import Call, Fault, FaultyFiles, Killed
 
 OLDER, OLD, NEW, NEWER = b"older " * 50, b"old " * 100, b"new " * 200, b"newer " * 300
 KEPT = ["sessions.json", "sessions.json.bak"]

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from gateway_sessions.testing.crash import FAILPOINTS
+from gateway_sessions.testing.faults import FAILPOINTS
 from tests.architecture.sources import dotted_name, modules
 from tests.crash.forge import Job, Outcome
 from tests.crash.matrix import CALLS as SYSTEM_CALLS

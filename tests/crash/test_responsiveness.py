@@ -16,11 +16,11 @@ import pytest
 
 from gateway_sessions import Accepted, BusyRules, Config, SessionStore, StorageUnavailableError
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
+from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate
 from tests.crash.calls import set_the_stage
 from tests.crash.heartbeat import LONGEST_GAP, call_everything, heartbeat, smallest_gap
 from tests.crash.stores import SteppedClock, driven_store

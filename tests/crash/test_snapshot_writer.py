@@ -15,10 +15,10 @@ from gateway_sessions import (
     StoreStoppedError,
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.snapshot import verify
+from gateway_sessions.core.sessions_json.snapshot import verify
 from gateway_sessions.storage.sessions_json import SessionsJson, SnapshotForm
-from gateway_sessions.storage.verbs import meta
-from gateway_sessions.testing.crash import crash_at, raising
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.stores import SteppedClock
 from tests.crash.workload import START, Config, key, source
 

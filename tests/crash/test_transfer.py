@@ -14,7 +14,7 @@ import pytest
 
 from gateway_sessions import GatewaySessionsError, Scope, SessionDB, StorageError
 from gateway_sessions.ports import Verb, VerbFactory
-from gateway_sessions.storage.queries import ROOT
+from gateway_sessions.storage.tables.queries import ROOT
 from tests.crash.stores import SteppedClock
 from tests.crash.suspensions import Suspensions
 from tests.crash.test_cancellation import cancel_this_task, nothing_is_held, run

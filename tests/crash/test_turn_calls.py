@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from gateway_sessions import GatewaySessionsError, Owed, StorageError, Turn
-from gateway_sessions.core.outbound import Growing, OutboundMessage, ReplyTarget
-from gateway_sessions.core.recovery import ResumeReason
+from gateway_sessions.core.delivery.outbound import Growing, OutboundMessage, ReplyTarget
+from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.errors import FencedError
 from tests.crash.calls import APART, message
 from tests.crash.stores import DrivenStore, SteppedClock, driven_store

@@ -28,7 +28,7 @@ from gateway_sessions import (
     SessionSource,
 )
 from gateway_sessions.config import HooksConfig, SessionsJsonConfig, SnapshotMode
-from gateway_sessions.storage.queries import Migration, load_migrations
+from gateway_sessions.storage.tables.queries import Migration, load_migrations
 from tests.crash.conversing import Conversation
 from tests.crash.stores import OpenedStore, SteppedClock, open_store
 from tests.crash.talking import Talk

@@ -11,35 +11,27 @@ from typing import Any, TypeVar
 import pytest
 
 from gateway_sessions import Config, Scope
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.inbound import InboundMessage, stored_form
+from gateway_sessions.core.identity.keys import Isolation, session_key
+from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH
-from gateway_sessions.core.keys import Isolation, session_key
-from gateway_sessions.core.messages import Message
-from gateway_sessions.core.queue import Outcome
-from gateway_sessions.core.receipts import Duplicate
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.queue.receipts import Duplicate
+from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.errors import FencedError, NodeSilentError, SessionEndedError, TitleTakenError
 from gateway_sessions.ports import Verb
-from gateway_sessions.storage.drivers.server import Link, ServerDriver
-from gateway_sessions.storage.verbs import (
-    access,
-    beginning,
-    ledger,
-    messages,
-    meta,
-    nodes,
-    session_rows,
-    splitting,
-    titles,
-    turns,
-)
-from gateway_sessions.storage.verbs.beginning import Claimed, Starter
-from gateway_sessions.storage.verbs.change import Actor, Change
-from gateway_sessions.storage.verbs.ledger import Admission, Admitted
-from gateway_sessions.storage.verbs.session_rows import NewSession
-from gateway_sessions.storage.verbs.splitting import Descent
-from gateway_sessions.storage.verbs.turns import Settlement
+from gateway_sessions.storage.engines.server.driver import Link, ServerDriver
+from gateway_sessions.storage.tables import meta, nodes
+from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.transactions.queue import admit, claim, settle
+from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
+from gateway_sessions.storage.transactions.queue.claim import Claimed, Starter
+from gateway_sessions.storage.transactions.queue.settle import Settlement
+from gateway_sessions.storage.transactions.sessions import find_or_create, session_rows, split, titles
+from gateway_sessions.storage.transactions.sessions.session_rows import NewSession
+from gateway_sessions.storage.transactions.sessions.split import Descent
+from gateway_sessions.storage.transactions.transcripts import messages
 
 T = TypeVar("T")
 
@@ -66,12 +58,12 @@ def starter() -> Starter:
 def admitting(text: str, driver: ServerDriver) -> Verb[Any]:
     message = InboundMessage(source=ALICE, text=text, message_id=text)
     admission = Admission(message=message, payload=stored_form(message), rules=RULES, solo=True)
-    request = access.Request(source=ALICE, key=LANE, flags=FLAGS, new_session_id=f"s{next(names)}")
-    return ledger.admit(admission, request, change_of(driver))
+    request = find_or_create.Request(source=ALICE, key=LANE, flags=FLAGS, new_session_id=f"s{next(names)}")
+    return admit.admit(admission, request, change_of(driver))
 
 
 def claiming(driver: ServerDriver) -> Verb[Claimed | None]:
-    return beginning.claim(starter(), LANE, change_of(driver))
+    return claim.claim(starter(), LANE, change_of(driver))
 
 
 def making(driver: ServerDriver, session_id: str) -> Verb[str]:
@@ -135,7 +127,7 @@ class BesideEachOther:
                     continue
                 said = [Message("assistant", "yes")]
                 settlement = Settlement(held=claimed.held, outcome=Outcome.TURNED, messages=said)
-                await first.write(partial(turns.end_turn, settlement, change_of(first)))
+                await first.write(partial(settle.end_turn, settlement, change_of(first)))
                 ended.append(claimed.items[0].seq)
 
         async with asyncio.TaskGroup() as tasks:
@@ -154,7 +146,7 @@ class BesideEachOther:
         settlement = Settlement(
             held=claimed.held, outcome=Outcome.TURNED, messages=[Message("assistant", "yes")]
         )
-        ended = await at_once(drivers, lambda driver, _: turns.end_turn(settlement, change_of(driver)))
+        ended = await at_once(drivers, lambda driver, _: settle.end_turn(settlement, change_of(driver)))
         assert sum(isinstance(one, FencedError) for one in ended) == MANY - 1
 
     async def test_a_session_counts_without_gaps(self, drivers: list[ServerDriver]):
@@ -173,7 +165,7 @@ class BesideEachOther:
 
         def splitting_it(driver: ServerDriver, number: int) -> Verb[str]:
             descent = Descent(session_id="s", new_session_id=f"c{number}", now=EPOCH, ids=driver.ids)
-            return splitting.split(descent, [Message("system", "a summary")])
+            return split.split(descent, [Message("system", "a summary")])
 
         children = await at_once(drivers, splitting_it)
         assert len(set(children)) == 1

@@ -14,14 +14,14 @@ import pytest
 
 from gateway_sessions import Config, Gateway, Scope, TurnContext
 from gateway_sessions.config import Provider, SessionDBConfig
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.cluster import ClusterRules
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.runtime.gateway import TO_STOP
-from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.runtime.gateway.gateway import TO_STOP
+from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.testing import FakePlatform
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.cluster.databases import database_at, through
 from tests.cluster.proxy import Proxy
 from tests.integration.gateway.house import QUICK, open_house

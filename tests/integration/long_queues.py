@@ -12,21 +12,23 @@ import pytest
 from msgspec.structs import replace
 
 from gateway_sessions import Config
-from gateway_sessions.core.busy import BusyRules, DropPolicy
-from gateway_sessions.core.inbound import InboundMessage, MessageKind, stored_form
+from gateway_sessions.core.identity.keys import Isolation, session_key
+from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import EPOCH, to_micros
-from gateway_sessions.core.keys import Isolation, session_key
-from gateway_sessions.core.messages import Message
-from gateway_sessions.core.queue import Outcome
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.verbs import access, beginning, consistency, ledger, rewording, turns
-from gateway_sessions.storage.verbs.beginning import Claimed, Starter
-from gateway_sessions.storage.verbs.change import Actor, Change
-from gateway_sessions.storage.verbs.inbox_rows import place_of
-from gateway_sessions.storage.verbs.lane_rows import LaneRow, load_lane, put_lane
-from gateway_sessions.storage.verbs.ledger import Admission, Admitted
-from gateway_sessions.storage.verbs.turns import Known, Settlement
+from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.tables.inbox import place_of
+from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.transactions.queue import admit, claim, edits, settle
+from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
+from gateway_sessions.storage.transactions.queue.claim import Claimed, Starter
+from gateway_sessions.storage.transactions.queue.settle import Known, Settlement
+from gateway_sessions.storage.transactions.sessions import find_or_create
+from gateway_sessions.storage.transactions.upkeep import consistency
 
 T = TypeVar("T")
 
@@ -102,14 +104,14 @@ class Lane:
         message = self.message(text)
         rules = how.pop("rules", BusyRules(max_queued=10 * MANY, debounce=NOTHING_MERGED))
         admission = Admission(message=message, payload=stored_form(message), rules=rules, **how)
-        request = access.Request(
+        request = find_or_create.Request(
             source=self.source, key=self.key, flags=FLAGS, new_session_id=f"s{next(self._bench.names)}"
         )
-        return ledger.admit(admission, request, self._bench.change)
+        return admit.admit(admission, request, self._bench.change)
 
     def claiming(self) -> Verb[Claimed | None]:
         """Its next turn begins."""
-        return beginning.claim(self._bench.starter, self.key, self._bench.change)
+        return claim.claim(self._bench.starter, self.key, self._bench.change)
 
     def _filling(self) -> Verb[None]:
         lane = yield from load_lane(self.key)
@@ -143,13 +145,13 @@ async def a_turn(bench: Bench, lane: Lane) -> int:
     _, admitted = await bench.cost(lane.admitting("one more"))
     claimed, began = await bench.cost(lane.claiming())
     assert claimed is not None
-    appended = (await bench.cost(turns.append(claimed.held, SAID, bench.change)))[1]
+    appended = (await bench.cost(settle.append(claimed.held, SAID, bench.change)))[1]
     settlement = Settlement(held=claimed.held, outcome=Outcome.TURNED, messages=SAID)
     known = Known(starter=bench.starter)
-    settled, ended = await bench.cost(turns.end_turn(settlement, bench.change, known))
+    settled, ended = await bench.cost(settle.end_turn(settlement, bench.change, known))
     assert settled.next is not None
     settlement = Settlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID)
-    settled, paused = await bench.cost(turns.end_turn(settlement, bench.change))
+    settled, paused = await bench.cost(settle.end_turn(settlement, bench.change))
     assert settled.next is None
     return admitted + began + appended + ended + paused
 
@@ -158,18 +160,18 @@ async def a_turn_of_two(bench: Bench, lane: Lane) -> int:
     """A turn that is about two messages."""
     first = await _claimed(bench, lane)
     settlement = Settlement(held=first.held, outcome=Outcome.TURNED, messages=SAID, begun=first)
-    settled, one = await bench.cost(turns.end_turn(settlement, bench.change, Known(starter=bench.starter)))
+    settled, one = await bench.cost(settle.end_turn(settlement, bench.change, Known(starter=bench.starter)))
     assert settled.next is not None
     assert [item.seq for item in settled.next.items] == [2, 3]
     settlement = Settlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID, begun=settled.next)
-    _, two = await bench.cost(turns.end_turn(settlement, bench.change))
+    _, two = await bench.cost(settle.end_turn(settlement, bench.change))
     return one + two
 
 
 async def a_turn_that_is_tried_again(bench: Bench, lane: Lane) -> int:
     """It waits again in its place, and is the next one."""
     claimed = await _claimed(bench, lane)
-    _, cost = await bench.cost(turns.give_back(claimed.held, None, bench.change, counted=True))
+    _, cost = await bench.cost(settle.give_back(claimed.held, None, bench.change, counted=True))
     again = await _claimed(bench, lane)
     assert again.attempt == 2
     assert again.items == claimed.items
@@ -181,7 +183,7 @@ async def a_turn_that_is_given_up(bench: Bench, lane: Lane) -> int:
     claimed = await _claimed(bench, lane)
     await _steer(bench, lane, claimed)
     settlement = Settlement(held=claimed.held, outcome=Outcome.DEAD, problem="no luck")
-    settled, cost = await bench.cost(turns.end_turn(settlement, bench.change))
+    settled, cost = await bench.cost(settle.end_turn(settlement, bench.change))
     assert settled.waiting == claimed.waiting + 1
     return cost
 
@@ -212,7 +214,7 @@ async def a_reworded_message(bench: Bench, lane: Lane) -> int:
     """Whoever said it last says it otherwise."""
     admitted = await bench.run(lane.admitting("one more"))
     said = replace(lane.message("one more"), text="one other", kind=MessageKind.EDIT)
-    found, cost = await bench.cost(rewording.reword(said, lane.key, "person", bench.change))
+    found, cost = await bench.cost(edits.reword(said, lane.key, "person", bench.change))
     assert found is not None
     assert found.seq == admitted.receipt.seq
     return cost
@@ -245,7 +247,7 @@ async def _steer(bench: Bench, lane: Lane, claimed: Claimed) -> int:
     """Let the running turn have a message that has just come; what that reads."""
     admitted = await bench.run(lane.admitting("mind this"))
     assert isinstance(admitted, Admitted)
-    steered, cost = await bench.cost(turns.steer(claimed.held, admitted.receipt.seq, bench.change))
+    steered, cost = await bench.cost(settle.steer(claimed.held, admitted.receipt.seq, bench.change))
     assert steered is not None
     return cost
 

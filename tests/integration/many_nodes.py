@@ -16,16 +16,16 @@ import pytest
 
 from gateway_sessions import Config, SessionDB, SessionFinalized
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreBusyError
-from gateway_sessions.runtime import reach
-from gateway_sessions.runtime.ledger import Ledger
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.drivers.run import Begun, Run
-from gateway_sessions.storage.membership import Membership
-from gateway_sessions.storage.verbs import nodes
-from gateway_sessions.testing.scripted_agent import Gate
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway import remote_turns
+from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.storage.engines.membership import Membership
+from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.tables import nodes
+from gateway_sessions.testing.agents import Gate
 from tests.integration.nodes import (
     BRISK,
     NodeInTest,
@@ -371,7 +371,7 @@ class ManyNodes:
         monkeypatch: pytest.MonkeyPatch,
     ):
         """As when the connection is lost after the commit that begins it was sent."""
-        monkeypatch.setattr(reach, "UNHEARD_SECONDS", 1.0)
+        monkeypatch.setattr(remote_turns, "UNHEARD_SECONDS", 1.0)
         a = await stack.enter_async_context(node(tmp_path, config, "a", Scribe("a", log)))
         begun, heard = Ledger._begun, [False]  # noqa: SLF001 -- where the answer is lost
 

@@ -14,14 +14,14 @@ import anyio
 
 from gateway_sessions import Config, SessionDB, SessionStore
 from gateway_sessions.config import GatewayConfig, Provider, SessionDBConfig, SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_mode import BusyMode
 from gateway_sessions.core.cluster import ClusterRules
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.source import SessionSource
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.storage.engines import server_at
-from gateway_sessions.storage.membership import Membership
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.storage.engines.membership import Membership
+from gateway_sessions.storage.engines.registry import server_at
 from gateway_sessions.testing.fake_platform import FakePlatform
 
 BRISK = ClusterRules(

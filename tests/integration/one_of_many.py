@@ -12,11 +12,11 @@ import pytest
 
 from gateway_sessions import Config, SessionEntry
 from gateway_sessions.config import ExpiryWatcherConfig
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.receipts import Accepted
-from gateway_sessions.runtime.expiry import ExpiryWatcher, Pruner, Sweep
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.scripted_agent import Gate
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Sweep
+from gateway_sessions.testing.agents import Gate
 from tests.integration.many_nodes import hold_still
 from tests.integration.nodes import BRISK, config_on, know_each_other, node, source_of, until
 

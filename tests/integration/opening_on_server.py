@@ -15,7 +15,7 @@ import pytest
 from gateway_sessions import SessionDB, SessionStore
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.errors import StorageLockedError, StorageUnavailableError
-from gateway_sessions.storage import opening_retry
+from gateway_sessions.storage.engines import opening_retry
 from tests.cluster.proxy import Proxy
 from tests.integration.nodes import config_on
 

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from gateway_sessions.errors import AdapterUnavailableError
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.membership import Membership
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.storage.engines.membership import Membership
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, shows, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, answers, shows, waits_at
 from tests.integration.nodes import config_on, know_each_other, node, until
 
 MANY = 24

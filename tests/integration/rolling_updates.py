@@ -17,8 +17,8 @@ import pytest
 
 from gateway_sessions import SessionDB
 from gateway_sessions.errors import SchemaTooNewError
-from gateway_sessions.storage.queries import Migration
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.queries import Migration
 from tests.integration.nodes import BRISK, know_memberships
 
 WITH_NODES = 5

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import anyio
 import pytest
 
+from gateway_sessions.core.committed_changes import News, SessionEnd
 from gateway_sessions.core.instants import EPOCH
-from gateway_sessions.core.news import News, SessionEnd
 from gateway_sessions.errors import (
     GatewaySessionsError,
     InvalidInputError,
@@ -20,8 +20,8 @@ from gateway_sessions.errors import (
     StoreStoppedError,
 )
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.drivers.limits import USUAL, Limits
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.engines.server.driver import USUAL, Limits
+from gateway_sessions.storage.tables import meta
 
 SECRET = bytes(range(32))
 

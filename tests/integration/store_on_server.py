@@ -15,7 +15,7 @@ import pytest
 
 from gateway_sessions import Config, Scope, SessionDB, SessionStore, check_store, connect
 from gateway_sessions.config import Provider, SessionDBConfig, SnapshotMode
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.errors import (
     InvalidInputError,
     StorageError,
@@ -23,12 +23,12 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.engines import SERVERS, home_of_server
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.engines.registry import SERVERS, home_of_server
+from gateway_sessions.storage.tables import meta
 from gateway_sessions.testing import FakeClock
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
-DRIVERS = "gateway_sessions.storage.drivers."
+DRIVERS = "gateway_sessions.storage.engines."
 
 
 def _spoil(entry_id: int) -> Verb[None]:

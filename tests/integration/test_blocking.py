@@ -34,7 +34,7 @@ from gateway_sessions import (
 )
 from gateway_sessions.adapters import InboundMessage
 from gateway_sessions.blocking import BlockingSessionDB, BlockingSessionStore, BlockingTurn
-from gateway_sessions.blocking.loop_thread import LoopThread
+from gateway_sessions.blocking._loop_thread import LoopThread
 from tests.unit.runtime.lanes import QUICK, dm
 
 EVERYTHING = Scope.operator()

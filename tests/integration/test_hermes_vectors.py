@@ -23,15 +23,21 @@ from gateway_sessions import (
     is_shared_multi_user_session,
 )
 from gateway_sessions.config import AgentConfig, Durability, SessionDBConfig
-from gateway_sessions.core.hermes_keys import hermes_key
-from gateway_sessions.core.keys import Isolation, aliased_ids, identity, normalize_whatsapp, session_key
-from gateway_sessions.core.policies import reset_due
-from gateway_sessions.core.reasons import EndReason
-from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.identity.hermes_keys import hermes_key
+from gateway_sessions.core.identity.keys import (
+    Isolation,
+    aliased_ids,
+    identity,
+    normalize_whatsapp,
+    session_key,
+)
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_policy import reset_due
 from gateway_sessions.errors import InvalidSourceError
-from gateway_sessions.runtime.aliases import canonical_id
-from gateway_sessions.storage.verbs import upkeep
-from gateway_sessions.storage.verbs.change import Actor
+from gateway_sessions.runtime.queue.aliases import canonical_id
+from gateway_sessions.storage.tables.change import Actor
+from gateway_sessions.storage.transactions.sessions import expire
 from gateway_sessions.testing import FakeClock
 from tests.integration.deliberate_differences import DIFFERENCES, Difference, difference_for, of_section
 
@@ -258,7 +264,7 @@ async def finalize(store: SessionStore, key: str) -> None:
     if await store.watcher.sweep() and not (await store.get_session(key)).expiry_finalized:
         entry = await store.get_session(key)
         await store._parts.context.apply(  # noqa: SLF001 -- nobody else can end a session that is not due
-            Actor.WATCHER, partial(upkeep.finalise, planned=entry, reason=EndReason.IDLE)
+            Actor.WATCHER, partial(expire.finalise, planned=entry, reason=EndReason.IDLE)
         )
 
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 import pytest
 
 from gateway_sessions.ports import Verb
-from gateway_sessions.storage.drivers.sqlite_run import drive
-from gateway_sessions.storage.drivers.sqlite_schema import statements
-from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.queries import load_migrations, load_queries
+from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.engines.sqlite.worker import drive
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.tables.queries import load_migrations, load_queries
 from tests.integration.long_queues import Bench, LongQueues
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from gateway_sessions import SessionState
-from gateway_sessions.core.lifecycle import Event
+from gateway_sessions.core.sessions.state_machine import Event
 from tests.architecture.sources import package_root
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions import InvalidInputError, SessionDB, SessionStore
 from gateway_sessions.config import SessionDBConfig
 from gateway_sessions.core.cluster import POOL_SIZE
-from gateway_sessions.runtime.seat import connect
+from gateway_sessions.runtime.operator.store_client import connect
 from tests import mysql, postgresql
 from tests.integration.nodes import config_on, provider_at
 

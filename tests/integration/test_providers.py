@@ -12,9 +12,14 @@ import pytest
 
 from gateway_sessions import SessionDB, SessionSource, SessionStore
 from gateway_sessions.config import Config, Provider, SessionDBConfig, parse_config
-from gateway_sessions.errors import ConfigError, InvalidInputError, UnsupportedStorageError
-from gateway_sessions.storage.engines import all_providers
-from gateway_sessions.storage_errors import BrokenProviderError, UnknownProviderError
+from gateway_sessions.errors import (
+    BrokenProviderError,
+    ConfigError,
+    InvalidInputError,
+    UnknownProviderError,
+    UnsupportedStorageError,
+)
+from gateway_sessions.storage.engines.registry import all_providers
 from tests.providers import PACKAGE, installed
 
 ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")

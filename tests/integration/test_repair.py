@@ -22,11 +22,11 @@ from gateway_sessions import (
     StorageUnavailableError,
     StoreBusyError,
 )
-from gateway_sessions.storage.drivers.sqlite_backup import back_up
-from gateway_sessions.storage.drivers.sqlite_rebuild import rebuild
-from gateway_sessions.storage.in_thread import in_thread
-from gateway_sessions.storage.queries import load_migrations
-from gateway_sessions.storage.repair import check_store, repair_store
+from gateway_sessions.storage.engines.sqlite.backup import back_up
+from gateway_sessions.storage.engines.sqlite.salvage import rebuild
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.maintenance.repair import check_store, repair_store
+from gateway_sessions.storage.tables.queries import load_migrations
 from gateway_sessions.testing import FakeClock
 from tests.crash.workload import key, source
 

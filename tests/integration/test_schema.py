@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SchemaTooNewError, SessionDB, SessionStore, StorageCorruptError, StorageError
-from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
-from gateway_sessions.storage.queries import Migration, load_migrations
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.queries import Migration, load_migrations
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.crash import crash_at, raising
+from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.workload import NEXT, key, source
 
 SHIPPED = load_migrations("sqlite")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB, SessionStore, WorkProgress, check_store, connect, repair_store
-from gateway_sessions.storage.verbs.forms import TABLES
+from gateway_sessions.storage.transactions.upkeep.unreadable_rows import TABLES
 from gateway_sessions.testing import FakeClock
 from tests.integration.test_repair import home, spoil, talked_in
 

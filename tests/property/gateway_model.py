@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from gateway_sessions.core.busy import (
+from gateway_sessions.core.notices.notice_texts import FAILED, GIVEN_UP, cut_off_notice
+from gateway_sessions.core.queue.busy_modes import (
     Arrival,
     ArrivalPlan,
     BusyRules,
@@ -22,11 +23,10 @@ from gateway_sessions.core.busy import (
     Waiting,
     plan_arrival,
 )
-from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP, cut_off_notice
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue import Outcome
-from gateway_sessions.core.receipts import Accepted, Receipt, Rejected
-from gateway_sessions.core.recovery import (
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.queue.receipts import Accepted, Receipt, Rejected
+from gateway_sessions.core.sessions.recovery import (
     CrashLoopLimits,
     Recovery,
     plan_hold,

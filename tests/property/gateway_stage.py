@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from gateway_sessions import Config, SessionEntry, SessionSource, SessionStore
-from gateway_sessions.core.inbound import InboundMessage
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.outbound import AdapterCapabilities
-from gateway_sessions.core.replay import Chat
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import FencedError
-from gateway_sessions.runtime.agents import Answer
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.protocol import Answer
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
 from tests.integration.gateway.lives import AT_ONCE, Line, left_behind

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from gateway_sessions.core.delivery import REPEATED
-from gateway_sessions.core.queue import Outcome
-from gateway_sessions.storage.verbs.recovering import TOO_OLD
+from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.storage.transactions.queue.recover import TOO_OLD
 from gateway_sessions.testing.fake_platform import Sent
 from tests.property.gateway_model import CUT_OFF, Lane
 

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from gateway_sessions.core.lifecycle import TRANSITIONS, Event
-from gateway_sessions.core.session import SessionState
+from gateway_sessions.core.sessions.entry import SessionState
+from gateway_sessions.core.sessions.state_machine import TRANSITIONS, Event
 
 _ENTRIES = """SELECT *, coalesce(last_interaction_at, updated_at) AS interaction_at,
     record ->> 'previous_session_id' AS previous_session_id FROM entries JOIN clocks USING (entry_id)"""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gateway_sessions.core.busy import (
+from gateway_sessions.core.queue.busy_modes import (
     Arrival,
     BusyRules,
     Enqueue,
@@ -21,9 +21,9 @@ from gateway_sessions.core.busy import (
     Waiting,
     plan_arrival,
 )
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.storage.verbs.ledger import RunningTurn
-from gateway_sessions.storage.verbs.turns import STOPPED
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.storage.transactions.queue.admit import RunningTurn
+from gateway_sessions.storage.transactions.queue.settle import STOPPED
 
 STOPPED_TEXT = STOPPED.text
 BEHIND_ALL = 2.0**-10

@@ -17,7 +17,7 @@ from gateway_sessions.config import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.core.policies import Require, ResetMode
+from gateway_sessions.core.sessions.reset_policy import Require, ResetMode
 
 SOURCES: Final = (
     SessionSource(platform="telegram", chat_id="5", user_id="5", chat_type="dm"),

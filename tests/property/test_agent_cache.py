@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway_sessions.config import AgentCacheConfig
-from gateway_sessions.core.agent_config import AgentValidity
-from gateway_sessions.runtime.agent_cache import AgentCache, WeightLimit
+from gateway_sessions.core.sessions.agent_validity import AgentValidity
+from gateway_sessions.runtime.agents.cache import AgentCache, WeightLimit
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.testing.agents import ScriptedAgent
 
 TTL = timedelta(hours=1)
 KEYS = st.sampled_from("abcde")

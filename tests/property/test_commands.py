@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import SessionSource
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from tests.integration.gateway.house import House, open_house
 
 PLACES = ("alone", "group", "other group", "topic")

@@ -24,16 +24,16 @@ from gateway_sessions.config import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.core.busy import BusyRules, DropPolicy
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.core.queue import Outcome
-from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected
-from gateway_sessions.core.reply import Reply
-from gateway_sessions.runtime.agents import Answer
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs.queue import Overtaken
+from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.reset_policy import ResetMode
+from gateway_sessions.runtime.agents.protocol import Answer
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 from tests.property.gateway_model import Facts, Said
 from tests.property.gateway_stage import NAMES, Stage
 from tests.property.gateway_truth import ANSWERED

@@ -7,8 +7,7 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.entry_codec import check_stored_key
-from gateway_sessions.core.keys import (
+from gateway_sessions.core.identity.keys import (
     Isolation,
     account_of,
     identity,
@@ -19,8 +18,9 @@ from gateway_sessions.core.keys import (
     session_key,
     without_account,
 )
-from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.source import SessionSource, check_identifier
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.identity.source import SessionSource, check_identifier
+from gateway_sessions.core.sessions_json.entries import check_stored_key
 from gateway_sessions.errors import InvalidSourceError
 
 

@@ -33,11 +33,12 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import AgentConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.config.gateway_sections import GatewayConfig
-from gateway_sessions.core.busy import Merge, Refuse
-from gateway_sessions.core.inbound import MessageKind
-from gateway_sessions.core.receipts import Disposition
-from gateway_sessions.storage.verbs import clock_set_back, queue
-from gateway_sessions.storage.verbs.ledger import NO_TURN, RunningTurn
+from gateway_sessions.core.queue.busy_modes import Merge, Refuse
+from gateway_sessions.core.queue.inbound import MessageKind
+from gateway_sessions.core.queue.receipts import Disposition
+from gateway_sessions.storage.transactions.queue import clock_set_back
+from gateway_sessions.storage.transactions.queue import waiting as queue
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurn
 from gateway_sessions.testing import FakeClock
 from tests.property.ledger_model import Item, Lane, Model
 from tests.property.machines import StepRunner, tried

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import Scope, SessionDB
-from gateway_sessions.storage.verbs import listing
+from gateway_sessions.storage.transactions.sessions import lists
 from gateway_sessions.testing import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -182,8 +182,8 @@ async def test_pages_hold_what_looking_at_every_session_finds(db, seed, monkeypa
     rows = some_sessions(chance)
     store(db.path, rows)
     for scope in SCOPES:
-        for few in (listing.FEW, 0):
-            monkeypatch.setattr(listing, "FEW", few)
+        for few in (lists.FEW, 0):
+            monkeypatch.setattr(lists, "FEW", few)
             asked, size = some_question(chance), chance.randrange(1, 6)
             found, after = [], None
             while page := await db.list_sessions_rich(scope=scope, limit=size, after=after, **asked):

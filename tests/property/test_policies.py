@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.boundaries import first_instant, next_cron_boundary, next_daily_boundary
-from gateway_sessions.core.policies import (
+from gateway_sessions.core.sessions.boundaries import first_instant, next_cron_boundary, next_daily_boundary
+from gateway_sessions.core.sessions.policy_rules import PolicyBook
+from gateway_sessions.core.sessions.reset_policy import (
     PRESETS,
     Deferral,
     Deferred,
@@ -27,7 +28,6 @@ from gateway_sessions.core.policies import (
     plan_reset,
     reset_due,
 )
-from gateway_sessions.core.policy_book import PolicyBook
 from gateway_sessions.errors import InvalidPolicyError
 
 TICK = timedelta(microseconds=1)

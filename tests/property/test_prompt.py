@@ -8,11 +8,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.context import HomeChannel, build_session_context, build_session_context_prompt
-from gateway_sessions.core.redaction import Pseudonyms
-from gateway_sessions.core.source import SessionSource
-from gateway_sessions.core.titles import MAX_TITLE, base_title, clean_title, next_title
-from gateway_sessions.core.untrusted import MAX_SHOWN, attributed, inert, inline_name
+from gateway_sessions.core.identity.pseudonyms import Pseudonyms
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, clean_title, next_title
+from gateway_sessions.core.text import MAX_SHOWN, attributed, inert, inline_name
+from gateway_sessions.core.transcript.system_prompt import (
+    HomeChannel,
+    build_session_context,
+    build_session_context_prompt,
+)
 from gateway_sessions.errors import InvalidTitleError
 
 TRICKY = '\n\r\t\x0b\x0c\x1c\x85\u2028\u2029\u200b\u202e\ufeff\U000e0041[]\uff3b\uff3d"\\#*`->: '

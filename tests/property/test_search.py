@@ -17,16 +17,22 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.search_certain import Certain, certain_of_literal
-from gateway_sessions.core.search_documents import IndexedMessage, Position, Work, tokens_of
-from gateway_sessions.core.search_filter import SearchFilter
-from gateway_sessions.core.search_query import matches, parse_query
-from gateway_sessions.core.search_stems import NO_STEMS, Stemming, Stems
-from gateway_sessions.core.search_text import bare, fold, is_pair, is_unspaced, located, tokens
-from gateway_sessions.core.search_wanted import Literal, Wanted, Words, wanted_of
-from gateway_sessions.core.snippets import beginning, snippet
-from gateway_sessions.storage.search_index.file import IndexFile
-from gateway_sessions.storage.search_index.match import Match, match_of
+from gateway_sessions.core.search.criteria import (
+    Certain,
+    Literal,
+    Wanted,
+    Words,
+    certain_of_literal,
+    wanted_of,
+)
+from gateway_sessions.core.search.documents import IndexedMessage, Position, Work, tokens_of
+from gateway_sessions.core.search.filters import SearchFilter
+from gateway_sessions.core.search.query import matches, parse_query
+from gateway_sessions.core.search.results import beginning, snippet
+from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems
+from gateway_sessions.core.search.tokenizer import bare, fold, is_pair, is_unspaced, located, tokens
+from gateway_sessions.storage.search.sqlite_file import IndexFile
+from gateway_sessions.storage.search.sqlite_match import Match, match_of
 
 EVERYTHING = SearchFilter(scope=Scope.operator())
 

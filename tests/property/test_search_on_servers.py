@@ -16,16 +16,15 @@ from hypothesis import strategies as st
 
 from gateway_sessions import Scope, SessionDB
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.core.search_certain import Certain, certain_of_literal
-from gateway_sessions.core.search_filter import SearchFilter
-from gateway_sessions.core.search_lexemes import Searchable
-from gateway_sessions.core.search_query import matches, parse_query
-from gateway_sessions.core.search_results import SearchResult
-from gateway_sessions.core.search_stems import Stemming
-from gateway_sessions.core.search_text import tokens
-from gateway_sessions.core.search_tsquery import tsquery_of
-from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
-from gateway_sessions.storage.search_column.languages import TSVECTOR, Language
+from gateway_sessions.core.search.criteria import Certain, Literal, Words, certain_of_literal, wanted_of
+from gateway_sessions.core.search.documents import Searchable
+from gateway_sessions.core.search.filters import SearchFilter
+from gateway_sessions.core.search.query import matches, parse_query
+from gateway_sessions.core.search.results import SearchResult
+from gateway_sessions.core.search.stems import Stemming
+from gateway_sessions.core.search.tokenizer import tokens
+from gateway_sessions.core.search.tsquery import tsquery_of
+from gateway_sessions.storage.engines.index_column import TSVECTOR, Language
 from gateway_sessions.testing import FakeClock
 from tests.mysql import empty_database as empty_mysql
 from tests.postgresql import administrator, empty_database

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.entry_codec import Dialect, entry_from_json, entry_to_dict
-from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
-from gateway_sessions.core.reasons import EndReason
-from gateway_sessions.core.session import MODEL_OVERRIDE_KEYS, SessionEntry, SessionState
-from gateway_sessions.core.snapshot import SnapshotEncoder, parse, verify
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.entry import MODEL_OVERRIDE_KEYS, SessionEntry, SessionState
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
+from gateway_sessions.core.sessions_json.entries import Dialect, entry_from_json, entry_to_dict
+from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder, parse, verify
 from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError
 
 # In a zone that moves its clocks an hour comes twice a year, and Hermes has one spelling for both passes:

@@ -35,8 +35,8 @@ from gateway_sessions import (
     reset_due,
 )
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.policies import DueReset, missed_boundary
-from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.core.sessions.reset_policy import DueReset, missed_boundary
+from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.testing import FakeClock
 from tests.property import strategies as given
 from tests.property.invariants import Truth, check

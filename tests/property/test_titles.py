@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gateway_sessions import Scope, SessionDB, SessionEndedError, TitleTakenError
-from gateway_sessions.core.automatic_titles import suggested_title
-from gateway_sessions.core.titles import base_title
+from gateway_sessions.core.sessions.titles import base_title, suggested_title
 from gateway_sessions.testing import FakeClock
 
 OWNERS = ("alice", "bob")

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import Hidden, InvalidInputError, Message, NothingToUndoError, SessionDB
-from gateway_sessions.core.messages import preview_of
+from gateway_sessions.core.transcript.messages import preview_of
 from gateway_sessions.ports import Verb, VerbFactory
 from gateway_sessions.testing import FakeClock
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway_sessions import InvalidInputError, SessionStore
-from gateway_sessions.core.usage import NANOS
+from gateway_sessions.core.usage.usage_events import NANOS
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import dm, open_store, stored
 

@@ -19,7 +19,7 @@ import msgspec
 from gateway_sessions import SessionStore, Turn
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Verb
-from gateway_sessions.storage.verbs import moving
+from gateway_sessions.storage.transactions.upkeep import copy_store
 
 IDS_BEGIN = 1 << 60
 """Above all numbers that mean something."""
@@ -191,5 +191,7 @@ async def _outcome_of(call: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def _rows_of(store: SessionStore, table: str) -> list[tuple[Any, ...]]:
-    page: Callable[[], Verb[moving.Page]] = partial(moving.page, table, moving.BEGINNINGS[table], MANY)
+    page: Callable[[], Verb[copy_store.Page]] = partial(
+        copy_store.page, table, copy_store.BEGINNINGS[table], MANY
+    )
     return [tuple(row) for row in (await store.db.read(page)).rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway_sessions.providers import CONTRACT, Engine, SessionDBProvider, Wanted
-from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine, SqliteReadingEngine
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine, SqliteReadingEngine
 
 FILE = "notebook.db"
 PLACE = "notebook://…"

@@ -10,13 +10,13 @@ import pytest
 
 from gateway_sessions import InboundMessage, SessionStore
 from gateway_sessions.config import AgentConfig, HooksConfig
-from gateway_sessions.core.inbound import Attachment, AttachmentKind
-from gateway_sessions.core.recovery import CleanShutdown, ended_at
-from gateway_sessions.runtime.hooks import SessionFinalized
-from gateway_sessions.runtime.waking import ClockSteps
-from gateway_sessions.storage.verbs import clock_set_back
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.sessions.recovery import CleanShutdown, ended_at
+from gateway_sessions.runtime.alarm import ClockSteps
+from gateway_sessions.runtime.duties.hooks import SessionFinalized
+from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.scripted_agent import ScriptedAgent, hangs
+from gateway_sessions.testing.agents import ScriptedAgent, hangs
 from tests.integration.gateway.house import QUICK, House
 from tests.integration.gateway.lives import AT_ONCE, Lives
 

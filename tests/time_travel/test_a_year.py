@@ -18,8 +18,8 @@ from gateway_sessions.config import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.core.sessions.reset_policy import ResetMode
+from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.testing import FakeClock
 
 QUICK = Config(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config, EndReason, SessionFinalized, SessionResetPolicy, SessionSource
+from gateway_sessions._failpoints import arm
 from gateway_sessions.config import (
     Durability,
     ExpiryWatcherConfig,
@@ -20,9 +21,8 @@ from gateway_sessions.config import (
     SessionsJsonConfig,
     SnapshotMode,
 )
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.failpoints import arm
-from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.core.sessions.reset_policy import ResetMode
+from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.clock import START as NEW_YEAR
 

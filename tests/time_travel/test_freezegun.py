@@ -14,9 +14,9 @@ from freezegun.api import FrozenDateTimeFactory
 
 from gateway_sessions import Config, EndReason, SessionResetPolicy, SessionSource, SystemClock
 from gateway_sessions.config import Durability, SessionDBConfig, SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.core.snapshot import parse
-from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.core.sessions.reset_policy import ResetMode
+from gateway_sessions.core.sessions_json.snapshot import parse
+from gateway_sessions.runtime.store.store import SessionStore
 
 NOON = "2026-03-07 12:00:00"
 AT_NOON = datetime(2026, 3, 7, 12, tzinfo=UTC)

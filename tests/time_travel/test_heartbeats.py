@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config, InboundMessage, ResetMode, SessionResetPolicy
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from tests.integration.gateway.house import QUICK, House, open_house
 
 IDLE = SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=60)

@@ -19,10 +19,10 @@ from gateway_sessions import (
     SessionResetPolicy,
     SessionSource,
 )
+from gateway_sessions._failpoints import arm
 from gateway_sessions.config import Durability, HooksConfig, SessionDBConfig, SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.failpoints import arm
-from gateway_sessions.runtime.store import SessionStore
+from gateway_sessions.core.sessions.reset_policy import ResetMode
+from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.testing import FakeClock
 
 QUICK = Config(

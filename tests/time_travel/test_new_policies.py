@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sessions import SessionDB, SessionResetPolicy, SessionStore
 from gateway_sessions.config import ExpiryWatcherConfig
-from gateway_sessions.core.policies import ResetMode
+from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.ports import VerbFactory
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import QUICK, dm, open_store

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.streams import accept
+from gateway_sessions._streams import accept
 
 
 @pytest.fixture

@@ -16,13 +16,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from gateway_sessions.core.untrusted import shortened, visible
-from gateway_sessions.model_errors import (
-    ContextTooLongError,
-    ModelError,
-    ModelRefusedError,
-    ModelUnavailableError,
-)
+from gateway_sessions.core.text import shortened, visible
+from gateway_sessions.errors import ContextTooLongError, ModelError, ModelRefusedError, ModelUnavailableError
 
 MAX_TOLD: Final = 300
 """Characters that are quoted of an endpoint: a line for people."""

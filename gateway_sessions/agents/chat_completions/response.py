@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn, Unpack, cast
 import msgspec
 
 from gateway_sessions.agents.chat_completions.failures import told_by
-from gateway_sessions.core.usage import MAX_COST_USD, MAX_COUNT, MAX_WORD, UsageFacts, is_whole
-from gateway_sessions.model_errors import ModelAnswerError
+from gateway_sessions.core.usage.usage_events import MAX_COST_USD, MAX_COUNT, MAX_WORD, UsageFacts, is_whole
+from gateway_sessions.errors import ModelAnswerError
 
 END: Final = "[DONE]"
 COST_TOLD: Final = "provider"

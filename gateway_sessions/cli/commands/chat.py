@@ -51,7 +51,7 @@ async def chat(
     from gateway_sessions.cli.agent_loading import open_agent
     from gateway_sessions.cli.conversation import Conversation, ResumeRequest
     from gateway_sessions.cli.interrupts import handling_ctrl_c
-    from gateway_sessions.core.recap import RecapForm
+    from gateway_sessions.core.transcript.recap import RecapForm
 
     name = " ".join(title or ()) or None
     _check(context, name if not go_on else None, recap)
@@ -69,7 +69,7 @@ async def chat(
 
 
 def _check(context: CommandContext, name: str | None, recap: str | None) -> None:
-    from gateway_sessions.core.recap import RecapForm
+    from gateway_sessions.core.transcript.recap import RecapForm
 
     if context.as_json:
         problem = "a conversation is not JSON; leave --json out"

@@ -24,7 +24,7 @@ async def doctor(
 ) -> None:
     """Look at everything around a store. What is not well is told with what to do about it."""
     from gateway_sessions.cli.output.reports import health_page
-    from gateway_sessions.runtime.health import Health, examine
+    from gateway_sessions.runtime.operator.health import Health, examine
 
     home, config = context.place()
     with context.work_progress("Looking") as watch:

@@ -11,8 +11,8 @@ import typer
 
 from gateway_sessions.cli.declare import Source, command, number
 from gateway_sessions.cli.lookup import find_lane
-from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.telling import DAY, length_of
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.notices.units import DAY, length_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.cli.output.terminal import ReportProgress
     from gateway_sessions.config.origins import FieldOrigin
-    from gateway_sessions.core.keys import Sharing
-    from gateway_sessions.core.policy_book import PolicyBook, ResolvedPolicy
-    from gateway_sessions.core.session import SessionEntry
-    from gateway_sessions.core.simulation import WouldReset
-    from gateway_sessions.runtime.explain import Explanation
-    from gateway_sessions.runtime.seat import Seat
+    from gateway_sessions.core.identity.keys import Sharing
+    from gateway_sessions.core.sessions.entry import SessionEntry
+    from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
+    from gateway_sessions.core.sessions.simulation import WouldReset
+    from gateway_sessions.runtime.observability.explain import Explanation
+    from gateway_sessions.runtime.operator.store_client import Seat
 
 app = typer.Typer()
 
@@ -83,7 +83,7 @@ def _origins(context: CommandContext, answer: Explanation) -> list[FieldOrigin]:
 
 def _sharing(entry: SessionEntry | None) -> Sharing | None:
     """Return the rule by which the lane got its key, if its session tells where it comes from."""
-    from gateway_sessions.core.keys import sharing_of
+    from gateway_sessions.core.identity.keys import sharing_of
 
     if entry is None or entry.origin is None:
         return None
@@ -114,9 +114,9 @@ async def _simulate(
     client: Seat, book: PolicyBook, begin: datetime, report: ReportProgress
 ) -> tuple[int, list[WouldReset]]:
     """Return how many lanes were in use since then, and what would have been reset on them."""
-    from gateway_sessions.core.simulation import Activity
-    from gateway_sessions.core.simulation import simulate as resets_of
-    from gateway_sessions.storage.verbs import activity
+    from gateway_sessions.core.sessions.simulation import Activity
+    from gateway_sessions.core.sessions.simulation import simulate as resets_of
+    from gateway_sessions.storage.transactions.sessions import lists as activity
 
     found: list[WouldReset] = []
     after, lanes = "", 0
@@ -132,7 +132,7 @@ async def _simulate(
 
 def _policy_on(key: str, entry: SessionEntry | None, book: PolicyBook) -> ResolvedPolicy:
     """Return the policy of a lane: a session's own one stays, whatever is tried on the others."""
-    from gateway_sessions.core.keys import place_in
-    from gateway_sessions.core.lifecycle import policy_for
+    from gateway_sessions.core.identity.keys import place_in
+    from gateway_sessions.core.sessions.state_machine import policy_for
 
     return policy_for(entry, book) if entry is not None else book.resolve(*place_in(key))

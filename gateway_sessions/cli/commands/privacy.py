@@ -10,12 +10,12 @@ import typer
 from gateway_sessions.cli.declare import DryRun, Force, Target, command
 from gateway_sessions.cli.lookup import find_owner
 from gateway_sessions.cli.settings import PATIENCE_SECONDS
-from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.telling import counted
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.notices.units import counted
 
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
-    from gateway_sessions.core.erasure import ErasureReceipt
+    from gateway_sessions.core.sessions.erasure import ErasureReceipt
 
 app = typer.Typer(help="Tell what is known of a person, and forget them.")
 

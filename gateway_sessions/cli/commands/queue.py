@@ -10,13 +10,13 @@ import typer
 from gateway_sessions.cli.declare import LAST, DryRun, Limit, command, whole
 from gateway_sessions.cli.exit_codes import NotWaitingError
 from gateway_sessions.cli.lookup import find_lane
-from gateway_sessions.core.telling import AT_START, counted
+from gateway_sessions.core.notices.units import AT_START, counted
 from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
-    from gateway_sessions.core.queue import QueuedMessage
-    from gateway_sessions.runtime.seat import Seat
+    from gateway_sessions.core.queue.items import QueuedMessage
+    from gateway_sessions.runtime.operator.store_client import Seat
 
 app = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
 
@@ -38,7 +38,7 @@ async def list_queue(
 
 async def _list_waiting(context: CommandContext, key: str | None, limit: int) -> None:
     from gateway_sessions.cli.output.queues import waiting_page
-    from gateway_sessions.storage.verbs import outbox
+    from gateway_sessions.storage.transactions.queue import outbox
 
     found: list[QueuedMessage] = []
     async with context.open_client() as client:
@@ -61,7 +61,8 @@ async def _list_waiting(context: CommandContext, key: str | None, limit: int) ->
 
 async def _lanes(client: Seat, limit: int) -> list[str]:
     """Return the lanes where turns run, were cut off, or wait."""
-    from gateway_sessions.storage.verbs import queue, status
+    from gateway_sessions.storage.transactions.queue import waiting as queue
+    from gateway_sessions.storage.transactions.upkeep import status
 
     in_use = await client.db.read(partial(status.lanes_in_use, limit))
     waiting = await client.db.read(queue.waiting_lanes)
@@ -70,7 +71,8 @@ async def _lanes(client: Seat, limit: int) -> list[str]:
 
 async def _list_dead(context: CommandContext, limit: int) -> None:
     from gateway_sessions.cli.output.queues import dead_page
-    from gateway_sessions.storage.verbs import outbox, queue
+    from gateway_sessions.storage.transactions.queue import outbox
+    from gateway_sessions.storage.transactions.queue import waiting as queue
 
     async with context.open_client() as client:
         letters = await client.db.read(partial(queue.dead_letters, limit))
@@ -121,8 +123,8 @@ async def cancel(
 
 async def _to_cancel(client: Seat, lane: str, seq: int | None) -> list[QueuedMessage]:
     """Return the messages that a cancellation would take out; all that wait if *seq* names none."""
-    from gateway_sessions.core.queue import taken_out
-    from gateway_sessions.storage.verbs import queue
+    from gateway_sessions.core.queue.items import taken_out
+    from gateway_sessions.storage.transactions.queue import waiting as queue
 
     found = taken_out(await client.db.read(partial(queue.listed, lane)), seq)
     if not found and seq is not None:

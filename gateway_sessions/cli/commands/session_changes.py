@@ -10,17 +10,17 @@ import typer
 from gateway_sessions.cli.declare import MOST, DryRun, Key, SessionText, Source, command, whole
 from gateway_sessions.cli.lookup import find_exact_session
 from gateway_sessions.cli.settings import PATIENCE_SECONDS
-from gateway_sessions.core.retention import PruneReport
-from gateway_sessions.core.telling import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.core.notices.units import DAY, bytes_of, counted, length_of, size
+from gateway_sessions.core.sessions.retention import PruneReport
 from gateway_sessions.errors import SessionNotFoundError
 
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.cli.output.terminal import ReportProgress
-    from gateway_sessions.core.session import SessionEntry
-    from gateway_sessions.core.session_record import SessionRecord
-    from gateway_sessions.core.work_progress import WorkProgress
-    from gateway_sessions.runtime.seat import Seat
+    from gateway_sessions.core.progress import WorkProgress
+    from gateway_sessions.core.sessions.entry import SessionEntry
+    from gateway_sessions.core.sessions.record import SessionRecord
+    from gateway_sessions.runtime.operator.store_client import Seat
 
 app = typer.Typer()
 
@@ -61,7 +61,8 @@ async def delete(
     dry_run: DryRun = False,
 ) -> None:
     """Remove a session with all its messages."""
-    from gateway_sessions.storage.verbs import entries, retention
+    from gateway_sessions.storage.tables import entries
+    from gateway_sessions.storage.transactions.sessions import remove as retention
 
     async with context.open_client() as client:
         record = await find_exact_session(client, session)
@@ -169,7 +170,7 @@ def _removed(word: str, report: PruneReport, ids: tuple[str, ...] = (), *, unend
 @command(app, "undo-reset")
 async def undo_reset(context: CommandContext, *, key: Key, dry_run: DryRun = False) -> None:
     """Bring back the session that a lane's last reset took away."""
-    from gateway_sessions.storage.verbs import lanes
+    from gateway_sessions.storage.transactions.sessions import lane_changes as lanes
 
     async with context.open_client() as client:
         now = await client.get_session(key)

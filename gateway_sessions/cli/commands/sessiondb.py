@@ -10,18 +10,16 @@ import typer
 
 from gateway_sessions.cli.declare import DryRun, command
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.core.cures import MEND_FILE, MEND_SERVER
-from gateway_sessions.core.telling import counted
-from gateway_sessions.core.untrusted import visible
-from gateway_sessions.errors import InvalidInputError, NoStoreError
-from gateway_sessions.storage_errors import OperatorsTaskError
+from gateway_sessions.core.notices.units import MEND_FILE, MEND_SERVER, counted
+from gateway_sessions.core.text import visible
+from gateway_sessions.errors import InvalidInputError, NoStoreError, OperatorsTaskError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gateway_sessions.cli.context import CommandContext
-    from gateway_sessions.core.account_lanes import LanesReport
-    from gateway_sessions.storage.moving import MigrationProgress
+    from gateway_sessions.core.identity.account_lanes import LanesReport
+    from gateway_sessions.storage.maintenance.copy_store import MigrationProgress
 
 app = typer.Typer(help="Look after the database: check, repair, move, upgrade it.")
 
@@ -44,8 +42,8 @@ async def migrate(
     dry_run: DryRun = False,
 ) -> None:
     """Move all that the store holds to another database, and check it there. The source is left as it is."""
-    from gateway_sessions.runtime.places import database_of
-    from gateway_sessions.storage.moving import migrate_store
+    from gateway_sessions.runtime.store.opening import database_of
+    from gateway_sessions.storage.maintenance.copy_store import migrate_store
 
     home, config = context.place()
     origin, _ = database_of(home, config.sessiondb.url)
@@ -79,9 +77,8 @@ def _database_at(place: str) -> str | Path:
 @command(app, "upgrade")
 async def upgrade(context: CommandContext, *, dry_run: DryRun = False) -> None:
     """Bring the tables up to date with this version, as opening the store would, and do nothing else."""
-    from gateway_sessions.runtime.places import database_of
-    from gateway_sessions.storage.opened import Opening
-    from gateway_sessions.storage.upgrading import upgrade_schema
+    from gateway_sessions.runtime.store.opening import database_of
+    from gateway_sessions.storage.engines.upgrade import Opening, upgrade_schema
 
     home, config = context.place()
     database, beside = database_of(home, config.sessiondb.url)
@@ -98,7 +95,7 @@ async def upgrade(context: CommandContext, *, dry_run: DryRun = False) -> None:
 @command(app, "check")
 async def check(context: CommandContext) -> None:
     """Read the whole database, and say what is wrong with it. It may be in use, and on a server."""
-    from gateway_sessions.storage.repair import check_store
+    from gateway_sessions.storage.maintenance.repair import check_store
 
     home, config = context.place()
     database = config.sessiondb
@@ -120,7 +117,7 @@ async def check(context: CommandContext) -> None:
 @command(app, "repair")
 async def repair(context: CommandContext, *, dry_run: DryRun = False) -> None:
     """Mend what `check` finds in a file. Nothing damaged is thrown away: it is kept in quarantine."""
-    from gateway_sessions.storage.repair import repair_store
+    from gateway_sessions.storage.maintenance.repair import repair_store
 
     home, config = context.place()
     if config.sessiondb.is_server:
@@ -142,7 +139,7 @@ async def repair(context: CommandContext, *, dry_run: DryRun = False) -> None:
 
 
 async def _repair_dry_run(context: CommandContext, home: Path) -> None:
-    from gateway_sessions.storage.repair import check_store
+    from gateway_sessions.storage.maintenance.repair import check_store
 
     with context.work_progress("Checking") as watch:
         found = await check_store(home, progress=watch)
@@ -153,7 +150,7 @@ async def _repair_dry_run(context: CommandContext, home: Path) -> None:
 
 def _folder_of_file(home: Path, url: str | None) -> Path:
     """Return the folder of the database file, which the configuration may have put elsewhere."""
-    from gateway_sessions.runtime.places import DATABASE_FILE, database_of
+    from gateway_sessions.runtime.store.opening import DATABASE_FILE, database_of
 
     database, beside = database_of(home, url)
     if Path(database).name != DATABASE_FILE:
@@ -180,7 +177,7 @@ async def accounts(
 
     A gateway does this once when it starts. Each lane goes to the account that wrote on it last.
     """
-    from gateway_sessions.runtime.account_lanes import rehearse_assignment
+    from gateway_sessions.runtime.store.account_lanes import rehearse_assignment
 
     by_platform = _accounts(given or ())
     if unnamed and not by_platform:
@@ -197,7 +194,7 @@ async def accounts(
 
 def _accounts(given: Iterable[str]) -> dict[str, str]:
     """Return the account for each platform, of what was typed as `PLATFORM=ACCOUNT`."""
-    from gateway_sessions.core.source import check_identifier
+    from gateway_sessions.core.identity.source import check_identifier
 
     found: dict[str, str] = {}
     for one in given:

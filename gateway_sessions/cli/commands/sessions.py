@@ -23,7 +23,7 @@ from gateway_sessions.cli.declare import (
 from gateway_sessions.cli.exit_codes import Declined, Exit
 from gateway_sessions.cli.lookup import find_session
 from gateway_sessions.cli.settings import name_of_program
-from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.errors import InvalidInputError, StoreBusyError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.cli.interrupts import CtrlC
-    from gateway_sessions.core.search_results import SearchResult
+    from gateway_sessions.core.search.results import SearchResult
 
 app = typer.Typer(help="Look at sessions, and change them.")
 
@@ -142,7 +142,7 @@ async def search_messages(
     limit: Limit = 10,
 ) -> None:
     """Find messages in all sessions."""
-    from gateway_sessions.core.telling import moment_of
+    from gateway_sessions.core.notices.units import moment_of
 
     now, scope = context.now(), Scope.operator()
     options: dict[str, Any] = {
@@ -185,7 +185,7 @@ def _answer_hits(context: CommandContext, found: SearchResult, now: datetime) ->
 async def count_all(context: CommandContext) -> None:
     """Count sessions and messages."""
     from gateway_sessions.cli.output.sessions import stats_page
-    from gateway_sessions.storage.verbs import status
+    from gateway_sessions.storage.transactions.upkeep import status
 
     async with context.open_client() as client:
         platforms = await client.db.read(status.by_source)

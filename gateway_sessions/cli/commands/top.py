@@ -31,7 +31,7 @@ async def top(
 ) -> None:
     """Watch turns that run and wait. Their leases and ages, and the next resets; Ctrl-C ends it."""
     from gateway_sessions.cli.output.live import overview_page
-    from gateway_sessions.runtime.glance import glance
+    from gateway_sessions.runtime.operator.overview import glance
 
     policies = context.place()[1].policy_book()
     async with context.open_client() as client:

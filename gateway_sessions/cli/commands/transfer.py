@@ -11,9 +11,9 @@ import typer
 
 from gateway_sessions.cli.declare import DryRun, Force, Source, Target, command
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.core.scope import Scope
-from gateway_sessions.core.telling import counted
-from gateway_sessions.core.untrusted import visible
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.text import visible
 from gateway_sessions.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ async def import_hermes(
     dry_run: DryRun = False,
 ) -> None:
     """Bring a Hermes home along: sessions, messages, use, and the lanes that go on with them."""
-    from gateway_sessions.runtime.hermes_import import rehearse_hermes_import
-    from gateway_sessions.storage.importers.hermes_home import HermesHome
+    from gateway_sessions.runtime.store.hermes_import import rehearse_hermes_import
+    from gateway_sessions.storage.hermes.home import HermesHome
 
     if not path.expanduser().is_dir():
         problem = f"{path}: there is no such directory; name the home of Hermes"

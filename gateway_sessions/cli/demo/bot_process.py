@@ -24,7 +24,7 @@ from gateway_sessions.adapters import (
 )
 from gateway_sessions.cli.demo.night import CONFIG
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.crash import FAILPOINTS, crash_at, die
+from gateway_sessions.testing.faults import FAILPOINTS, crash_at, die
 
 BEGIN: Final = datetime.fromisoformat("2026-03-08T09:20-04:00")
 PAUSE: Final = timedelta(minutes=10)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from gateway_sessions.core.row_ids import with_text_ids
+from gateway_sessions.core.identity.row_ids import with_text_ids
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.atomic_file import AtomicFile
+from gateway_sessions.storage.files.atomic_file import AtomicFile
 
 
 def check_target(target: str, *, force: bool) -> None:

@@ -12,11 +12,11 @@ from rich.live import Live
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, facts, table
-from gateway_sessions.core.telling import AT_START, ago, counted, span
+from gateway_sessions.core.notices.units import AT_START, ago, counted, span
 
 if TYPE_CHECKING:
-    from gateway_sessions.runtime.glance import Glance, NextReset
-    from gateway_sessions.storage.verbs.status import LaneInUse
+    from gateway_sessions.runtime.operator.overview import Glance, NextReset
+    from gateway_sessions.storage.transactions.upkeep.status import LaneInUse
 
 
 async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType]], pause: float) -> None:

@@ -11,16 +11,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import Column, facts, inline, table
-from gateway_sessions.core.keys import Sharing, account_of, decode_part, without_account
-from gateway_sessions.core.telling import ago, counted, span
+from gateway_sessions.core.identity.keys import Sharing, account_of, decode_part, without_account
+from gateway_sessions.core.notices.units import ago, counted, span
 
 if TYPE_CHECKING:
     from gateway_sessions import ErasureReceipt, Explanation, Insights
     from gateway_sessions.config.origins import FieldOrigin, Setting
-    from gateway_sessions.core.insights import TopSession, TopSessions
-    from gateway_sessions.core.simulation import WouldReset
-    from gateway_sessions.core.usage import UsageSum
-    from gateway_sessions.runtime.health import Symptom
+    from gateway_sessions.core.sessions.simulation import WouldReset
+    from gateway_sessions.core.usage.insights import TopSession, TopSessions
+    from gateway_sessions.core.usage.usage_events import UsageSum
+    from gateway_sessions.runtime.operator.health import Symptom
 
 WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 BAR: Final = 24

@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import NONE, Column, facts, inline, table
-from gateway_sessions.core.messages import Message, Role
-from gateway_sessions.core.telling import ago, counted, size
-from gateway_sessions.core.untrusted import shortened, visible
+from gateway_sessions.core.notices.units import ago, counted, size
+from gateway_sessions.core.text import shortened, visible
+from gateway_sessions.core.transcript.messages import Message, Role
 
 if TYPE_CHECKING:
     from gateway_sessions import (
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         SessionRecord,
         SessionSummary,
     )
-    from gateway_sessions.storage.verbs.status import SourceCount
+    from gateway_sessions.storage.transactions.upkeep.status import SourceCount
 
 TITLE: Final = 32
 PREVIEW: Final = 40

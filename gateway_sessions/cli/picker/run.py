@@ -22,7 +22,7 @@ from gateway_sessions.cli.picker.model import (
 from gateway_sessions.cli.picker.terminal import RawTerminal
 from gateway_sessions.cli.picker.view import picker_lines, rows_in
 from gateway_sessions.clock import SystemClock
-from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.errors import GatewaySessionsError
 
 if TYPE_CHECKING:

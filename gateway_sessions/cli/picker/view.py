@@ -12,8 +12,8 @@ from rich.text import Text
 
 from gateway_sessions.cli.output.terminal import NONE, inline
 from gateway_sessions.cli.picker.model import Picker
-from gateway_sessions.core.session_summary import SessionSummary
-from gateway_sessions.core.telling import ago, counted
+from gateway_sessions.core.notices.units import ago, counted
+from gateway_sessions.core.sessions.record import SessionSummary
 
 MARK: Final = "> "
 GAP: Final = 2

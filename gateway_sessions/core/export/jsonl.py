@@ -1,13 +1,26 @@
-"""One JSON object per line and session: what an import takes in again."""
+"""Sessions as JSON Lines, the members of an exported session, and the choice of an export format.
+
+One JSON object per line and session: what an import takes in again.
+
+What stands in an exported session: the members of the established export, then our own.
+
+Times are seconds since 1970, as floats. Beyond the year 2242 a float no longer tells every microsecond; the
+exact number then stands beside it as `<name>_micros`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
 import msgspec
 
 from gateway_sessions.core.export.wording import Exported
+from gateway_sessions.core.instants import LARGEST_SECONDS, to_micros
+from gateway_sessions.core.sessions.record import SessionRecord
+from gateway_sessions.core.transcript.messages import Content, Message
+from gateway_sessions.core.usage.usage_events import Usage
 
 _JSON: Final = msgspec.json.Encoder()
 
@@ -42,3 +55,90 @@ class JsonLines:
     def end_file(self) -> bytes:
         """Nothing stands behind the last session."""
         return b""
+
+
+FORMAT: Final = "gateway-sessions/1"
+"""Says that everything is written as described here; other exports are read with more guesswork."""
+MICROS: Final = "_micros"
+"""Behind the name of a time that a float does not tell exactly."""
+MILLION: Final = 1_000_000
+
+ESTABLISHED: Final = (
+    "source", "user_id", "model", "model_config", "system_prompt", "parent_session_id", "started_at",
+    "ended_at", "end_reason", "message_count", "tool_call_count", "input_tokens", "output_tokens",
+    "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "billing_provider", "billing_base_url",
+    "billing_mode", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source",
+    "pricing_version", "title", "api_call_count",
+)  # fmt: skip
+"""Always there, in this order, behind `id`."""
+OWN: Final = (
+    "session_key", "owner", "relation", "title_by", "pinned", "archived", "rewind_count", "last_active",
+    "last_seq", "preview", "extra", "title_owner",
+)  # fmt: skip
+"""Only there if they say anything."""
+ALWAYS_SAID: Final = frozenset({"seq", "role", "content"})
+UNSAID: Final = frozenset({"observed", "platform_messages", "extra"})
+"""Only there if they say anything, in a message."""
+IN_MESSAGE: Final = (
+    "seq", "role", "content", "sent_at", "tool_call_id", "tool_calls", "tool_name", "effect_disposition",
+    "token_count", "finish_reason", "reasoning", "reasoning_content", "reasoning_details",
+    "codex_reasoning_items", "codex_message_items", "api_content", "platform_message_id", "observed",
+    "hidden_because", "edited_at", "platform_messages", "extra", "author", "from_lane", "people",
+)  # fmt: skip
+OTHER_NAMES: Final[Mapping[str, str]] = {"sent_at": "timestamp"}
+"""Fields that exports have always called otherwise."""
+
+Version = tuple[Content, datetime]
+"""A content that was replaced, and when."""
+
+
+def session_members(record: SessionRecord, *, ends: int, entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All of a session but its messages and its use. *entry* is the record of an ended one's lane."""
+    members: dict[str, Any] = {"id": record.session_id, "format": FORMAT}
+    for name in ESTABLISHED:
+        value = getattr(record, name)
+        members |= said(name, (dict(value) or None) if name == "model_config" else value)
+    for name in OWN:
+        value = getattr(record, name)
+        if value and (name != "title_owner" or value != record.owner):
+            members |= said(name, dict(value) if name == "extra" else value)
+    if ends:
+        members["ends"] = ends
+    if entry is not None:
+        members["entry"] = entry
+    return members
+
+
+def message_members(message: Message, hidden_by: int | None, versions: Iterable[Version]) -> dict[str, Any]:
+    """A message. *hidden_by* counts the acts that hid messages of its session, *versions* what it said."""
+    members: dict[str, Any] = {}
+    for name in IN_MESSAGE:
+        value = getattr(message, name)
+        if (value is not None and (value or name not in UNSAID)) or name in ALWAYS_SAID:
+            plain: Any = dict(message.extra) if name == "extra" else value
+            members |= said(OTHER_NAMES.get(name, name), plain)
+    if message.hidden_because is not None:
+        members |= {"active": False} | ({"hidden_by": hidden_by} if hidden_by is not None else {})
+    if earlier := [{"content": content, **said("replaced_at", at)} for content, at in versions]:
+        members["versions"] = earlier
+    return members
+
+
+def usage_members(usage: Usage) -> dict[str, Any]:
+    """One use of a model."""
+    members: dict[str, Any] = {}
+    for name in usage.__struct_fields__:
+        value = getattr(usage, name)
+        if value is not None:
+            members |= said(name, value)
+    return members
+
+
+def said(name: str, value: object) -> dict[str, Any]:
+    """A member, with its exact companion where it needs one."""
+    if isinstance(value, datetime):
+        micros = to_micros(value)
+        seconds = micros / MILLION
+        exact = round(seconds * MILLION) == micros and abs(seconds) <= LARGEST_SECONDS
+        return {name: seconds} if exact else {name: seconds, name + MICROS: micros}
+    return {name: str(value) if isinstance(value, str) else value}

@@ -1,4 +1,4 @@
-"""Sessions as Markdown that reads well as plain text, too.
+"""Sessions as Markdown in which nothing that was said can pose as a heading of ours.
 
 What people and models wrote keeps its own markup, except where it could pose as ours: headings and HTML are
 escaped, and a block of code that was left open is closed.

@@ -1,4 +1,4 @@
-"""What an export or an import has done, and what it came across."""
+"""Reports of exports and imports: how many sessions and messages, and what an import found."""
 
 from __future__ import annotations
 

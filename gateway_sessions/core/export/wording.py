@@ -1,4 +1,4 @@
-"""What the pages for people say: who spoke, when, and what stands in a message that is not plain text.
+"""Contents of the HTML and Markdown exports: speakers, times, tool calls and attachments as text.
 
 An exported session is a dict as `SessionDB.export_session` gives it. Everything in it was written by
 strangers or by a model, so nothing here trusts a type.
@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, cast
 
 from gateway_sessions.core.instants import EPOCH
-from gateway_sessions.core.untrusted import shortened
+from gateway_sessions.core.text import shortened
 
 Exported = Mapping[str, Any]
 

@@ -1,36 +1,49 @@
-"""What every database of sessions promises, as tests: two classes to inherit from, once for each engine.
+"""Contract tests that every database and adapter must pass, as classes to inherit from.
 
 It needs pytest and pytest-asyncio, which come with the extra `test`.
+
+- ``adapter``: `AdapterContract`: the tests that every adapter must pass, and the bench that plays its
+  platform.
+- ``database``: Contract tests of `SessionDB` by subject, which every engine must pass.
+- ``queue``: Contract tests of a store's queue by subject, which every engine must pass.
 """
 
 from __future__ import annotations
 
-from gateway_sessions.testing.contract.changes import ChangesContract
-from gateway_sessions.testing.contract.concurrency import ConcurrencyContract
-from gateway_sessions.testing.contract.conversations import ConversationsContract
-from gateway_sessions.testing.contract.database import Capability, OpenDB
-from gateway_sessions.testing.contract.erasure import ErasureContract
-from gateway_sessions.testing.contract.exporting import ExportingContract
-from gateway_sessions.testing.contract.importing import ImportingContract
-from gateway_sessions.testing.contract.insights import InsightsContract
-from gateway_sessions.testing.contract.isolation import IsolationContract
-from gateway_sessions.testing.contract.lanes import OpenStore
-from gateway_sessions.testing.contract.ledger import LedgerContract
-from gateway_sessions.testing.contract.lineage import LineageContract
-from gateway_sessions.testing.contract.listing import ListingContract
-from gateway_sessions.testing.contract.looking import LookingContract
-from gateway_sessions.testing.contract.messages import MessagesContract
-from gateway_sessions.testing.contract.metadata import MetadataContract
-from gateway_sessions.testing.contract.poison import PoisonContract
-from gateway_sessions.testing.contract.resolving import ResolvingContract
-from gateway_sessions.testing.contract.restarting import RestartingContract
-from gateway_sessions.testing.contract.retention import RetentionContract
-from gateway_sessions.testing.contract.round_trips import RoundTripsContract
-from gateway_sessions.testing.contract.searching import SearchingContract
-from gateway_sessions.testing.contract.session_rows import SessionRowsContract
-from gateway_sessions.testing.contract.splitting import SplittingContract
-from gateway_sessions.testing.contract.titles import TitlesContract
-from gateway_sessions.testing.contract.usage import UsageContract
+from gateway_sessions.testing.contract.database.bench import Capability, OpenDB
+from gateway_sessions.testing.contract.database.isolation import (
+    ConcurrencyContract,
+    IsolationContract,
+    RestartingContract,
+)
+from gateway_sessions.testing.contract.database.metadata import MetadataContract
+from gateway_sessions.testing.contract.database.retention import ErasureContract, RetentionContract
+from gateway_sessions.testing.contract.database.search import SearchingContract
+from gateway_sessions.testing.contract.database.sessions import (
+    LineageContract,
+    SessionRowsContract,
+    SplittingContract,
+)
+from gateway_sessions.testing.contract.database.titles_and_lists import (
+    ListingContract,
+    ResolvingContract,
+    TitlesContract,
+)
+from gateway_sessions.testing.contract.database.transcripts import (
+    ChangesContract,
+    ConversationsContract,
+    LookingContract,
+    MessagesContract,
+)
+from gateway_sessions.testing.contract.database.transfer import (
+    ExportingContract,
+    ImportingContract,
+    RoundTripsContract,
+)
+from gateway_sessions.testing.contract.database.unstorable_values import PoisonContract
+from gateway_sessions.testing.contract.database.usage import InsightsContract, UsageContract
+from gateway_sessions.testing.contract.queue.bench import OpenStore
+from gateway_sessions.testing.contract.queue.contract import LedgerContract
 
 __all__ = ["Capability", "LedgerContract", "OpenDB", "OpenStore", "SessionDBContract"]
 

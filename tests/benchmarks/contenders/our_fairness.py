@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
-from gateway_sessions.core.receipts import Accepted, Receipt, Rejected
-from gateway_sessions.core.source import SessionSource
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Receipt, Rejected
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
 from tests.benchmarks.child import Figures, answer
 from tests.benchmarks.contenders.our_turns import Platform, echo
 

@@ -15,10 +15,10 @@ from typing import Final
 import asyncpg
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer, latencies
 from tests.benchmarks.servers import own_database

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.source import SessionSource
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
 from tests.benchmarks import corpus
 from tests.benchmarks.child import Figures, answer
 from tests.benchmarks.saying import rate

@@ -9,8 +9,8 @@ import pytest
 
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.testing.contract.lanes import ALICE, BOB, LANE
-from gateway_sessions.testing.contract.ledger_accounts import AT_SALES, AT_SUPPORT, as_before, exchange
+from gateway_sessions.testing.contract.queue.accounts import AT_SALES, AT_SUPPORT, as_before, exchange
+from gateway_sessions.testing.contract.queue.bench import ALICE, BOB, LANE
 from tests.integration.command_line.conftest import Gsess
 
 

@@ -15,8 +15,8 @@ from rich.text import Text
 from gateway_sessions import SessionStore, load_config
 from gateway_sessions.cli.app import in_front
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.core.control_frames import MAX_ANSWER_BYTES
-from gateway_sessions.core.session import MAX_SESSION_ID
+from gateway_sessions.core.control_protocol import MAX_ANSWER_BYTES
+from gateway_sessions.core.sessions.entry import MAX_SESSION_ID
 from tests.integration.command_line.conftest import Gsess, key
 from tests.integration.command_line.terminals import CTRL_C, GSESS, opened, sitting
 from tests.integration.command_line.test_commands import count, session_of

@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionStore, load_config
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.runtime.places import CONFIG_NOTE, noted_config
+from gateway_sessions.runtime.store.opening import CONFIG_NOTE, noted_config
 from tests.integration.command_line.conftest import Gsess, key
 
 NEEDY = """

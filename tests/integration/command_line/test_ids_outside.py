@@ -10,7 +10,7 @@ import pytest
 
 from gateway_sessions import SessionStore
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.core.row_ids import SAFE
+from gateway_sessions.core.identity.row_ids import SAFE
 from tests.integration.command_line.conftest import Gsess, key
 
 TELLING = (

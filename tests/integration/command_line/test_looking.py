@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gateway_sessions import Config, SessionDB, SessionResetPolicy, SessionStore
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.core.reasons import EndReason
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.testing import FakeClock
 from tests.integration.command_line.conftest import Gsess, key, person
 from tests.integration.command_line.test_commands import session_of

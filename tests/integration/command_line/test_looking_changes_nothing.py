@@ -12,7 +12,7 @@ import pytest
 
 from gateway_sessions import Scope, SessionStore
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.testing.contract.authors import turn
+from gateway_sessions.testing.contract.queue.authors import turn
 from tests.integration.command_line.conftest import Gsess, fill, key, person
 from tests.integration.command_line.test_chat import Talk, talk
 from tests.integration.command_line.test_exit_codes import leaves

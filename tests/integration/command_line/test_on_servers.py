@@ -12,10 +12,10 @@ from gateway_sessions import Config, InboundMessage, SessionDB, SessionSource, S
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.config import SessionDBConfig
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.drivers.mysql import MySQLDriver
-from gateway_sessions.storage.drivers.postgresql import PostgresDriver
-from gateway_sessions.storage.drivers.server import ServerDriver
-from gateway_sessions.storage.verbs import consistency
+from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
+from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
+from gateway_sessions.storage.engines.server.driver import ServerDriver
+from gateway_sessions.storage.transactions.upkeep import consistency
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
 from tests.integration.server_drivers import running

@@ -20,11 +20,12 @@ HELP_SECONDS = 0.4
 HEAVY = {
     "anyio", "asyncio", "rich", "sqlite3",
     "gateway_sessions.cli.context", "gateway_sessions.cli.output.terminal", "gateway_sessions.config",
-    "gateway_sessions.public", "gateway_sessions.runtime", "gateway_sessions.storage",
+    "gateway_sessions._public", "gateway_sessions.runtime", "gateway_sessions.storage",
 }  # fmt: skip
 FOR_OWNERS = {
     "gateway_sessions.adapters", "gateway_sessions.cli.demo", "gateway_sessions.config.reading",
-    "gateway_sessions.public", "gateway_sessions.runtime.gateway", "gateway_sessions.runtime.store",
+    "gateway_sessions._public", "gateway_sessions.runtime.gateway.gateway",
+    "gateway_sessions.runtime.store.store",
 }  # fmt: skip
 TYPED = """
 import contextlib, io, json, sys

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.storage.drivers.mysql import MySQLDriver
-from gateway_sessions.storage.drivers.postgresql import PostgresDriver
-from gateway_sessions.storage.drivers.sqlite_schema import prepare
-from gateway_sessions.storage.queries import load_migrations
+from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
+from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
+from gateway_sessions.storage.engines.sqlite.schema import prepare
+from gateway_sessions.storage.tables.queries import load_migrations
 from tests import mysql, postgresql
 from tests.integration.command_line.conftest import Gsess
 from tests.integration.server_drivers import running

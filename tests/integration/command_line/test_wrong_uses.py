@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gateway_sessions.cli.exit_codes import Exit
-from gateway_sessions.storage.drivers.sqlite import SqliteDriver
+from gateway_sessions.storage.engines.sqlite.engine import SqliteDriver
 from tests.integration.command_line.conftest import Gsess, key
 from tests.programs import WarmPython
 

@@ -14,10 +14,10 @@ import anyio
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.config import SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.config.sections import Durability
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.storage.verbs import queue
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.storage.transactions.queue import waiting
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import FakePlatform
 
@@ -55,7 +55,7 @@ class House:
 
     async def outcomes(self, person: str) -> dict[str, int]:
         """What became of everything that a person wrote."""
-        return await self.store.db.read(partial(queue.outcomes, self.key(person)))
+        return await self.store.db.read(partial(waiting.outcomes, self.key(person)))
 
     async def wait_until_idle(self) -> None:
         await self.platform.wait_until_idle()

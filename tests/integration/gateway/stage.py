@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import count
 
-from gateway_sessions.core.receipts import Accepted, Disposition, Receipt
-from gateway_sessions.runtime.agents import Answer
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt
+from gateway_sessions.runtime.agents.protocol import Answer
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.house import House
 
 

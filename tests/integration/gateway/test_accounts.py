@@ -10,14 +10,14 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import InvalidInputError, SessionStore
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.contract.ledger_accounts import as_before, exchange
+from gateway_sessions.testing.agents import Gate
+from gateway_sessions.testing.contract.queue.accounts import as_before, exchange
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate
 from tests.integration.gateway.house import QUICK, House, open_house, until
 
 pytestmark = pytest.mark.asyncio

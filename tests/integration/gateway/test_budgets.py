@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gateway_sessions import BudgetLimit, Budgets, Config, UnknownPrices
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.policies import SessionResetPolicy
-from gateway_sessions.runtime.budget_gate import has_limits
-from gateway_sessions.runtime.events import EventKind
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.budget_gate import has_limits
+from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.scripted_agent import Gate
+from gateway_sessions.testing.agents import Gate
 from tests.integration.gateway.hearing import heard
 from tests.integration.gateway.house import QUICK, open_house, until
 

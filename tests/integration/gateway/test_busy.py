@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.busy import BusyRules, DropPolicy
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
-from gateway_sessions.testing.scripted_agent import (
+from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, Rejected, RejectReason
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.testing.agents import (
     Gate,
     ScriptedAgent,
     SteerableScriptedAgent,

@@ -15,24 +15,22 @@ import anyio
 import pytest
 
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionStore
+from gateway_sessions._failpoints import arm
 from gateway_sessions.config import AgentConfig, GatewayConfig
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.gateway_notices import GIVEN_UP
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.outbound import AdapterCapabilities
-from gateway_sessions.core.queue import ItemKind
-from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Rejected, RejectReason
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities
+from gateway_sessions.core.notices.notice_texts import GIVEN_UP
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.items import ItemKind
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate, Rejected, RejectReason
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.failpoints import arm
-from gateway_sessions.runtime.command import Command, CommandCall, CommandSet
-from gateway_sessions.runtime.events import EventKind
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs.commands import MOST_OWED
-from gateway_sessions.storage.verbs.ledger import Noted
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall, CommandSet
+from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.storage.transactions.queue.admit import Noted
+from gateway_sessions.storage.transactions.queue.commands import MOST_OWED
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.crash import crash_at, raising
-from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import (
+from gateway_sessions.testing.agents import (
     Gate,
     ScriptedAgent,
     SteerableScriptedAgent,
@@ -40,6 +38,8 @@ from gateway_sessions.testing.scripted_agent import (
     fails,
     waits_at,
 )
+from gateway_sessions.testing.fake_platform import FakePlatform
+from gateway_sessions.testing.faults import crash_at, raising
 from tests.integration.gateway.house import QUICK, House, busy, open_house
 
 

@@ -11,12 +11,12 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import Accepted, Duplicate, Scope, SessionEntry
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.replay import Chat
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, answers, fails, hangs, waits_at
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, hangs, waits_at
 from tests.integration.gateway.house import QUICK, House, busy, open_house
 from tests.integration.gateway.lives import Lives
 

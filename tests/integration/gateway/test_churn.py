@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.config import AgentCacheConfig, CacheConfig
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted
-from gateway_sessions.core.replay import Chat
-from gateway_sessions.core.session import SessionEntry
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from tests.integration.gateway.house import House, busy, open_house
 
 SIZE = 16

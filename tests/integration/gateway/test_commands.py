@@ -11,8 +11,7 @@ import pytest
 import pytest_asyncio
 
 from gateway_sessions import GatewaySessionsError, InvalidInputError, SessionState
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.command_answers import (
+from gateway_sessions.core.notices.command_replies import (
     COMPRESSING,
     NO_COMPRESSOR,
     NO_CONVERSATION,
@@ -23,19 +22,13 @@ from gateway_sessions.core.command_answers import (
     QUEUE_EMPTY,
     RETRIED_LATER,
 )
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.messages import Hidden
-from gateway_sessions.core.receipts import Accepted, Disposition, Rejected, RejectReason
-from gateway_sessions.core.replay import Chat
-from gateway_sessions.runtime.command import Command, CommandCall
-from gateway_sessions.testing.scripted_agent import (
-    Gate,
-    ScriptedAgent,
-    answers,
-    calls_tool,
-    fails,
-    waits_at,
-)
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Rejected, RejectReason
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.transcript.messages import Hidden
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, calls_tool, fails, waits_at
 from tests.integration.gateway.house import House, busy, open_house
 from tests.integration.gateway.stage import Cast, Person
 

@@ -15,19 +15,18 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import Attachment, AttachmentKind
-from gateway_sessions.core.outbound import AdapterCapabilities
-from gateway_sessions.core.reply import Reply
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, Reply
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Verb
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.verbs import outbox
+from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate
 from tests.integration.gateway.house import House, busy, open_house, until
 
 T = TypeVar("T")

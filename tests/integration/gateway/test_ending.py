@@ -14,13 +14,13 @@ import pytest
 
 from gateway_sessions import Gateway, GatewaySessionsError, InboundMessage, SessionStore, StoreStoppedError
 from gateway_sessions.config import GatewayConfig
-from gateway_sessions.core.inbound import MessageKind
-from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.inbound import MessageKind
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.ports import Rows, Statement, Verb
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs.ledger import known_event
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.storage.transactions.queue.admit import known_event
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, waits_at
 from tests.integration.gateway.house import QUICK, open_house
 
 HURRIED = replace(QUICK, gateway=GatewayConfig(drain_timeout=timedelta(seconds=0.05)))

@@ -14,27 +14,20 @@ import pytest
 
 from gateway_sessions import Scope, SessionEntry, SessionStore
 from gateway_sessions.adapters.protocol import Submit
-from gateway_sessions.core.busy import DropPolicy
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.news import Transition
-from gateway_sessions.core.policies import ResetMode, SessionResetPolicy
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.committed_changes import Transition
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.busy_modes import DropPolicy
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.runtime.events import EventKind, GatewayEvent
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs import turns
-from gateway_sessions.storage.verbs.succession import logged
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.runtime.observability.events import EventKind, GatewayEvent
+from gateway_sessions.storage.transactions.queue import settle
+from gateway_sessions.storage.transactions.sessions.replace import logged
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, answers, fails, waits_at
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import (
-    Gate,
-    ScriptedAgent,
-    ScriptedAgents,
-    answers,
-    fails,
-    waits_at,
-)
 from tests.integration.gateway.hearing import heard, words
 from tests.integration.gateway.house import QUICK, busy, open_house, until
 
@@ -138,7 +131,7 @@ async def test_a_turn_whose_lane_was_given_away_behind_its_back_is_told_as_fence
     async def agent(turn: TurnContext) -> str:
         running = house.gateway.running_turn(turn.session_key)
         assert running is not None
-        give_back = partial(turns.give_back, running.turn.held, None, counted=False)
+        give_back = partial(settle.give_back, running.turn.held, None, counted=False)
         await house.store.ledger.change(lambda change: give_back(change=change))
         return "late"
 

@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.ports import Verb
-from gateway_sessions.runtime.admission import REFUSES_FOR_SECONDS
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.queue.admission import REFUSES_FOR_SECONDS
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.drivers.sqlite_run import Run
-from gateway_sessions.storage.verbs.ledger import NotTakenError
-from gateway_sessions.testing.scripted_agent import Gate
+from gateway_sessions.storage.engines.sqlite.worker import Run
+from gateway_sessions.storage.transactions.queue.admit import NotTakenError
+from gateway_sessions.testing.agents import Gate
 from tests.integration.gateway.house import QUICK, House, open_house, until
 
 FLOOD = 200

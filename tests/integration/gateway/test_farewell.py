@@ -13,17 +13,17 @@ import pytest
 
 from gateway_sessions import BudgetLimit, Budgets, SessionStore
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.policies import ResetMode, SessionResetPolicy
-from gateway_sessions.core.session import SessionEntry
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.runtime.agents import SessionEnding
-from gateway_sessions.runtime.events import EventKind
-from gateway_sessions.runtime.farewell import HOOK
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.protocol import SessionEnding
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.farewell import HOOK
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.agents import Gate, ScriptedAgents
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgents
 from tests.integration.gateway.hearing import heard
 from tests.integration.gateway.house import QUICK, House, open_house
 

@@ -22,16 +22,15 @@ import pytest
 from gateway_sessions import SessionResetPolicy, SessionState
 from gateway_sessions.adapters.protocol import Submit
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.core.receipts import Accepted, Disposition, Receipt, Rejected
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, Rejected
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.errors import FencedError
-from gateway_sessions.runtime.agents import current_turn
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.protocol import current_turn
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import (
+from gateway_sessions.testing.agents import (
     Gate,
     ScriptedAgent,
     ScriptedAgents,
@@ -41,6 +40,7 @@ from gateway_sessions.testing.scripted_agent import (
     takes,
     waits_at,
 )
+from gateway_sessions.testing.fake_platform import FakePlatform
 from tests.integration.gateway.house import QUICK, House, busy, open_house
 from tests.integration.gateway.lives import AT_ONCE, Lives
 

@@ -13,13 +13,13 @@ import anyio
 
 from gateway_sessions import SessionDB, SessionStore, TurnContext
 from gateway_sessions.adapters import InboundMessage, OutboundMessage, ReplyTarget
-from gateway_sessions.core.delivery import DeliveryRules
+from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.ports import Verb
-from gateway_sessions.runtime.delivery import Delivery, Patience
-from gateway_sessions.storage.verbs.outbox import Owed
+from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
+from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, ScriptedAgents, calls_tool, hangs
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, ScriptedAgents, calls_tool, hangs
 from tests.integration.gateway.house import QUICK, open_house
 
 T = TypeVar("T")

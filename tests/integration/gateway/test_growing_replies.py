@@ -10,15 +10,20 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionResetPolicy
-from gateway_sessions.core.delivery import REPEATED
-from gateway_sessions.core.inbound import Attachment, AttachmentKind
-from gateway_sessions.core.outbound import AdapterCapabilities, Growing, OutboundMessage, ReplyTarget
-from gateway_sessions.core.policies import ResetMode
-from gateway_sessions.core.reply import Reply
+from gateway_sessions.core.delivery.outbound import (
+    AdapterCapabilities,
+    Growing,
+    OutboundMessage,
+    Reply,
+    ReplyTarget,
+)
+from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
+from gateway_sessions.core.sessions.reset_policy import ResetMode
 from gateway_sessions.errors import DeliveryRefusedError, RateLimitedError, StorageUnavailableError
-from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs.outbox import Owed
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
 from tests.integration.gateway.house import QUICK, open_house, until

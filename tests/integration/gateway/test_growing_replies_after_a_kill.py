@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionStore
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.gateway_notices import FAILED, GIVEN_UP, UNFINISHED
-from gateway_sessions.core.reply import Reply
+from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.notices.notice_texts import FAILED, GIVEN_UP, UNFINISHED
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.testing.crash import crash_at, raising
+from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.testing.agents import ScriptedAgent, answers, fails, hangs, says, shows
 from gateway_sessions.testing.fake_platform import ABLE
-from gateway_sessions.testing.scripted_agent import ScriptedAgent, answers, fails, hangs, says, shows
+from gateway_sessions.testing.faults import crash_at, raising
 from tests.integration.gateway.house import QUICK, busy, open_house
 from tests.integration.gateway.lives import AT_ONCE, Lives
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Gateway, SessionState, SessionStore
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.delivery import REPEATED
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.policies import ResetMode, SessionResetPolicy
-from gateway_sessions.runtime.agents import SessionEnding
-from gateway_sessions.runtime.hooks import SessionFinalized
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.scripted_agent import ScriptedAgent, hangs
+from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
+from gateway_sessions.runtime.agents.protocol import SessionEnding
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.duties.hooks import SessionFinalized
+from gateway_sessions.testing.agents import ScriptedAgent, hangs
 from tests.integration.gateway.house import QUICK
 from tests.integration.gateway.lives import Lives
 from tests.integration.kept_of_a_lane import kept

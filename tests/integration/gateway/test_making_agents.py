@@ -12,15 +12,15 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gateway_sessions._failpoints import arm
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.gateway_notices import FAILED, NO_SIGN_OF_LIFE, TOOK_TOO_LONG
-from gateway_sessions.failpoints import arm
-from gateway_sessions.runtime.agents import AgentFunction
-from gateway_sessions.runtime.foreign_code import GRACE, PATIENCE
-from gateway_sessions.runtime.running import StopReason
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.core.notices.notice_texts import FAILED, NO_SIGN_OF_LIFE, TOOK_TOO_LONG
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.runtime.agents.protocol import AgentFunction
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.running_turn import StopReason
+from gateway_sessions.runtime.user_code import GRACE, PATIENCE
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.house import QUICK, busy, open_house
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))

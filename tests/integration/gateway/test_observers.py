@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted, Duplicate, Rejected, RejectReason
-from gateway_sessions.runtime.events import EventKind
-from gateway_sessions.runtime.observers import AT_ONCE, ObservedTurn, Observer
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, answers, fails, waits_at
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Rejected, RejectReason
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.observers import AT_ONCE, ObservedTurn, Observer
+from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, answers, fails, waits_at
 from tests.integration.gateway.hearing import heard
 from tests.integration.gateway.house import QUICK, House, open_house, until
 

@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Command, CommandCall, Config
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
-from gateway_sessions.runtime import command_places
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.scripted_agent import Gate
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.commands import places
+from gateway_sessions.testing.agents import Gate
 from tests.integration.gateway.house import QUICK, House, open_house
 
 TURN_SECONDS = 0.1
@@ -319,7 +319,7 @@ async def test_a_stop_gets_through_a_flood_of_commands(tmp_path: Path):
 async def test_commands_leave_room_behind_them_however_they_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(command_places, "LEAST_OF_ONE", 1)
+    monkeypatch.setattr(places, "LEAST_OF_ONE", 1)
 
     async def fails(_: CommandCall) -> str:
         raise LookupError

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Config, SessionStore
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted
 from gateway_sessions.ports import Verb
-from gateway_sessions.runtime.lanes import Lanes
-from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.drivers.sqlite_run import Run
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.scheduler import Lanes
+from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.storage.engines.sqlite.worker import Run
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate
 from tests.integration.gateway.house import QUICK, open_house, until
 
 PEOPLE = [f"p{number}" for number in range(12)]

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.crash import crash_at
-from gateway_sessions.testing.scripted_agent import (
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.testing.agents import (
     Gate,
     ScriptedAgent,
     ScriptedAgents,
@@ -24,6 +23,7 @@ from gateway_sessions.testing.scripted_agent import (
     answers,
     waits_at,
 )
+from gateway_sessions.testing.faults import crash_at
 from tests.integration.gateway.house import QUICK, House, busy, open_house, until
 
 ROUNDS = 50

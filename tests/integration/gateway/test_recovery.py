@@ -28,17 +28,17 @@ from gateway_sessions import (
     SessionStore,
 )
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.delivery import REPEATED
-from gateway_sessions.core.gateway_notices import GIVEN_UP, cut_off_notice
-from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate
-from gateway_sessions.core.recovery import ResumeReason
-from gateway_sessions.core.replay import INTERRUPTED
-from gateway_sessions.runtime.restart import RestartRecords
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs.recovering import TOO_OLD
+from gateway_sessions.core.delivery.retry_policy import REPEATED
+from gateway_sessions.core.notices.notice_texts import GIVEN_UP, cut_off_notice
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.recovery import ResumeReason
+from gateway_sessions.core.transcript.replay import INTERRUPTED
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
+from gateway_sessions.storage.transactions.queue.recover import TOO_OLD
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.scripted_agent import (
+from gateway_sessions.testing.agents import (
     Gate,
     ScriptedAgent,
     answers,
@@ -716,7 +716,7 @@ BOT = """
     from datetime import timedelta
     from gateway_sessions import SessionStore
     from gateway_sessions.config import Config, GatewayConfig
-    from gateway_sessions.runtime.gateway import Gateway
+    from gateway_sessions.runtime.gateway.gateway import Gateway
     from gateway_sessions.testing.fake_platform import FakePlatform
 
     started = asyncio.Event()

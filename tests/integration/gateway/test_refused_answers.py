@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.gateway_notices import FAILED
-from gateway_sessions.core.reply import Reply
-from gateway_sessions.core.storable import MAX_TEXT_BYTES
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.testing.scripted_agent import ScriptedAgent, hangs
+from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.notices.notice_texts import FAILED
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.text import MAX_TEXT_BYTES
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.testing.agents import ScriptedAgent, hangs
 from tests.integration.gateway.house import busy, open_house
 
 

@@ -11,15 +11,15 @@ import pytest
 
 from gateway_sessions import Command, CommandCall
 from gateway_sessions.config.gateway_sections import UnknownCommands
-from gateway_sessions.core.command_answers import GREETING
-from gateway_sessions.core.commands import spelled_with_underscores
-from gateway_sessions.core.outbound import AdapterCapabilities
-from gateway_sessions.core.receipts import Accepted, Disposition, Rejected, RejectReason
-from gateway_sessions.runtime.command import CommandSet
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities
+from gateway_sessions.core.notices.command_replies import GREETING
+from gateway_sessions.core.queue.commands import spelled_with_underscores
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Rejected, RejectReason
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.commands.protocol import CommandSet
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at
 from gateway_sessions.testing.fake_platform import ABLE, FakePlatform
-from gateway_sessions.testing.scripted_agent import Gate, ScriptedAgent, waits_at
 from tests.integration.gateway.house import QUICK, open_house
 
 TAPPED = replace(ABLE, hyphens_in_commands=False)

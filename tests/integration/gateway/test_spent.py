@@ -13,11 +13,11 @@ import pytest
 
 from gateway_sessions import BudgetLimit, Budgets, Config, Scope
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.usage import usage_of
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.usage.usage_events import usage_of
 from gateway_sessions.errors import FencedError, StorageUnavailableError
-from gateway_sessions.runtime.turn_context import TurnContext
-from gateway_sessions.storage.verbs.usage import record_spent
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.storage.transactions.transcripts.usage import record_spent
 from tests.integration.gateway.house import QUICK, House, busy, open_house
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))

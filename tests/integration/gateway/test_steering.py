@@ -10,11 +10,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.receipts import Accepted, Disposition
-from gateway_sessions.runtime.running import TO_TAKE
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Accepted, Disposition
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.running_turn import TO_TAKE
 from tests.integration.gateway.house import House, busy, open_house
 
 STEERED = busy(BusyMode.STEER)

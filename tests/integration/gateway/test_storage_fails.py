@@ -15,13 +15,12 @@ import pytest
 
 from gateway_sessions import SessionStore, TurnContext
 from gateway_sessions.config.gateway_sections import GatewayConfig
-from gateway_sessions.core.gateway_notices import FAILED
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.errors import StorageFullError, StorageUnavailableError
-from gateway_sessions.runtime import turn_desk
-from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.storage.verbs.lane_rows import load_lane
-from gateway_sessions.storage_errors import MissingRightError
+from gateway_sessions.core.notices.notice_texts import FAILED
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.errors import MissingRightError, StorageFullError, StorageUnavailableError
+from gateway_sessions.runtime.gateway import execution
+from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.storage.tables.lanes import load_lane
 from gateway_sessions.testing import FakeClock, FakePlatform
 from tests.integration.gateway.house import QUICK, House, open_house
 
@@ -173,7 +172,7 @@ async def test_a_turn_that_can_never_be_stored_is_given_up_in_the_end(
 ):
     agent = Careful()
     fail(monkeypatch, "append", unavailable, times=1000)
-    monkeypatch.setattr(turn_desk, "MOST_TRIES", 6)
+    monkeypatch.setattr(execution, "MOST_TRIES", 6)
     async with open_house(tmp_path, agent=agent) as house:
         await house.platform.says("ann", "hello")
         await passes(house, seconds=100)

@@ -12,12 +12,12 @@ import anyio
 import pytest
 
 from gateway_sessions.config import AgentConfig
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.gateway_notices import TOOK_TOO_LONG
+from gateway_sessions.core.notices.notice_texts import TOOK_TOO_LONG
+from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import FencedError
-from gateway_sessions.runtime.foreign_code import GRACE, PATIENCE
-from gateway_sessions.runtime.gateway import TO_STOP
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import TO_STOP
+from gateway_sessions.runtime.user_code import GRACE, PATIENCE
 from tests.integration.gateway.house import QUICK, busy, open_house
 
 LIMITED = replace(QUICK, agent=AgentConfig(gateway_timeout=timedelta(seconds=5)))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import FirstExchange, SessionStore
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.runtime.gateway import Gateway
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.testing import FakeClock, FakePlatform
-from gateway_sessions.testing.scripted_agent import ScriptedAgent, answers, fails
+from gateway_sessions.testing.agents import ScriptedAgent, answers, fails
 from tests.integration.gateway.house import QUICK, until
 
 pytestmark = pytest.mark.asyncio

@@ -13,21 +13,20 @@ import pytest
 
 from gateway_sessions import SessionStore
 from gateway_sessions.config import AgentConfig, GatewayConfig
-from gateway_sessions.core.busy import BusyRules
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.receipts import Accepted, Duplicate, Rejected, RejectReason
-from gateway_sessions.core.replay import Chat
-from gateway_sessions.core.scope import Scope
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Rejected, RejectReason
+from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
 from gateway_sessions.ports import Verb
-from gateway_sessions.runtime.agents import current_turn
-from gateway_sessions.runtime.gateway import Gateway
-from gateway_sessions.runtime.turn import Turn
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.protocol import current_turn
+from gateway_sessions.runtime.agents.turn_context import TurnContext
+from gateway_sessions.runtime.gateway.gateway import Gateway
+from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.drivers.sqlite_run import Run
-from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import (
+from gateway_sessions.storage.engines.sqlite.worker import Run
+from gateway_sessions.testing.agents import (
     Gate,
     ScriptedAgent,
     ScriptedAgents,
@@ -40,6 +39,7 @@ from gateway_sessions.testing.scripted_agent import (
     uses,
     waits_at,
 )
+from gateway_sessions.testing.fake_platform import FakePlatform
 from tests.integration.gateway.house import QUICK, open_house, until
 
 

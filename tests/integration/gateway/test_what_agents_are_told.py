@@ -12,13 +12,13 @@ import pytest
 from gateway_sessions import AdapterUnavailableError, Config, SessionSource
 from gateway_sessions.adapters import Submit
 from gateway_sessions.config.sections import PrivacyConfig
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.policies import SessionResetPolicy
-from gateway_sessions.core.replay import Chat
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock
+from gateway_sessions.testing.agents import ScriptedAgent, answers, fails
 from gateway_sessions.testing.fake_platform import FakePlatform
-from gateway_sessions.testing.scripted_agent import ScriptedAgent, answers, fails
 from tests.integration.gateway.house import QUICK, House, open_house
 
 pytestmark = pytest.mark.asyncio

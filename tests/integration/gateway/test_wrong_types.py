@@ -27,9 +27,9 @@ from gateway_sessions import (
 )
 from gateway_sessions.adapters import Attachment, AttachmentKind, OutboundMessage
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock, FakePlatform
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.house import QUICK, House, open_house
 
 

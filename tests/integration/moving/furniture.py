@@ -12,7 +12,7 @@ import asyncpg
 
 from gateway_sessions import Config, InboundMessage, Scope, SessionSource, SessionStore
 from gateway_sessions.config import Durability, SessionDBConfig, SessionsJsonConfig, SnapshotMode
-from gateway_sessions.storage.verbs.moving import BEGINNINGS
+from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS
 
 QUICK = Config(
     timezone="UTC",

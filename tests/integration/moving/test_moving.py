@@ -26,15 +26,16 @@ from gateway_sessions import (
     migrate_store,
 )
 from gateway_sessions.config import Provider, SessionDBConfig
-from gateway_sessions.storage import engines, moving
-from gateway_sessions.storage.drivers.limits import USUAL
-from gateway_sessions.storage.drivers.sqlite_engine import FileUpkeep
-from gateway_sessions.storage.queries import load_migrations, load_queries
-from gateway_sessions.storage.verbs.moving import BEGINNINGS
-from gateway_sessions.storage_errors import HermesDatabaseError
+from gateway_sessions.errors import HermesDatabaseError
+from gateway_sessions.storage.engines import registry
+from gateway_sessions.storage.engines.server.driver import USUAL
+from gateway_sessions.storage.engines.sqlite.engine import FileUpkeep
+from gateway_sessions.storage.maintenance import copy_store
+from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.crash import crash_at, raising
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.testing.agents import ScriptedAgent
+from gateway_sessions.testing.faults import crash_at, raising
 from tests import mysql
 from tests.crash.calls import hermes_home
 from tests.integration.gateway.house import open_house
@@ -103,7 +104,7 @@ async def test_a_server_may_take_as_long_as_it_likes_to_count_what_it_has(
     connection = await asyncpg.connect(dsn)
     await connection.execute(SLOWLY)
     await connection.close()
-    monkeypatch.setattr(engines, "USUAL", replace(USUAL, statement_seconds=0.2))
+    monkeypatch.setattr(registry, "USUAL", replace(USUAL, statement_seconds=0.2))
     await migrate_store(dsn, tmp_path / "back" / "sessions.db")
     assert in_file(tmp_path / "back" / "sessions.db") == in_file(source)
 
@@ -328,7 +329,7 @@ asyncio.run(main())
 DIES = """
     import asyncio, sys
     from gateway_sessions import migrate_store
-    from gateway_sessions.testing.crash import crash_at
+    from gateway_sessions.testing.faults import crash_at
 
     with crash_at(sys.argv[3], nth=int(sys.argv[4])):
         asyncio.run(migrate_store(sys.argv[1], sys.argv[2]))
@@ -400,11 +401,13 @@ async def test_new_entries_get_other_ids_than_those_that_came_along(source: Path
 async def test_pages_are_small_where_rows_are_large(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(moving, "PAGE_BYTES", 20_000)
+    monkeypatch.setattr(copy_store, "PAGE_BYTES", 20_000)
     seen: list[Any] = []
     await migrate_store(source, tmp_path / "new" / "sessions.db", progress=seen.append)
     rows = [one.rows for one in seen if one.table == "messages" and not one.checking]
-    assert max(after - before for before, after in zip([0, *rows], rows, strict=False)) <= moving.FIRST_ROWS
+    assert (
+        max(after - before for before, after in zip([0, *rows], rows, strict=False)) <= copy_store.FIRST_ROWS
+    )
     assert rows[-1] == MESSAGES
     assert len(rows) == 3
     assert in_file(tmp_path / "new" / "sessions.db") == in_file(source)

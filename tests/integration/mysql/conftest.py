@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from gateway_sessions.storage.drivers.mysql import MySQLDriver
+from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
 from tests.integration.server_drivers import Host
 from tests.mysql import empty_database
 

@@ -3,9 +3,9 @@
 import pytest
 
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.storage.drivers.mysql import MySQLDriver
-from gateway_sessions.storage.drivers.mysql_locks import KINDS, OF_EACH_KIND
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.engines.mysql.connection import KINDS, OF_EACH_KIND
+from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
+from gateway_sessions.storage.tables import meta
 from tests.integration.beside_each_other import BesideEachOther, admitting, at_once
 from tests.mysql import connected
 

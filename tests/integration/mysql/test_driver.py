@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gateway_sessions._failpoints import arm
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
-from gateway_sessions.failpoints import arm
 from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.drivers.limits import USUAL, Limits
-from gateway_sessions.storage.drivers.mysql import MySQLDriver, connect, hang_up
-from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
-from gateway_sessions.storage.drivers.mysql_errors import FOREIGN
-from gateway_sessions.storage.drivers.mysql_link import Link, Links
+from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.connection import Link, Links
+from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, connect, hang_up
+from gateway_sessions.storage.engines.mysql.errors import FOREIGN
+from gateway_sessions.storage.engines.server.driver import USUAL, Limits
 from tests.integration.server_contract import ServerContract, exists, make_session, wait_until_blocked
 from tests.mysql import BLOCKED, MIGRATIONS, a_pool, connected
 

@@ -14,8 +14,8 @@ from gateway_sessions import SessionDB
 from gateway_sessions.config import Provider
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError
-from gateway_sessions.storage.drivers.mysql_link import Link
-from gateway_sessions.storage.queries import load_queries
+from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.tables.queries import load_queries
 from tests.cluster.server import MySQLServer, server_in
 from tests.integration.nodes import BRISK, until
 from tests.mysql import connected

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from gateway_sessions.config import Provider
-from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
 from tests.integration.gateway_on_server import Address, GatewayOnServer
 from tests.mysql import connected
 

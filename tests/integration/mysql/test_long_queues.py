@@ -6,10 +6,10 @@ from typing import TypeVar
 import pytest
 
 from gateway_sessions.ports import Verb
-from gateway_sessions.storage.drivers.mysql_link import Link
-from gateway_sessions.storage.drivers.run import Begun, Run
-from gateway_sessions.storage.queries import load_queries
-from gateway_sessions.storage.search_column.languages import FULLTEXT
+from gateway_sessions.storage.engines.index_column import FULLTEXT
+from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.tables.queries import load_queries
 from tests.integration.long_queues import Bench, LongQueues
 from tests.mysql import connected, migrated_database_at
 

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from gateway_sessions.storage.drivers import mysql_schema
-from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
-from gateway_sessions.storage.drivers.mysql_locks import entrance
+from gateway_sessions.storage.engines.mysql import schema
+from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.connection import entrance_locks
 from tests.integration.mysql.test_gateway import OTHERS
 from tests.integration.opening_on_server import OpeningOnServer
 from tests.mysql import connected
@@ -19,7 +19,7 @@ NUMBER = "SELECT connection_id()"
 class TestMySQL(OpeningOnServer):
     @pytest.fixture
     def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(mysql_schema, "_WAIT_SECONDS", 1)
+        monkeypatch.setattr(schema, "_WAIT_SECONDS", 1)
 
     async def cut_others(self, address: str) -> None:
         async with connected(address) as link:
@@ -30,11 +30,11 @@ class TestMySQL(OpeningOnServer):
     @asynccontextmanager
     async def holding_store(self, address: str) -> AsyncGenerator[int]:
         async with connected(address) as link:
-            await link.say("; ".join([FOREVER, "BEGIN", *entrance("lane x")]))
+            await link.say("; ".join([FOREVER, "BEGIN", *entrance_locks("lane x")]))
             yield int((await link.fetch(NUMBER))[0][0])
 
     @asynccontextmanager
     async def upgrading(self, address: str) -> AsyncGenerator[int]:
         async with connected(address) as link:
-            assert (await link.fetch(f"SELECT GET_LOCK({mysql_schema._LOCK}, 0)"))[0][0] == 1  # noqa: SLF001 -- its name
+            assert (await link.fetch(f"SELECT GET_LOCK({schema._LOCK}, 0)"))[0][0] == 1  # noqa: SLF001 -- its name
             yield int((await link.fetch(NUMBER))[0][0])

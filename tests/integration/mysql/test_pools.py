@@ -8,9 +8,9 @@ import pytest
 
 from gateway_sessions import SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.drivers.mysql_address import parse
-from gateway_sessions.storage.drivers.mysql_asyncmy import OwnPool, make_pool
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.storage.engines.mysql.address import parse
+from gateway_sessions.storage.engines.mysql.asyncmy import OwnPool, make_pool
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.house import open_house
 from tests.integration.nodes import BRISK, config_on, until
 from tests.mysql import connected

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gateway_sessions.storage.drivers.mysql_asyncmy import MySQLError
-from gateway_sessions.storage.drivers.sqlite_schema import statements
-from gateway_sessions.storage.queries import Query, load_migrations, load_queries
+from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.tables.queries import Query, load_migrations, load_queries
 from tests.mysql import a_pool, connected, migrated_database_at
 
 EMBEDDED = load_queries("sqlite")

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway_sessions.storage.drivers.mysql_link import Link
-from gateway_sessions.storage.queries import load_queries
+from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.tables.queries import load_queries
 from tests.mysql import connected, migrated_database_at
 
 QUERIES = load_queries("mysql", "store", "search_column")

@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from gateway_sessions._failpoints import arm
 from gateway_sessions.errors import ForeignDatabaseError, SchemaTooNewError, UnsupportedStorageError
-from gateway_sessions.failpoints import arm
-from gateway_sessions.storage.drivers import mysql_schema
-from gateway_sessions.storage.drivers.mysql_link import Link
-from gateway_sessions.storage.drivers.mysql_schema import inspect, prepare
-from gateway_sessions.storage.migrations import SchemaVersion
-from gateway_sessions.storage.queries import Migration
+from gateway_sessions.storage.engines.migrations import SchemaVersion
+from gateway_sessions.storage.engines.mysql import schema
+from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.engines.mysql.schema import inspect, prepare
+from gateway_sessions.storage.tables.queries import Migration
 from tests.mysql import MIGRATIONS, connected, empty_database
 
-NEWEST = SchemaVersion(MIGRATIONS[-1].version, mysql_schema.READABLE_FROM)
+NEWEST = SchemaVersion(MIGRATIONS[-1].version, schema.READABLE_FROM)
 TABLES = (
     "SELECT table_name FROM information_schema.tables WHERE table_schema = database() ORDER BY table_name"
 )
@@ -131,7 +131,7 @@ async def test_a_newer_schema_is_used_if_it_can_be_read(address: str):
 
 
 async def test_a_server_that_is_too_old_is_refused(address: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(mysql_schema, "OLDEST_SERVERS", {"MySQL": (99, 0), "MariaDB": (99, 0)})
+    monkeypatch.setattr(schema, "OLDEST_SERVERS", {"MySQL": (99, 0), "MariaDB": (99, 0)})
     async with connected(address) as link:
         with pytest.raises(UnsupportedStorageError, match=r"too old, 99\.0 or newer"):
             await prepare(link, MIGRATIONS)

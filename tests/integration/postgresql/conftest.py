@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from gateway_sessions.storage.drivers.postgresql import PostgresDriver
+from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from tests.integration.server_drivers import Host
 from tests.postgresql import empty_database
 

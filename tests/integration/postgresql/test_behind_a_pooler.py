@@ -11,10 +11,10 @@ import pytest
 
 from gateway_sessions import Config, SessionDB
 from gateway_sessions.errors import UnsupportedStorageError
-from gateway_sessions.storage.drivers.limits import Limits
-from gateway_sessions.storage.drivers.postgresql import PostgresDriver
-from gateway_sessions.storage.queries import load_migrations
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
+from gateway_sessions.storage.engines.server.driver import Limits
+from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.nodes import BRISK, config_on, know_each_other, node, until
 from tests.integration.postgresql.test_driver import PostgresRival, rival_at
 from tests.integration.server_contract import ServerContract, make_session

@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from gateway_sessions.storage.drivers.postgresql import PostgresDriver
+from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from tests.integration.beside_each_other import BesideEachOther, admitting, at_once
 
 HELD = """

@@ -13,14 +13,14 @@ import asyncpg
 import pytest
 from asyncpg import connect_utils
 
+from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.instants import EPOCH
-from gateway_sessions.core.news import SessionEnd
 from gateway_sessions.errors import ForeignDatabaseError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement
-from gateway_sessions.storage.drivers.postgresql import Limits, PostgresDriver
-from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
-from gateway_sessions.storage.queries import load_migrations
-from gateway_sessions.storage.verbs import meta
+from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
+from gateway_sessions.storage.engines.postgresql.engine import Limits, PostgresDriver
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.queries import load_migrations
 from tests.integration.server_contract import ServerContract, exists, make_session
 from tests.integration.server_drivers import running
 

@@ -7,11 +7,11 @@ import asyncpg
 import pytest
 
 from gateway_sessions.ports import Verb
-from gateway_sessions.storage.drivers.limits import USUAL
-from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
-from gateway_sessions.storage.drivers.run import Begun, Run
-from gateway_sessions.storage.queries import load_queries
-from gateway_sessions.storage.search_column.languages import TSVECTOR
+from gateway_sessions.storage.engines.index_column import TSVECTOR
+from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
+from gateway_sessions.storage.engines.server.driver import USUAL
+from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.tables.queries import load_queries
 from tests.integration.long_queues import Bench, LongQueues
 from tests.postgresql import migrated_database
 

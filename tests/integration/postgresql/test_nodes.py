@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway_sessions.storage.drivers import postgresql_schema
-from gateway_sessions.storage.queries import load_migrations
+from gateway_sessions.storage.engines.postgresql import schema as postgresql_schema
+from gateway_sessions.storage.tables.queries import load_migrations
 from tests.integration.many_nodes import ManyNodes
 from tests.integration.one_of_many import DutiesOfOne, WarmAgents
 from tests.integration.replies_on_nodes import RepliesOnNodes

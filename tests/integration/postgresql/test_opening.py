@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from gateway_sessions.storage.drivers import postgresql_schema
-from gateway_sessions.storage.drivers.postgresql_locks import MIGRATING, entrance
+from gateway_sessions.storage.engines.postgresql import schema
+from gateway_sessions.storage.engines.postgresql.locks import MIGRATING, entrance
 from tests.integration.opening_on_server import OpeningOnServer
 from tests.integration.postgresql.test_failing_server import HANG_UP
 
@@ -29,7 +29,7 @@ class TestPostgresql(OpeningOnServer):
 
     @pytest.fixture
     def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(postgresql_schema, "LOCK_SECONDS", 1)
+        monkeypatch.setattr(schema, "LOCK_SECONDS", 1)
 
     async def cut_others(self, address: str) -> None:
         connection = await asyncpg.connect(address)

@@ -16,8 +16,7 @@ import pytest
 
 from gateway_sessions import Config, MissingRightError, SessionDB, SessionStore
 from gateway_sessions.config import Provider, load_config, parse_config
-from gateway_sessions.storage.opened import Opening
-from gateway_sessions.storage.upgrading import upgrade_schema
+from gateway_sessions.storage.engines.upgrade import Opening, upgrade_schema
 from tests.postgresql import SERVER, empty_database
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/run-on-postgresql.md").read_text("utf-8")

@@ -14,7 +14,7 @@ import pytest
 
 from gateway_sessions import Scope, SessionDB, SessionSource, SessionStore
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
-from gateway_sessions.testing.scripted_agent import ScriptedAgent
+from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.gateway.house import open_house
 from tests.integration.nodes import config_on, know_each_other, node, until
 

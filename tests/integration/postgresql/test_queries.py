@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import asyncpg
 import pytest
 
-from gateway_sessions.storage.drivers.sqlite_schema import statements
-from gateway_sessions.storage.queries import load_migrations, load_queries
+from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.tables.queries import load_migrations, load_queries
 from tests.postgresql import migrated_database
 
 EMBEDDED = load_queries("sqlite")

@@ -9,15 +9,15 @@ import asyncpg
 import pytest
 
 from gateway_sessions import Scope, SessionDB
-from gateway_sessions.core.search_text import tokens
+from gateway_sessions.core.search.tokenizer import tokens
 from gateway_sessions.errors import StorageError, StorageUnavailableError
-from gateway_sessions.storage.drivers.postgresql_locks import number_of
-from gateway_sessions.storage.index_port import IndexState
-from gateway_sessions.storage.queries import load_queries
-from gateway_sessions.storage.search_column import asking, filling
-from gateway_sessions.storage.search_column.index import TOO_LONG
-from gateway_sessions.storage.search_column.languages import TSVECTOR
-from gateway_sessions.storage.verbs.locks import OF_INDEX
+from gateway_sessions.storage.engines.index_column import TSVECTOR
+from gateway_sessions.storage.engines.postgresql.locks import number_of
+from gateway_sessions.storage.search import server_index
+from gateway_sessions.storage.search.protocol import IndexState
+from gateway_sessions.storage.search.server_index import TOO_LONG
+from gateway_sessions.storage.tables.locks import OF_INDEX
+from gateway_sessions.storage.tables.queries import load_queries
 from tests.postgresql import migrated_database
 
 QUERIES = load_queries("postgresql", "store", "search_column")
@@ -93,7 +93,7 @@ async def test_messages_of_an_earlier_version_are_found_at_once_and_told_of(
     db: SessionDB, rival: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ):
     await db.append_messages("slow", [{"role": "user", "content": f"walrus {n}"} for n in range(30)])
-    monkeypatch.setattr("gateway_sessions.storage.search_column.index.STEP", 7)
+    monkeypatch.setattr("gateway_sessions.storage.search.server_index.STEP", 7)
     await rival.execute("SELECT pg_advisory_lock($1)", number_of(OF_INDEX))  # the index has to wait
     await rival.execute(OF_AN_EARLIER_VERSION)
     result = await db.search_messages("walrus", scope=EVERYTHING, limit=100)
@@ -115,25 +115,25 @@ async def test_an_index_that_is_made_anew_knows_everything_again(db: SessionDB, 
 
 
 async def test_tokens_of_another_tokeniser_are_made_anew(dsn: str, tmp_path: Path, rival: asyncpg.Connection):
-    for made_by in ("0 1.0", filling.OURS):
+    for made_by in ("0 1.0", server_index.OURS):
         async with SessionDB.open(dsn, home=tmp_path) as db:
             await db.create_session("s", "cli")
             await db.append_message("s", "user", "walrus")
             await db.catch_up_search_index()
             await rival.execute("UPDATE messages SET tokens = '''tseal'''")
-            await rival.execute("UPDATE meta SET value = $1 WHERE name = $2", made_by, filling.MADE_BY)
+            await rival.execute("UPDATE meta SET value = $1 WHERE name = $2", made_by, server_index.MADE_BY)
         async with SessionDB.open(dsn, home=tmp_path) as db:
             while db.search_index.state is not IndexState.READY:  # noqa: ASYNC110 -- it is nobody's moment
                 await asyncio.sleep(0.01)
-            assert bool(await found(db, "seal")) is (made_by == filling.OURS)
+            assert bool(await found(db, "seal")) is (made_by == server_index.OURS)
 
 
 async def test_what_is_edited_while_its_tokens_are_made_is_told_of_again(db: SessionDB):
     await db.append_message("slow", "user", "walrus", platform_message_id="1")
     await db.edit_message("slow", "1", "seal")
-    work = await db.read(partial(filling.untold, 10))
+    work = await db.read(partial(server_index.untold, 10))
     await db.edit_message("slow", "1", "otter")
-    await db.write(partial(filling.tell, work, filling.told(work, TSVECTOR)))
+    await db.write(partial(server_index.tell, work, server_index.told(work, TSVECTOR)))
     for word, there in (("walrus", []), ("seal", []), ("otter", ["slow"])):
         assert await found(db, word) == there
     await db.catch_up_search_index()
@@ -196,12 +196,12 @@ async def test_more_answers_than_are_put_in_order_come_page_by_page(
     texts = [f"walrus {n}" for n in range(20)]
     ids = await db.append_messages("slow", [{"role": "user", "content": text} for text in texts])
     whole = await db.search_messages("walrus", scope=EVERYTHING, sort=sort, limit=100)
-    monkeypatch.setattr(asking, "SOME", 5)
-    monkeypatch.setattr(asking, "PAGE", 3)
+    monkeypatch.setattr(server_index, "SOME", 5)
+    monkeypatch.setattr(server_index, "PAGE", 3)
     paged = await db.search_messages("walrus", scope=EVERYTHING, sort=sort, limit=100)
     assert paged == whole
     assert sorted(hit.id for hit in paged.hits) == ids
-    monkeypatch.setattr("gateway_sessions.storage.catching.MOST_FOUND", 6)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_FOUND", 6)
     some = await db.search_messages("walrus", scope=EVERYTHING, sort=sort, limit=100)
     assert some.degraded
     assert {hit.id for hit in some.hits} == set(ids[:6] if sort == "oldest" else ids[-6:])
@@ -248,6 +248,6 @@ async def test_what_takes_the_server_too_long_is_looked_for_in_messages(
     async def never(*_: object) -> None:
         raise StorageUnavailableError("PostgreSQL", "QueryCanceledError 57014")
 
-    monkeypatch.setattr("gateway_sessions.storage.search_column.index.ask", never)
+    monkeypatch.setattr("gateway_sessions.storage.search.server_index.ask", never)
     result = await db.search_messages("walrus", scope=EVERYTHING)
     assert (len(result.hits), result.problem) == (1, TOO_LONG)

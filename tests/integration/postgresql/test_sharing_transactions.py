@@ -8,16 +8,16 @@ import anyio
 import asyncpg
 import pytest
 
+from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.instants import EPOCH
-from gateway_sessions.core.news import SessionEnd
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement, Verb, together
-from gateway_sessions.storage.drivers import grouping
-from gateway_sessions.storage.drivers.limits import Limits
-from gateway_sessions.storage.drivers.postgresql import PostgresDriver
-from gateway_sessions.storage.drivers.postgresql_link import PostgresLink
-from gateway_sessions.storage.drivers.postgresql_locks import number_of
-from gateway_sessions.storage.verbs.locks import of_lane, of_session
+from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
+from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
+from gateway_sessions.storage.engines.postgresql.locks import number_of
+from gateway_sessions.storage.engines.server import batching
+from gateway_sessions.storage.engines.server.driver import Limits
+from gateway_sessions.storage.tables.locks import of_lane, of_session
 from tests.integration.server_drivers import running
 
 LANES = [f"lane-{number}" for number in range(6)]
@@ -55,7 +55,7 @@ class Counted:
 
 @pytest.fixture
 async def driver(dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresDriver]:
-    monkeypatch.setattr(grouping, "PLACES", 1)
+    monkeypatch.setattr(batching, "PLACES", 1)
     limits = Limits(lock_seconds=0.5, answer_seconds=5)
     async with running(PostgresDriver(dsn, limits=limits, jitter=lambda: 0.0)) as driver:
         yield driver

@@ -9,17 +9,16 @@ from typing import TypeVar
 import pytest
 
 from gateway_sessions import SessionDB
-from gateway_sessions.core import search_wanted
-from gateway_sessions.core.search_filter import SearchFilter
-from gateway_sessions.core.search_text import fold
-from gateway_sessions.core.search_wanted import Words, wanted_of
+from gateway_sessions.core.search import criteria
+from gateway_sessions.core.search.criteria import Words, wanted_of
+from gateway_sessions.core.search.filters import SearchFilter
+from gateway_sessions.core.search.tokenizer import fold
 from gateway_sessions.ports import Reader, VerbFactory
-from gateway_sessions.storage import catching, index
-from gateway_sessions.storage.catching import Request, scan
-from gateway_sessions.storage.index import SearchIndex
-from gateway_sessions.storage.search_index.asking import ask
-from gateway_sessions.storage.search_index.file import IndexFile
-from gateway_sessions.storage.verbs.search_hits import Order
+from gateway_sessions.storage.search import search, sqlite_index
+from gateway_sessions.storage.search.search import Request, scan
+from gateway_sessions.storage.search.sqlite_file import IndexFile
+from gateway_sessions.storage.search.sqlite_index import SearchIndex, ask
+from gateway_sessions.storage.transactions.search.hits import Order
 from tests.integration.search.conftest import EVERYTHING, database, found, say
 
 T = TypeVar("T")
@@ -29,7 +28,7 @@ MANY = 1_500
 @pytest.fixture
 def not_indexed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The index stays where it is."""
-    monkeypatch.setattr(index, "GATHER_SECONDS", 3600.0)
+    monkeypatch.setattr(sqlite_index, "GATHER_SECONDS", 3600.0)
 
 
 @pytest.fixture
@@ -57,11 +56,11 @@ async def test_of_what_is_not_in_the_index_only_what_may_match_is_cut_into_words
 async def test_no_more_is_looked_at_than_it_takes_to_choose_from(
     tmp_path: Path, not_indexed: None, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway_sessions.storage.search.WINDOW", 600)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.WINDOW", 600)
     async with database(tmp_path) as db:
         await say(db, "s", "docker, the oldest", *(f"docker {n}" for n in range(MANY)))
         result = await db.search_messages("docker", scope=EVERYTHING)
-        assert result.ranked_among == 2 * catching.STEP
+        assert result.ranked_among == 2 * search.STEP
         assert await found(db, "docker", sort="newest", limit=2) == [
             f"docker {MANY - 1}",
             f"docker {MANY - 2}",
@@ -78,9 +77,9 @@ async def test_the_index_waits_for_searches_but_not_for_ever(db: SessionDB, monk
         apply(self, work)  # type: ignore[arg-type] -- handed on as it came
 
     monkeypatch.setattr(IndexFile, "apply", counted)
-    monkeypatch.setattr(index, "FIRST_STEP", 10)
-    monkeypatch.setattr(index, "LARGEST_STEP", 10)
-    monkeypatch.setattr(index, "POLITE_SECONDS", 0.4)
+    monkeypatch.setattr(sqlite_index, "FIRST_STEP", 10)
+    monkeypatch.setattr(sqlite_index, "LARGEST_STEP", 10)
+    monkeypatch.setattr(sqlite_index, "POLITE_SECONDS", 0.4)
     kept = db._index  # noqa: SLF001 -- as a search does it
     assert isinstance(kept, SearchIndex)
     kept._size, kept._searches = 10, 1  # noqa: SLF001 -- one is under way
@@ -136,7 +135,7 @@ async def test_where_a_third_of_a_burst_matches_it_is_looked_at_in_few_goes_as_w
         wanted = wanted_of("walrus", literal=False)
         assert wanted is not None
         catch = await scan(truth, Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
-        assert 2_000 <= len(catch.candidates) <= 2_000 + catching.STEP
+        assert 2_000 <= len(catch.candidates) <= 2_000 + search.STEP
         assert truth.reads == 5
 
 
@@ -149,7 +148,7 @@ async def test_what_is_not_ascii_does_not_slow_the_look_at_all_else_down(
         folded.append(text)
         return fold(text)
 
-    monkeypatch.setattr(search_wanted, "fold", kept)
+    monkeypatch.setattr(criteria, "fold", kept)
     async with database(tmp_path) as db:
         await say(db, "s", *(("ein Übermut" if n % 20 == 0 else f"a remark, the {n}th") for n in range(MANY)))
         assert await found(db, "walrus") == []
@@ -159,12 +158,12 @@ async def test_what_is_not_ascii_does_not_slow_the_look_at_all_else_down(
 async def test_no_more_of_the_index_is_looked_at_than_it_takes_to_choose_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 10)
-    monkeypatch.setattr("gateway_sessions.storage.search.WINDOW", 40)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 10)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.WINDOW", 40)
     async with database(tmp_path) as db:
         await say(db, "s", *(f"docker {n}" for n in range(100)))
         await db.catch_up_search_index()
-        monkeypatch.setattr(index, "GATHER_SECONDS", 3600.0)
+        monkeypatch.setattr(sqlite_index, "GATHER_SECONDS", 3600.0)
         await say(db, "s", *(f"docker {n}" for n in range(100, 125)))
         result = await db.search_messages("docker", scope=EVERYTHING)
         assert result.ranked_among == 45
@@ -180,4 +179,4 @@ async def test_long_messages_are_looked_at_few_at_a_time(tmp_path: Path, not_ind
         assert wanted is not None
         catch = await scan(truth, Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
         assert (len(catch.candidates), catch.problem) == (1, None)
-        assert truth.reads == 2_000 // catching.STEP + 1
+        assert truth.reads == 2_000 // search.STEP + 1

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB, StorageCorruptError, StoreStoppedError
-from gateway_sessions.core.search_certain import Certain
-from gateway_sessions.core.search_documents import Position
-from gateway_sessions.core.search_query import parse_query
-from gateway_sessions.storage import index as index_module
-from gateway_sessions.storage.index import IndexState
-from gateway_sessions.storage.search_index.file import Fault, IndexFile, UnusableIndexError
-from gateway_sessions.storage.search_index.match import Match
+from gateway_sessions.core.search.criteria import Certain
+from gateway_sessions.core.search.documents import Position
+from gateway_sessions.core.search.query import parse_query
+from gateway_sessions.storage.search import sqlite_index as index_module
+from gateway_sessions.storage.search.sqlite_file import Fault, IndexFile, UnusableIndexError
+from gateway_sessions.storage.search.sqlite_index import IndexState
+from gateway_sessions.storage.search.sqlite_match import Match
 from tests.integration.search.conftest import EVERYTHING, database, found, say
 from tests.unit.runtime.lanes import open_store
 
@@ -265,7 +265,7 @@ async def test_a_library_without_full_text_search_looks_at_messages_themselves(t
 
 
 async def test_a_search_that_would_have_to_look_at_too_much_says_so(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("gateway_sessions.storage.catching.MOST_SCANNED", 1_000)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_SCANNED", 1_000)
     async with database(tmp_path) as db:
         await say(db, "s", *("docker?!" for _ in range(1_200)), *("nothing" for _ in range(900)))
         await db.catch_up_search_index()
@@ -329,7 +329,7 @@ async def test_the_index_is_taken_up_where_it_was_left(tmp_path: Path):
 
 
 async def test_an_index_of_which_little_is_left_is_made_anew(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("gateway_sessions.storage.search_index.file.FEW_DEAD", 4)
+    monkeypatch.setattr("gateway_sessions.storage.search.sqlite_file.FEW_DEAD", 4)
     async with database(tmp_path) as db:
         await say(db, "s", *(f"docker {n}" for n in range(10)))
         await db.catch_up_search_index()

@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB
-from gateway_sessions.core.search_certain import Certain, Part
-from gateway_sessions.core.search_documents import IndexedMessage, Position, Work
-from gateway_sessions.core.search_filter import SearchFilter
-from gateway_sessions.core.search_wanted import Literal, Words, wanted_of
-from gateway_sessions.storage.catching import Catch, Request
-from gateway_sessions.storage.search import UNAVAILABLE, Search
-from gateway_sessions.storage.search_index import file as file_module
-from gateway_sessions.storage.search_index.asking import ask
-from gateway_sessions.storage.search_index.file import Found, IndexFile
-from gateway_sessions.storage.search_index.match import Match
-from gateway_sessions.storage.verbs.search_hits import Order
+from gateway_sessions.core.search.criteria import Certain, Literal, Part, Words, wanted_of
+from gateway_sessions.core.search.documents import IndexedMessage, Position, Work
+from gateway_sessions.core.search.filters import SearchFilter
+from gateway_sessions.storage.search import sqlite_file as file_module
+from gateway_sessions.storage.search.search import UNAVAILABLE, Catch, Request, Search
+from gateway_sessions.storage.search.sqlite_file import Found, IndexFile
+from gateway_sessions.storage.search.sqlite_index import ask
+from gateway_sessions.storage.search.sqlite_match import Match
+from gateway_sessions.storage.transactions.search.hits import Order
 from tests.integration.search.conftest import EVERYTHING, say
 
 SHOWN = SearchFilter(scope=EVERYTHING, exclude_sessions=frozenset({"hidden"}))
@@ -55,8 +53,8 @@ async def test_an_index_that_answers_half_is_not_believed(db: SessionDB, second:
 async def test_without_an_index_only_what_was_not_looked_at_may_be_missing(
     db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 2)
-    monkeypatch.setattr("gateway_sessions.storage.catching.MOST_SCANNED", 4)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 2)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_SCANNED", 4)
     await say(db, "s", *(f"docker {n}" for n in range(6)))
     wanted = wanted_of("docker", literal=False)
     assert isinstance(wanted, Words)
@@ -77,7 +75,7 @@ async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: Ses
 
 
 async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 3)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 3)
     await say(db, "s", *(f"docker {n}" for n in range(10)))
     index = Fickle(db, Found(Position(), (), None))
     result = await Search(db, index).messages(Literal("ocke"), SHOWN, Order.NEWEST, offset=0, limit=20)
@@ -85,7 +83,7 @@ async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pyt
 
 
 async def test_what_the_index_has_found_is_looked_at_in_steps(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 3)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 3)
     ids = await say(db, "s", *(f"docker {n}" for n in range(10)))
     index = Fickle(db, Found(Position(max(ids), 0), tuple(ids), None))
     wanted = wanted_of("docker", literal=False)
@@ -100,7 +98,7 @@ async def test_too_many_changes_at_once_are_told(db: SessionDB, monkeypatch: pyt
     for name in ("a", "b"):
         await db.append_message("s", "user", "docker", platform_message_id=name)
     await db.catch_up_search_index()
-    monkeypatch.setattr("gateway_sessions.storage.verbs.searching.MOST_PENDING", 1)
+    monkeypatch.setattr("gateway_sessions.storage.transactions.search.scan.MOST_PENDING", 1)
     for name in ("a", "b"):
         await db.edit_message("s", name, "docker again")
     last = max(one.message_id for one in await db.get_messages("s"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway_sessions import SessionDB
-from gateway_sessions.storage.search import WINDOW
+from gateway_sessions.storage.search.search import WINDOW
 from tests.integration.search.conftest import EVERYTHING, found, say
 
 

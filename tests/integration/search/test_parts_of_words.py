@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Scope, SessionDB
-from gateway_sessions.core.search_wanted import Literal
-from gateway_sessions.storage.index import IndexState
+from gateway_sessions.core.search.criteria import Literal
+from gateway_sessions.storage.search.sqlite_index import IndexState
 from tests.integration.search.conftest import EVERYTHING, database, found, say
 
 FILLER = [f"filler{n} and more of it" for n in range(40)]
@@ -35,8 +35,8 @@ TEXTS = [
 @pytest.fixture(autouse=True)
 def few_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is found by looking at the newest messages, which are the fillers."""
-    monkeypatch.setattr("gateway_sessions.storage.catching.MOST_SCANNED", 20)
-    monkeypatch.setattr("gateway_sessions.storage.catching.STEP", 10)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_SCANNED", 20)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 10)
 
 
 async def inside(db: SessionDB, needle: str, **options: object) -> list[str]:
@@ -127,16 +127,16 @@ async def test_another_process_finds_them_as_well(tmp_path: Path):
 
 
 async def test_what_many_words_have_is_found_in_the_newest_messages(db: SessionDB, monkeypatch):
-    monkeypatch.setattr("gateway_sessions.storage.search.WINDOW", 5)
-    monkeypatch.setattr("gateway_sessions.storage.search_index.match.SOME_WORDS", 3)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.WINDOW", 5)
+    monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.SOME_WORDS", 3)
     await say(db, "s", *FILLER)
     await db.catch_up_search_index()
     assert len(await inside(db, "ller", limit=5)) == 5
 
 
 async def test_what_stands_first_is_not_looked_for_at_the_end(db: SessionDB, monkeypatch):
-    monkeypatch.setattr("gateway_sessions.storage.search.WINDOW", 5)
-    monkeypatch.setattr("gateway_sessions.storage.search_index.match.SOME_WORDS", 3)
+    monkeypatch.setattr("gateway_sessions.storage.search.search.WINDOW", 5)
+    monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.SOME_WORDS", 3)
     await say(db, "s", *FILLER)
     await db.catch_up_search_index()
     assert await inside(db, "ller", limit=1, sort="oldest") == [FILLER[0]]
@@ -145,11 +145,11 @@ async def test_what_stands_first_is_not_looked_for_at_the_end(db: SessionDB, mon
 
 
 async def test_what_many_words_have_but_few_messages_is_looked_for_with_patience(db: SessionDB, monkeypatch):
-    monkeypatch.setattr("gateway_sessions.storage.search_index.match.SOME_WORDS", 3)
+    monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.SOME_WORDS", 3)
     await say(db, "s", *(f"xdocker{n}" for n in range(6)), *FILLER)
     await db.catch_up_search_index()
     assert len(await inside(db, "docker")) == 6
-    monkeypatch.setattr("gateway_sessions.storage.search_index.match.MANY_WORDS", 5)
+    monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.MANY_WORDS", 5)
     result = await db.search_messages("docker", scope=EVERYTHING, mode="substring")
     assert (result.degraded, result.matches) == (True, 0)
     assert result.problem is not None
@@ -157,14 +157,14 @@ async def test_what_many_words_have_but_few_messages_is_looked_for_with_patience
 
 
 async def test_a_part_that_too_many_words_have_does_not_narrow_what_else_is_known(db: SessionDB, monkeypatch):
-    monkeypatch.setattr("gateway_sessions.storage.search_index.match.FEW_WORDS", 3)
+    monkeypatch.setattr("gateway_sessions.storage.search.sqlite_match.FEW_WORDS", 3)
     await say(db, "s", *(f"dock{n}er failed" for n in range(6)), *FILLER)
     await db.catch_up_search_index()
     assert len(await inside(db, "er fai")) == 6
 
 
 async def test_a_word_is_listed_once_however_often_it_is_said(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("gateway_sessions.storage.search_index.words.MOST_KNOWN", 3)
+    monkeypatch.setattr("gateway_sessions.storage.search.sqlite_file.MOST_KNOWN", 3)
     async with database(tmp_path) as db:
         for name in "abc":
             await say(db, name, "one two three four five", "five six")

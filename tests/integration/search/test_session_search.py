@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from gateway_sessions import Scope, SessionDB
-from gateway_sessions.core.recall import Passage
-from gateway_sessions.runtime.session_search import SessionSearch
+from gateway_sessions.core.search.excerpts import Passage
+from gateway_sessions.runtime.agents.search_tool import SessionSearch
 from tests.integration.search.conftest import EVERYTHING, say
 
 ALICE = Scope(owners=frozenset({"main:telegram:user:alice"}))

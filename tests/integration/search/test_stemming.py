@@ -22,8 +22,9 @@ from gateway_sessions import (
 )
 from gateway_sessions.core.cluster import ClusterRules
 from gateway_sessions.errors import UnsupportedStorageError
-from gateway_sessions.storage.search import NOT_ALL_WORDS
-from gateway_sessions.storage.verbs import meta, stemming
+from gateway_sessions.storage.search.search import NOT_ALL_WORDS
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.transactions.search import stemming
 from tests import mysql, postgresql
 from tests.integration.search.conftest import EVERYTHING, found, say
 
@@ -207,7 +208,7 @@ async def test_how_far_words_like_these_were_looked_for_is_told(
 ):
     async with open_db() as db:
         await say(db, "s", "docker", *(f"walrus {n}" for n in range(20)))
-        monkeypatch.setattr("gateway_sessions.storage.search.MOST_SCANNED", 5)
+        monkeypatch.setattr("gateway_sessions.storage.search.search.MOST_SCANNED_FOR_WORDS", 5)
         result = await db.search_messages("wallrus", scope=EVERYTHING, fuzzy=True)
         assert (len(result.hits), result.degraded, result.problem) == (20, True, NOT_ALL_WORDS)
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Accepted, Config, Scope, SessionDB, SessionStore, migrate_store
-from gateway_sessions.core.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.receipts import Receipt, Rejected
-from gateway_sessions.storage.drivers.sqlite_engine import SqliteEngine
-from gateway_sessions.storage.queries import load_migrations
-from gateway_sessions.storage.verbs import consistency
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.receipts import Receipt, Rejected
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
+from gateway_sessions.storage.tables.queries import load_migrations
+from gateway_sessions.storage.transactions.upkeep import consistency
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.contract.lanes import ALICE, COLLECTING, LANE, begin, reply, said
+from gateway_sessions.testing.contract.queue.bench import ALICE, COLLECTING, LANE, begin, reply, said
 
 CONFIG = Config.from_mapping({"sessions_json": {"mode": "off"}, "timezone": "UTC"})
 BEFORE = tuple(one for one in load_migrations("sqlite") if one.version <= 6)

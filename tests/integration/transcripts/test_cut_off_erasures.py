@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB
-from gateway_sessions.storage.drivers import sqlite_engine
-from gateway_sessions.storage.methods import erasure
+from gateway_sessions.storage.api import erasure
+from gateway_sessions.storage.engines.sqlite import engine
 from gateway_sessions.testing import FakeClock
 from tests.integration.transcripts.test_erasure import WORD, dm, opened, talk, traces
 from tests.programs import WarmPython
@@ -24,7 +24,7 @@ CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from gateway_sessions import SessionDB
-from gateway_sessions.storage.index import SearchIndex
+from gateway_sessions.storage.search.sqlite_index import SearchIndex
 from gateway_sessions.testing import FakeClock
 from tests.integration.transcripts.test_erasure import dm, opened, plant
 
@@ -112,7 +112,7 @@ async def test_who_came_back_since_keeps_what_they_said(
 async def test_a_copy_that_is_being_made_does_not_outlive_an_erasure(
     tmp_path: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ):
-    home, plain = tmp_path / "home", sqlite_engine.back_up
+    home, plain = tmp_path / "home", engine.back_up
     copied, go_on = threading.Event(), threading.Event()
 
     def slowly(path: Path, folder: Path, taken_at: object) -> Path:
@@ -125,7 +125,7 @@ async def test_a_copy_that_is_being_made_does_not_outlive_an_erasure(
 
     async with opened(home, fake_clock) as store:
         await talk(store, dm(), WORD)
-        monkeypatch.setattr(sqlite_engine, "back_up", slowly)
+        monkeypatch.setattr(engine, "back_up", slowly)
         copying = asyncio.create_task(store.db.back_up())
         await asyncio.to_thread(copied.wait, 10)
         erasing = asyncio.create_task(store.erase(dm()))

@@ -13,10 +13,10 @@ import pytest
 from gateway_sessions import Message, Scope, SessionSource, SessionStore, StorageUnavailableError
 from gateway_sessions.config import Durability, SessionDBConfig
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.contract.authors import OTHER_LANE, WAYS, WORD, conversation, turn
-from gateway_sessions.testing.contract.authors import Path as Way
-from gateway_sessions.testing.contract.lanes import ALICE, BOB, LANE, accept
-from gateway_sessions.testing.crash import crash_at, raising
+from gateway_sessions.testing.contract.queue.authors import OTHER_LANE, WAYS, WORD, conversation, turn
+from gateway_sessions.testing.contract.queue.authors import Path as Way
+from gateway_sessions.testing.contract.queue.bench import ALICE, BOB, LANE, accept
+from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.invariants import check_database
 from tests.integration.transfer.hermes import CHAT, TIP, change, hermes_home
 from tests.integration.transfer.test_hermes_home import SAY

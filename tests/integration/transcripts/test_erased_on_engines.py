@@ -12,8 +12,8 @@ import pytest
 from gateway_sessions import Scope, SessionSource, SessionStore
 from gateway_sessions.config import Provider, SessionDBConfig, SessionsJsonConfig, SnapshotMode
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.contract.authors import WORD, conversation, everything_in
-from gateway_sessions.testing.contract.lanes import ALICE
+from gateway_sessions.testing.contract.queue.authors import WORD, conversation, everything_in
+from gateway_sessions.testing.contract.queue.bench import ALICE
 from tests.unit.runtime.lanes import open_store, quick
 
 PERSON, NAME, SOMEBODY = "main:telegram:user:alice", "Plugh Canary", 12345

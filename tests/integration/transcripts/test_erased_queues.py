@@ -25,11 +25,11 @@ from gateway_sessions import (
     SessionStore,
     StorageUnavailableError,
 )
-from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
-from gateway_sessions.core.queue import ItemKind
-from gateway_sessions.storage.verbs import outbox
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue.items import ItemKind
+from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.crash import crash_at, raising
+from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.invariants import check_database
 from tests.unit.runtime.lanes import execute, open_store, quick
 

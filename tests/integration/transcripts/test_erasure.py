@@ -24,8 +24,8 @@ from gateway_sessions import (
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
 from gateway_sessions.ports import VerbFactory
-from gateway_sessions.storage.methods import erasure as methods
-from gateway_sessions.storage.verbs import retention as verbs
+from gateway_sessions.storage.api import erasure as methods
+from gateway_sessions.storage.transactions.sessions import remove as verbs
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import execute, lease, open_store, quick, release
 

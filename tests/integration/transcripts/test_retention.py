@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import Relation, SessionBusyError, SessionDB, SessionOnLaneError, SessionStore
-from gateway_sessions.storage.methods.retention import RetentionMethods
-from gateway_sessions.storage.verbs import retention as verbs
+from gateway_sessions.storage.api.retention import RetentionMethods
+from gateway_sessions.storage.transactions.sessions import remove as verbs
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import dm, execute, lease, open_store, release
 

@@ -15,7 +15,7 @@ from gateway_sessions import (
     check_store,
     repair_store,
 )
-from gateway_sessions.storage.verbs import retention
+from gateway_sessions.storage.transactions.sessions import remove
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import open_store
 
@@ -38,7 +38,7 @@ async def in_the_middle(db: SessionDB) -> None:
 
 @pytest.fixture
 async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SessionDB]:
-    monkeypatch.setattr(retention, "PIECE", 10)
+    monkeypatch.setattr(remove, "PIECE", 10)
     async with SessionDB.open(tmp_path / "sessions.db", survives_power_cut=False) as opened:
         await opened.create_session("parent", "cli", user_id="alice")
         yield opened
@@ -73,14 +73,14 @@ async def test_a_new_session_keeps_what_is_its_own_and_shows_nothing_else(
 async def test_one_that_removes_does_not_go_on_with_the_new_session(db: SessionDB):
     await in_the_middle(db)
     await made(db)
-    assert await db.write(lambda: retention.remove_leftover("big", db.change_ids)) == 0
+    assert await db.write(lambda: remove.remove_leftover("big", db.change_ids)) == 0
     assert await db.message_count("big") == 1
 
 
 async def test_a_repair_brings_nothing_back_that_is_being_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(retention, "PIECE", 10)
+    monkeypatch.setattr(remove, "PIECE", 10)
     async with SessionDB.open(tmp_path / "sessions.db", survives_power_cut=False) as db:
         await in_the_middle(db)
     assert (await check_store(tmp_path)).healthy
@@ -92,7 +92,7 @@ async def test_a_repair_brings_nothing_back_that_is_being_removed(
 async def test_a_removal_that_was_cut_off_is_finished_at_the_next_start(
     tmp_path: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(retention, "PIECE", 10)
+    monkeypatch.setattr(remove, "PIECE", 10)
 
     def opened() -> SessionStore:
         return open_store(tmp_path / "home", clock=fake_clock)
@@ -100,6 +100,6 @@ async def test_a_removal_that_was_cut_off_is_finished_at_the_next_start(
     async with opened() as store:
         await in_the_middle(store.db)
     async with opened() as store:
-        while await store.db.read(retention.leftovers):
+        while await store.db.read(remove.leftovers):
             await fake_clock.sleep(0)
         assert store.incidents == ()

@@ -24,7 +24,7 @@ from gateway_sessions import (
     StorageUnavailableError,
 )
 from gateway_sessions.core.export.reports import FindingKind, ImportReport, TransferProgress
-from gateway_sessions.storage.verbs import status
+from gateway_sessions.storage.transactions.upkeep import status
 from gateway_sessions.testing import FakeClock
 from tests.integration.transfer.hermes import (
     BRANCH,
@@ -500,7 +500,7 @@ async def test_what_is_left_alone_is_listed(store: SessionStore, tmp_path: Path)
 KILLED = """
 import asyncio, sys
 from gateway_sessions import SessionStore
-from gateway_sessions.testing.crash import crash_at
+from gateway_sessions.testing.faults import crash_at
 async def main():
     async with SessionStore.open(sys.argv[1]) as store:
         with crash_at(sys.argv[3], nth=int(sys.argv[4])):

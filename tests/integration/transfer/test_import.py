@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import Scope, SessionDB, StorageUnavailableError
-from gateway_sessions.storage.transfer import files, importing
+from gateway_sessions.storage.transfer import export_files, import_files
 
 DATA = Path(__file__).parents[2] / "data"
 OPERATOR = Scope.operator()
@@ -25,8 +25,8 @@ def session(session_id: str, **more: Any) -> dict[str, Any]:
 async def test_a_line_that_is_too_long_is_passed_over(
     db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(files, "MAX_LINE_BYTES", 400)
-    monkeypatch.setattr(files, "_SKIPPED", 100)
+    monkeypatch.setattr(export_files, "MAX_LINE_BYTES", 400)
+    monkeypatch.setattr(export_files, "_SKIPPED", 100)
     path = tmp_path / "x.jsonl"
     long = session("long", title="x" * 2000)
     path.write_text("\n".join(json.dumps(one) for one in (long, session("short"), long)))
@@ -35,7 +35,7 @@ async def test_a_line_that_is_too_long_is_passed_over(
 
 
 async def test_findings_without_end_are_only_counted(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(importing, "MAX_FINDINGS", 2)
+    monkeypatch.setattr(import_files, "MAX_FINDINGS", 2)
     report = await db.import_sessions([{}] * 5)
     assert (len(report.findings), report.more_findings) == (2, 3)
 

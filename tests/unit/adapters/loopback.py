@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway_sessions.streams import closing
+from gateway_sessions._streams import closing
 
 CERTIFICATE = Path(__file__).parents[2] / "data" / "localhost.pem"
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -16,8 +16,8 @@ import pytest
 from gateway_sessions import Receipt
 from gateway_sessions.adapters import console as console_module
 from gateway_sessions.adapters.console import Console
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage
-from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
 from gateway_sessions.errors import DeliveryRefusedError, StorageFullError
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.contract.adapter import Inbox

@@ -13,6 +13,7 @@ from http import HTTPStatus
 
 import pytest
 
+from gateway_sessions._streams import closing
 from gateway_sessions.adapters._http import (
     MAX_ANSWER,
     MAX_HEAD,
@@ -24,7 +25,6 @@ from gateway_sessions.adapters._http import (
     listen,
     post,
 )
-from gateway_sessions.streams import closing
 from tests.unit.adapters.loopback import loopback
 
 MAX_BODY = 100

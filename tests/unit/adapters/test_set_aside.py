@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions.adapters import put_aside
-from gateway_sessions.core.inbound import Attachment, AttachmentKind
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage
+from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.testing.fake_platform import FakePlatform
 
 PHOTO = Attachment(kind=AttachmentKind.PHOTO, url="https://x/1", name="cat.jpg")

@@ -13,13 +13,27 @@ from typing import Any
 
 import pytest
 
+from gateway_sessions._streams import accept
 from gateway_sessions.adapters import _http
 from gateway_sessions.adapters import webhook as webhook_module
 from gateway_sessions.adapters.webhook import Webhook, WebhookSettings
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
-from gateway_sessions.core.outbound import OutboundMessage, ReplyTarget, TextFormat
-from gateway_sessions.core.receipts import Accepted, Disposition, Duplicate, Receipt, Rejected, RejectReason
-from gateway_sessions.core.source import SessionSource
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget, TextFormat
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.inbound import (
+    Attachment,
+    AttachmentKind,
+    InboundMessage,
+    MessageKind,
+    ReplyTo,
+)
+from gateway_sessions.core.queue.receipts import (
+    Accepted,
+    Disposition,
+    Duplicate,
+    Receipt,
+    Rejected,
+    RejectReason,
+)
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,
@@ -27,7 +41,6 @@ from gateway_sessions.errors import (
     RateLimitedError,
     StorageUnavailableError,
 )
-from gateway_sessions.streams import accept
 from gateway_sessions.testing import FakeClock
 from tests.contract.webhook_bench import SECRET, WebhookBench
 

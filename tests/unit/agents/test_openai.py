@@ -26,8 +26,8 @@ from gateway_sessions.agents import (
 )
 from gateway_sessions.agents.chat_completions.response import MAX_EVENT
 from gateway_sessions.agents.openai import OpenAIAgent, create
-from gateway_sessions.core.usage import CostStatus
-from gateway_sessions.runtime.turn_context import TurnContext
+from gateway_sessions.core.usage.usage_events import CostStatus
+from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.testing import FakeClock
 from tests.fake_model import (
     FakeModel,

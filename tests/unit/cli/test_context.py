@@ -8,7 +8,7 @@ from gateway_sessions import StorageCorruptError
 from gateway_sessions.cli.context import CommandContext
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.cli.settings import Settings
-from gateway_sessions.core.cures import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
+from gateway_sessions.core.notices.units import MEND_ELSEWHERE, MEND_FILE, MEND_SERVER
 
 
 @pytest.mark.parametrize(

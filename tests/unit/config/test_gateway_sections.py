@@ -21,12 +21,11 @@ from gateway_sessions.config import (
     ServeConfig,
     parse_config,
 )
-from gateway_sessions.core.budgets import BudgetLimit, Budgets, UnknownPrices
-from gateway_sessions.core.busy import BusyRules, DropPolicy
-from gateway_sessions.core.busy_mode import BusyMode
-from gateway_sessions.core.delivery import DeliveryRules
-from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import ConfigError
+from gateway_sessions.core.delivery.retry_policy import DeliveryRules
+from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.usage.budgets import BudgetLimit, Budgets, UnknownPrices
+from gateway_sessions.errors import ConfigError, ConfigProblem
 
 SECRET = "sixteen-bytes-and-more"
 

@@ -14,7 +14,7 @@ from gateway_sessions.config.origins import (
     policy_origins,
     written_in,
 )
-from gateway_sessions.core.policies import ResetMode, deciding_fields
+from gateway_sessions.core.sessions.reset_policy import ResetMode, deciding_fields
 
 EVERY_LEVEL = """\
 timezone: Europe/Berlin

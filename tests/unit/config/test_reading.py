@@ -26,12 +26,11 @@ from gateway_sessions.config import (
     SnapshotMode,
     parse_config,
 )
-from gateway_sessions.core.context import HomeChannel
-from gateway_sessions.core.entry_codec import Dialect
-from gateway_sessions.core.policies import PRESETS, Require, ResetMode, SessionResetPolicy
-from gateway_sessions.core.policy_book import PolicyLevel
-from gateway_sessions.error_details import ConfigProblem
-from gateway_sessions.errors import ConfigError, InvalidPolicyError
+from gateway_sessions.core.sessions.policy_rules import PolicyLevel
+from gateway_sessions.core.sessions.reset_policy import PRESETS, Require, ResetMode, SessionResetPolicy
+from gateway_sessions.core.sessions_json.entries import Dialect
+from gateway_sessions.core.transcript.system_prompt import HomeChannel
+from gateway_sessions.errors import ConfigError, ConfigProblem, InvalidPolicyError
 
 HOSTILE_REPEATS = 20_000
 SECRETS = {"GEHEIM": "postgresql://me:geheim@host/db"}

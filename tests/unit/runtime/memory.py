@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageError
 from gateway_sessions.ports import Rows, Statement, Verb, VerbFactory
-from gateway_sessions.storage.drivers.sqlite_schema import statements
-from gateway_sessions.storage.queries import load_migrations, load_queries
+from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.tables.queries import load_migrations, load_queries
 
 T = TypeVar("T")
 

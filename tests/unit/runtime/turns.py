@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway_sessions import Message, SessionEntry, SessionSource
-from gateway_sessions.core.agent_config import AgentValidity
-from gateway_sessions.core.inbound import InboundMessage
-from gateway_sessions.core.replay import Chat
-from gateway_sessions.core.reply import Reply
-from gateway_sessions.core.usage import Usage
+from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.sessions.agent_validity import AgentValidity
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.turn_context import TurnContext, TurnPorts
+from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
 from gateway_sessions.testing import FakeClock
 
 NOW = FakeClock().now()

@@ -9,7 +9,7 @@ from gateway_sessions.errors import StorageUnavailableError, StoreBusyError, Uns
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.home import describe_owner, network_filesystem, owned, prepare_home
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.crash import crash_at
+from gateway_sessions.testing.faults import crash_at
 from tests.crash.stores import SteppedClock
 from tests.crash.workload import START
 

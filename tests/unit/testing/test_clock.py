@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from gateway_sessions.ports import Clock
-from gateway_sessions.storage.in_thread import in_thread as own_thread
+from gateway_sessions.storage.files.threads import in_thread as own_thread
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.clock import TasksStillBusyError, TooFewSleepersError
 

@@ -9,9 +9,15 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import force_setattr
 
-from gateway_sessions.core.inbound import Attachment, AttachmentKind, InboundMessage, MessageKind, ReplyTo
-from gateway_sessions.core.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
-from gateway_sessions.core.receipts import Duplicate, Receipt
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue.inbound import (
+    Attachment,
+    AttachmentKind,
+    InboundMessage,
+    MessageKind,
+    ReplyTo,
+)
+from gateway_sessions.core.queue.receipts import Duplicate, Receipt
 from gateway_sessions.errors import (
     AdapterUnavailableError,
     DeliveryRefusedError,

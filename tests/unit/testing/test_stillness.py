@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway_sessions.testing.stillness import Stillness
+from gateway_sessions.testing.clock import Stillness
 
 
 async def test_whoever_was_woken_by_a_task_that_has_ended_does_not_rest_yet():

@@ -14,12 +14,7 @@ from gateway_sessions.agents.chat_completions.failures import (
     pause_before_next,
     told_by,
 )
-from gateway_sessions.model_errors import (
-    ContextTooLongError,
-    ModelError,
-    ModelRefusedError,
-    ModelUnavailableError,
-)
+from gateway_sessions.errors import ContextTooLongError, ModelError, ModelRefusedError, ModelUnavailableError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TOO_LONG = (

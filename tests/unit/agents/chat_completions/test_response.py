@@ -14,7 +14,7 @@ from gateway_sessions.agents.chat_completions.response import (
     EventStream,
     EventTooLongError,
 )
-from gateway_sessions.model_errors import ModelAnswerError
+from gateway_sessions.errors import ModelAnswerError
 
 
 def event(**members: object) -> str:

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from gateway_sessions import OwnerStatus
 from gateway_sessions.cli.output.live import overview_page
-from gateway_sessions.core.vitals import AgentCounts, LoopLag
-from gateway_sessions.runtime.glance import Glance
-from gateway_sessions.storage.verbs.status import Work
+from gateway_sessions.core.status import AgentCounts, LoopLag
+from gateway_sessions.runtime.operator.overview import Glance
+from gateway_sessions.storage.transactions.upkeep.status import Work
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WORK = Work(running=0, waiting=0, oldest_waiting=None, owed_replies=0, dead_messages=0, dead_replies=0)

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.html import MAX_CONTENTS, Html
-from gateway_sessions.core.export.rendering import rendered
 from tests.unit.core.export.exported import MESSAGES, SESSION, T
 
 HOSTILE = "</pre></details></article><script>alert(1)</script><img src=x onerror=alert(1)>&\"'"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.markdown import contained, escaped, fenced
-from gateway_sessions.core.export.rendering import rendered
 from tests.unit.core.export.exported import SESSION, T
 
 PAGE = """\

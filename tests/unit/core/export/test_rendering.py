@@ -5,8 +5,8 @@ import json
 import pytest
 
 from gateway_sessions import InvalidInputError
+from gateway_sessions.core.export.formats import rendered
 from gateway_sessions.core.export.jsonl import JsonLines
-from gateway_sessions.core.export.rendering import rendered
 from tests.unit.core.export.exported import MESSAGES, SESSION
 
 

@@ -16,8 +16,8 @@ from gateway_sessions import (
     SessionEndedError,
     SessionNotFoundError,
 )
-from gateway_sessions.core.source import SessionSource
-from gateway_sessions.runtime.entropy import Entropy
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.runtime.context import Entropy
 from tests.unit.runtime.lanes import (
     DAILY,
     EVERYTHING,

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from gateway_sessions import SessionSource
-from gateway_sessions.core.keys import Isolation
+from gateway_sessions.core.identity.keys import Isolation
 from tests.unit.runtime.lanes import dm, everything, execute, open_store, quick, stored
 
 CHATS = ("", "C", "C:7", "C%3A7", "7", "c", "é", "e\u0301")

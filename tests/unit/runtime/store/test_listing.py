@@ -7,7 +7,7 @@ import random
 import pytest
 
 from gateway_sessions import InvalidInputError, Scope, SessionSource
-from gateway_sessions.core.keys import Isolation, owner_of
+from gateway_sessions.core.identity.keys import Isolation, owner_of
 from tests.unit.runtime.lanes import EVERYTHING, dm, everything, group, open_store, pass_time, quick
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from gateway_sessions import EndReason, SessionSource, StoreStoppedError
 from gateway_sessions.errors import InvalidSourceError, StorageError, UnidentifiedSourceError
-from gateway_sessions.runtime.context import TO_TELL
-from gateway_sessions.runtime.entropy import Entropy
+from gateway_sessions.runtime.context import TO_TELL, Entropy
 from tests.unit.runtime.lanes import (
     DAILY,
     IDLE,

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from gateway_sessions import StorageUnavailableError, StoreBusyError
+from gateway_sessions._failpoints import arm
 from gateway_sessions.config import Durability, SessionDBConfig
-from gateway_sessions.failpoints import arm
-from gateway_sessions.runtime.entropy import Entropy
+from gateway_sessions.runtime.context import Entropy
 from tests.unit.runtime.lanes import dm, everything, open_store, quick
 
 

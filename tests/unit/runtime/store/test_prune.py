@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway_sessions import EndReason
-from gateway_sessions.storage.verbs.access import touching
+from gateway_sessions.storage.transactions.sessions.find_or_create import touching
 from tests.unit.runtime.lanes import (
     IDLE,
     dm,

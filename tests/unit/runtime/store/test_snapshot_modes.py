@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sessions import SessionSource, SnapshotError
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.core.entry_codec import Dialect
+from gateway_sessions.core.sessions_json.entries import Dialect
 from tests.unit.runtime.lanes import dm, everything, open_store, pass_time, quick, stored, writing
 
 

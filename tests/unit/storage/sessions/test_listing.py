@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway_sessions.storage.verbs import listing
+from gateway_sessions.storage.transactions.sessions import lists
 from tests.unit.storage.sessions.talks import ALICE, BOB, EVERYTHING, execute, split, talk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def way(request, monkeypatch) -> str:
     """Both ways to find a page, which must find the same."""
     if request.param == "recent":
-        monkeypatch.setattr(listing, "FEW", 0)
+        monkeypatch.setattr(lists, "FEW", 0)
     return request.param
 
 

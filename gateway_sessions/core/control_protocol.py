@@ -1,0 +1,173 @@
+"""The frames and messages that a store's owner and its clients exchange over the control socket.
+
+A frame is four bytes with the length of a JSON text, then that text. The owner greets first; then the client
+asks and the owner answers, one request after another. Errors travel by the name of their class and the facts
+they were made of, and are the same class again on the other side.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from datetime import tzinfo
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from gateway_sessions import errors
+from gateway_sessions.core.checks import plain_value
+from gateway_sessions.core.identity.row_ids import bears_ids, with_number_ids, with_text_ids
+from gateway_sessions.core.sessions.boundaries import zone_named
+from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
+
+PROTOCOL: Final = 1
+"""Raised when one side would misunderstand the other. Operations may come and go without."""
+MAX_REQUEST_BYTES: Final = 1 << 20
+MAX_ANSWER_BYTES: Final = 4 << 20
+
+T = TypeVar("T")
+
+_LENGTH: Final = struct.Struct(">I")
+_NOTHING: Final = msgspec.Raw(b"{}")
+_NULL: Final = msgspec.Raw(b"null")
+
+
+class Greeting(msgspec.Struct, frozen=True, kw_only=True):
+    """Who owns the store."""
+
+    protocol: int
+    program: str
+    """The version of gateway_sessions."""
+    schema: int
+    """The version of the database's schema."""
+    pid: int
+    database: str
+    """The path of the database, for those who read it themselves."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One operation to carry out."""
+
+    do: str
+    parameters: msgspec.Raw = _NOTHING
+    seconds: float
+    """How long the client waits; then nobody needs the answer any more."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """An error on its way to the client."""
+
+    kind: str
+    message: str
+    facts: dict[str, Any]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a request: a result, unless there is a failure."""
+
+    result: msgspec.Raw = _NULL
+    failure: Failure | None = None
+
+
+class Frames:
+    """Cuts what arrives into frames. Not more than one frame beyond what was taken is ever kept."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pending = bytearray()
+
+    @property
+    def partial(self) -> bool:
+        """Whether a frame has begun to arrive."""
+        return bool(self._pending)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The frames that *data* completes; `InvalidInputError` once one announces more than the limit."""
+        self._pending += data
+        while len(self._pending) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._pending)
+            if length > self._limit:
+                raise _too_large(length, self._limit)
+            end = _LENGTH.size + length
+            if len(self._pending) < end:
+                return
+            body = bytes(self._pending[_LENGTH.size : end])
+            del self._pending[:end]
+            yield body
+
+
+def frame(value: object, limit: int) -> bytes:
+    """The frame that carries a value; `InvalidInputError` if no frame can."""
+    body = encode(value)
+    if len(body) > limit:
+        raise _too_large(len(body), limit)
+    return _LENGTH.pack(len(body)) + body
+
+
+def encode(value: object) -> bytes:
+    """The JSON text of a value of ours."""
+    try:
+        return msgspec.json.encode(with_text_ids(value), enc_hook=_plain)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        problem = f"cannot be sent to the owner of the store: {error}"
+        raise InvalidInputError(problem) from error
+
+
+def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """The value of that type; `InvalidInputError` for what is none, or is nested without end."""
+    try:
+        if not bears_ids(cast("Any", kind)):
+            return msgspec.json.decode(body, type=kind, dec_hook=_revived)
+        told = with_number_ids(msgspec.json.decode(body), kind)
+        return msgspec.convert(told, type=kind, dec_hook=_revived)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        name = getattr(kind, "__name__", str(kind))
+        problem = f"not a {name} as expected: {error}"
+        raise InvalidInputError(problem) from error
+
+
+def failure_of(error: GatewaySessionsError) -> Failure:
+    """The error as it travels."""
+    facts = {name: value for name, value in vars(error).items() if _travels(value)}
+    return Failure(kind=type(error).__name__, message=str(error), facts=facts)
+
+
+def error_of(failure: Failure) -> GatewaySessionsError:
+    """The error again: of its own class, or, if a newer program has others than we, a `ControlError`."""
+    kind = _ERRORS.get(failure.kind)
+    if kind is None:
+        problem = f"answered with {failure.kind}: {failure.message}"
+        return ControlError("the owner of the store", problem, may_have_happened=True)
+    error = kind.__new__(kind, failure.message)
+    error.__dict__.update(failure.facts)
+    return error
+
+
+def _travels(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(isinstance(one, str) for one in cast("list[object]", value))
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, tzinfo) else plain_value(value)
+
+
+def _revived(kind: type[Any], value: Any) -> Any:
+    if kind is object:
+        return value
+    if issubclass(kind, tzinfo):
+        return zone_named(value)
+    problem = f"{kind.__name__} does not travel"
+    raise TypeError(problem)
+
+
+def _too_large(length: int, limit: int) -> InvalidInputError:
+    return InvalidInputError(f"a frame of {length} bytes is larger than {limit}")
+
+
+_ERRORS: Final = {
+    name: kind
+    for name, kind in (vars(errors) | vars(errors)).items()
+    if isinstance(kind, type) and issubclass(kind, GatewaySessionsError)
+}

@@ -1,0 +1,198 @@
+"""The plan after a send that failed or may have failed: retry, resend marked as a repeat, or give up.
+
+A failure that is certain costs nothing but time: the reply is sent later, until it is too old. After an
+uncertain one a second try may be seen twice. It is made all the same, a few times, and says what it is.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from gateway_sessions.core.delivery.outbound import AdapterCapabilities, OutboundMessage
+from gateway_sessions.core.delivery.splitting import split_text
+from gateway_sessions.errors import (
+    AdapterUnavailableError,
+    DeliveryRefusedError,
+    InvalidInputError,
+    RateLimitedError,
+)
+
+REPEATED: Final = "(This may be a repeat.)"
+"""What a reply begins with that may have been sent before."""
+UNTOLD_PAUSE: Final = timedelta(seconds=2)
+"""How long nothing is asked for of a platform that wants a pause and does not say how long."""
+LONGEST_PAUSE: Final = timedelta(days=365)
+"""No platform is waited for any longer, whatever it says."""
+
+_MOST_DOUBLINGS: Final = 40
+_ZERO: Final = timedelta()
+
+
+class SendFailure(StrEnum):
+    """What is known of a send that did not succeed."""
+
+    UNAVAILABLE = "unavailable"  # not sent
+    RATE_LIMITED = "rate_limited"  # not sent
+    REFUSED = "refused"  # not sent, and never will be
+    UNKNOWN = "unknown"  # sent or not
+
+
+class GiveUpReason(StrEnum):
+    """Why a reply is not sent any more."""
+
+    REFUSED = "refused"  # the platform does not take it
+    TOO_OLD = "too_old"  # nobody waits for it any more
+    UNCLEAR = "unclear"  # it may have been sent, more than once
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A send that did not succeed, as it was told."""
+
+    how: SendFailure
+    retry_after: timedelta = _ZERO
+    """How long the platform asked to wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRules:
+    """How patient a gateway is with a platform."""
+
+    first_pause: timedelta = timedelta(seconds=2)
+    """After the first failure; it doubles with each."""
+    longest_pause: timedelta = timedelta(minutes=5)
+    max_age: timedelta = timedelta(hours=24)
+    """An older reply is not sent any more."""
+    max_unclear: int = 3
+    """How many sends of a reply may end without anybody knowing how. 1: none is repeated."""
+
+    def __post_init__(self) -> None:
+        if not _ZERO < self.first_pause <= self.longest_pause:
+            problem = "first_pause must be longer than nothing, and no longer than longest_pause"
+            raise InvalidInputError(problem)
+        if self.max_age <= _ZERO or self.max_unclear < 1:
+            problem = "max_age must be longer than nothing, and max_unclear at least 1"
+            raise InvalidInputError(problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What was done for a reply so far, the send included that is just over."""
+
+    reply_id: int | str
+    owed_since: datetime
+    attempts: int
+    unclear: int = 0
+    """How many of the attempts may have sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAt:
+    """Send it again then, as it is."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ResendMarked:
+    """Send it again then, and let it say that it may be a repeat."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Put it aside where everybody can see it."""
+
+    reason: GiveUpReason
+
+
+DeliveryPlan: TypeAlias = RetryAt | ResendMarked | GiveUp
+
+
+def failure_of(error: BaseException | None) -> Failed:
+    """What an adapter's error tells; None is a send of which nothing was heard again, as after a crash."""
+    match error:
+        case RateLimitedError():
+            return Failed(SendFailure.RATE_LIMITED, _pause_of(error.retry_after))
+        case AdapterUnavailableError():
+            return Failed(SendFailure.UNAVAILABLE)
+        case DeliveryRefusedError():
+            return Failed(SendFailure.REFUSED)
+        case _:
+            return Failed(SendFailure.UNKNOWN)
+
+
+def pause_of(retry_after: float | None) -> timedelta:
+    """Return how long a platform wants to be left alone that asked for so many seconds."""
+    return _pause_of(retry_after) or UNTOLD_PAUSE
+
+
+def pause_left(begun_at: datetime, length: timedelta, now: datetime) -> timedelta:
+    """Return how much of a pause is left; never more than all of it, if the clock was set back."""
+    return min(max(begun_at + length - now, _ZERO), length)
+
+
+def plan_delivery(
+    failed: Failed, tried: Tried, *, now: datetime, idempotent: bool, rules: DeliveryRules
+) -> DeliveryPlan:
+    """What becomes of a reply after a failure. An *idempotent* platform shows a repeated one once."""
+    uncertain = not idempotent and tried.unclear > 0
+    if failed.how is SendFailure.REFUSED:
+        return GiveUp(GiveUpReason.REFUSED)
+    if uncertain and failed.how is SendFailure.UNKNOWN and tried.unclear >= rules.max_unclear:
+        return GiveUp(GiveUpReason.UNCLEAR)
+    at = now + max(failed.retry_after, backoff(tried.attempts, rules, tried.reply_id))
+    if is_too_old(tried.owed_since, at, rules):
+        return GiveUp(GiveUpReason.TOO_OLD)
+    return ResendMarked(at) if uncertain else RetryAt(at)
+
+
+def backoff(attempts: int, rules: DeliveryRules, reply_id: int | str) -> timedelta:
+    """How long to wait after that many attempts; always the same for the same reply.
+
+    Replies that failed together come back apart: the pause is shorter, by up to a quarter, for some of them.
+    """
+    doublings = min(max(attempts - 1, 0), _MOST_DOUBLINGS)
+    seconds = min(rules.first_pause.total_seconds() * 2**doublings, rules.longest_pause.total_seconds())
+    share = zlib.crc32(f"{reply_id} {attempts}".encode()) / 2**32
+    return timedelta(seconds=seconds * (1 - share / 4))
+
+
+def is_too_old(owed_since: datetime, at: datetime, rules: DeliveryRules) -> bool:
+    """Whether a reply is not worth sending any more at that time."""
+    return at - owed_since > rules.max_age
+
+
+def marked(message: OutboundMessage) -> OutboundMessage:
+    """The message, saying that it may be a repeat."""
+    return message.saying(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
+
+
+def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -> tuple[OutboundMessage, ...]:
+    """The messages to send for one that may be too long, each with room for the mark of a repeat.
+
+    The first one stands where the whole was to stand; what is attached comes with the last one.
+    """
+    if capabilities.max_length is None:
+        return (message,)
+    room = 0 if capabilities.idempotent_send else len(REPEATED) + 1
+    limit = capabilities.max_length - room
+    if capabilities.length_unit.length(message.text) <= limit:
+        return (message,)
+    *texts, last = split_text(message.text, limit, capabilities.length_unit) or ("",)
+    bare = OutboundMessage(is_notice=message.is_notice, format=message.format)
+    first, *others = (*(bare.saying(text) for text in texts), message.instead_of(None).saying(last))
+    return (first.instead_of(message.replaces), *others)
+
+
+def _pause_of(seconds: float | None) -> timedelta:
+    """A pause that a platform asked for, within reason."""
+    if seconds is None or math.isnan(seconds):
+        return _ZERO
+    return timedelta(seconds=min(max(seconds, 0), LONGEST_PAUSE.total_seconds()))

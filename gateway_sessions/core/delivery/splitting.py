@@ -1,0 +1,165 @@
+"""Cutting of a text that exceeds a platform's limit at paragraphs, lines and words, code blocks intact.
+
+Paragraphs come before lines, lines before words, and words before letters. A block of code that is cut is
+closed in one part and opened again in the next, because each part is shown by itself.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from gateway_sessions.core.delivery.outbound import LengthUnit
+from gateway_sessions.errors import InvalidInputError
+
+LEAST_LIMIT: Final = 40
+"""Room for a fence that is opened and closed again, and for some text between."""
+LONGEST_CLUSTER: Final = 32
+"""No more characters than this are kept together because they are shown as one."""
+
+_FENCE: Final = re.compile(r" {0,3}(`{3,6}|~{3,6})([^`\n]*)")
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,14}", re.ASCII)
+_CLOSING: Final = len("\n``````")
+_BLANK_LINES: Final = re.compile(r"[ \t]*\n(?:[ \t]*\n)*|[ \t]+|")
+_JOINER: Final = "\u200d"
+_EXTENDING: Final = re.compile(
+    "[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u200d\u20e3\udc00-\udfff]"
+)
+_REGIONAL: Final = re.compile("[\U0001f1e6-\U0001f1ff]")
+
+
+class _Kind(IntEnum):
+    """Where a text may be cut, the best first."""
+
+    PARAGRAPH = 0
+    LINE = 1
+    LINE_OF_CODE = 2
+    WORD = 3
+
+
+class _Fence(NamedTuple):
+    """A block of code that is open."""
+
+    mark: str
+    opening: str
+
+
+class _Cut(NamedTuple):
+    at: int
+    fence: _Fence | None = None
+
+
+def split_text(text: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) -> tuple[str, ...]:
+    """The parts of a text, in order, none longer than *limit*; only blanks between them are left out."""
+    if limit < LEAST_LIMIT:
+        problem = f"a text cannot be cut into parts of {limit}, at least {LEAST_LIMIT} are needed"
+        raise InvalidInputError(problem)
+    parts: list[str] = []
+    start, fence = 0, None
+    while start < len(text):
+        opening = f"{fence.opening}\n" if fence else ""
+        room = limit - len(opening)
+        end = _reach(text, start, room, unit)
+        if end == len(text):
+            parts.append(opening + text[start:])
+            break
+        if fence or "```" in text[start:end] or "~~~" in text[start:end]:
+            end = _reach(text, start, room - _CLOSING, unit)
+        cut = _best_cut(text, start, end, fence)
+        said = text[start : cut.at]
+        parts.append(f"{opening}{said}\n{cut.fence.mark}" if cut.fence else f"{opening}{said}".rstrip())
+        start, fence = _behind(text, cut)
+    return tuple(part for part in parts if part.strip())
+
+
+def _reach(text: str, start: int, room: int, unit: LengthUnit) -> int:
+    """How far a text gets, from *start*, in that much room."""
+    farthest = range(start, min(start + room, len(text)) + 1)
+    if unit.length(text[start : farthest[-1]]) <= room:
+        return farthest[-1]
+    return farthest[bisect_right(farthest, room, key=lambda end: unit.length(text[start:end])) - 1]
+
+
+def _best_cut(text: str, start: int, end: int, fence: _Fence | None) -> _Cut:
+    """The last place of the best kind in the second half; the last of any kind; or wherever room ends."""
+    last: dict[_Kind, _Cut] = {}
+    line = start
+    while (newline := text.find("\n", line, end + 1)) != -1:
+        after = _fence_after(text[line:newline], fence)
+        if after is None or fence is not None:  # never right behind the line that opens a block
+            last[_kind_of(text, line, newline, after)] = _Cut(newline, after)
+        _note_word(last, text, line, newline, fence)
+        line, fence = newline + 1, after
+    _note_word(last, text, line, end + 1, fence)
+    found = [cut for _, cut in sorted(last.items()) if cut.at > start]
+    good = [cut for cut in found if cut.at - start >= (end - start) // 2]
+    if good:
+        return good[0]
+    return max(found, default=_Cut(_between_characters(text, start, end), fence), key=lambda cut: cut.at)
+
+
+def _kind_of(text: str, line: int, newline: int, fence: _Fence | None) -> _Kind:
+    if fence is not None:
+        return _Kind.LINE_OF_CODE
+    is_blank = text[line:newline].strip() == "" or text[newline + 1 : newline + 2] == "\n"
+    return _Kind.PARAGRAPH if is_blank else _Kind.LINE
+
+
+def _note_word(last: dict[_Kind, _Cut], text: str, line: int, end: int, fence: _Fence | None) -> None:
+    """Remember the last blank of a line, unless the line opens or closes a block of code."""
+    at = max(text.rfind(" ", line, end), text.rfind("\t", line, end))
+    if at > line and text[line:at].strip() and not _FENCE.match(text, line):
+        last[_Kind.WORD] = _Cut(at, fence)
+
+
+def _fence_after(line: str, fence: _Fence | None) -> _Fence | None:
+    """The block of code that is open behind a line."""
+    found = _FENCE.fullmatch(line)
+    if found is None:
+        return fence
+    mark, told = found[1], found[2].strip()
+    if fence is None:
+        return _Fence(mark, mark + told if _LANGUAGE.fullmatch(told) else mark)
+    closes = not told and mark.startswith(fence.mark)
+    return None if closes else fence
+
+
+def _behind(text: str, cut: _Cut) -> _Cut:
+    """Where the next part begins, and in which block of code."""
+    at, fence = cut
+    if fence is not None:
+        at += text[at : at + 1].isspace()
+        newline = text.find("\n", at)
+        line_end = newline if newline != -1 else len(text)
+        if _fence_after(text[at:line_end], fence) is not None:
+            return _Cut(at, fence)
+        at = line_end  # the block was closed by the cut already
+    blank = _BLANK_LINES.match(text, at)
+    return _Cut(blank.end() if blank else at)
+
+
+def _between_characters(text: str, start: int, end: int) -> int:
+    """The last place before *end* that does not tear apart what is shown as one character."""
+    for at in range(end, max(start, end - LONGEST_CLUSTER), -1):
+        if not _belong_together(text, at):
+            return at
+    return end
+
+
+def _belong_together(text: str, at: int) -> bool:
+    """Whether the characters before and at a place are one for the eye."""
+    before, behind = text[at - 1], text[at]
+    if _REGIONAL.match(behind) and _REGIONAL.match(before):
+        return _flags_before(text, at) % 2 == 1
+    return before == _JOINER or bool(_EXTENDING.match(behind)) or unicodedata.combining(behind) != 0
+
+
+def _flags_before(text: str, at: int) -> int:
+    """How many halves of flags stand in a row before a place."""
+    first = at
+    while first > 0 and _REGIONAL.match(text[first - 1]):
+        first -= 1
+    return at - first

@@ -1,0 +1,471 @@
+"""The reader of exported sessions: each member of an untrusted JSON object is checked or refused.
+
+A session that is taken in from a file, with everything that belongs to it.
+
+Members of an object in a file that anybody may have written: each is used as what it is, or refused.
+
+The messages of a session that is taken in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from gateway_sessions.core.export.jsonl import (
+    ESTABLISHED,
+    FORMAT,
+    IN_MESSAGE,
+    MICROS,
+    OTHER_NAMES,
+    OWN,
+    Version,
+)
+from gateway_sessions.core.identity.keys import encode_part
+from gateway_sessions.core.instants import EPOCH, instant_of
+from gateway_sessions.core.sessions.entry import check_reason, check_session_id, check_tokens
+from gateway_sessions.core.sessions.record import Relation, SessionRecord
+from gateway_sessions.core.sessions.titles import TitledBy
+from gateway_sessions.core.text import check_word
+from gateway_sessions.core.transcript.messages import Hidden, Message, Role, preview_of
+from gateway_sessions.core.usage.usage_events import (
+    COUNTS,
+    TURN,
+    CostStatus,
+    Usage,
+    from_nanos,
+    to_nanos,
+    usage_of,
+    worse,
+)
+from gateway_sessions.errors import InvalidInputError
+
+MAX_WORD: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One object. What we wrote is exact; other programs have numbers for flags, and JSON in text."""
+
+    members: Mapping[str, Any]
+    exact: bool
+
+    @classmethod
+    def session(cls, value: object) -> Given:
+        """An exported session, which says itself whether it is exact."""
+        given = cls.part(value, exact=True)
+        return cls(given.members, exact=given.members.get("format") == FORMAT)
+
+    @classmethod
+    def part(cls, value: object, *, exact: bool) -> Given:
+        """An object within another one."""
+        if not isinstance(value, Mapping):
+            raise unusable("value", f"must be an object, not {type(value).__name__}")
+        return cls(cast("Mapping[str, Any]", value), exact=exact)
+
+    def time(self, name: str) -> datetime | None:
+        """An instant, to the microsecond."""
+        micros = self.members.get(name + MICROS)
+        if type(micros) is int:
+            try:
+                return EPOCH + timedelta(microseconds=micros)
+            except OverflowError as error:
+                raise unusable(name, "is out of range") from error
+        return instant_of(name, self.members.get(name))
+
+    def text(self, name: str) -> str | None:
+        """Text of any length."""
+        value = self.members.get(name)
+        if value is not None and not isinstance(value, str):
+            raise unusable(name, f"must be text, not {type(value).__name__}")
+        return value
+
+    def word(self, name: str, limit: int = MAX_WORD) -> str | None:
+        """A name on one line; none if it is empty."""
+        value = self.members.get(name)
+        if type(value) is int and not self.exact:
+            value = str(value)
+        return check_word(name, value, limit) if value not in (None, "") else None
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Yes or no, also as a number."""
+        value = self.members.get(name)
+        if value is None:
+            return default
+        if value not in (0, 1):
+            raise unusable(name, "is neither true nor false")
+        return bool(value)
+
+    def count(self, name: str) -> int:
+        """A whole number, 0 if nothing is said."""
+        value = self.members.get(name)
+        return 0 if value is None else check_tokens(name, value)
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """An object, also as JSON in text; what is none is kept under its name."""
+        value: object = self.members.get(name)
+        decoded = unpacked(value) if not self.exact else value
+        if isinstance(decoded, dict):
+            return cast("dict[str, Any]", decoded)
+        if value in (None, ""):
+            return {}
+        if self.exact:
+            raise unusable(name, "must be an object")
+        return {name: value}
+
+    def all_of(self, name: str) -> list[Any]:
+        """A list; none is an empty one."""
+        value: object = self.members.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise unusable(name, "must be a list")
+        return value  # pyright: ignore[reportUnknownVariableType]  # each item is looked at by itself
+
+    def unknown(self, known: Collection[str]) -> dict[str, Any]:
+        """What nobody here knows, together with what an earlier import did not know."""
+        extra: object = self.members.get("extra")
+        if extra is not None and not isinstance(extra, Mapping):
+            raise unusable("extra", "must be an object")
+        found = dict(cast("Mapping[str, Any]", extra or {}))
+        return found | {
+            name: value
+            for name, value in self.members.items()
+            if value is not None and name.removesuffix(MICROS) not in known
+        }
+
+
+def unpacked(value: object) -> Any:
+    """What JSON in a text says, or the text where there is none."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def unusable(what: str, problem: str) -> InvalidInputError:
+    """The error for something in a file that cannot be used."""
+    return InvalidInputError(f"{what} {problem}")
+
+
+MAX_MESSAGES: Final = 1_000_000
+MAX_ROLE: Final = 64
+MAX_KEY: Final = 2560
+JSON_MARK: Final = "\x00json:"
+"""Before content that is JSON, in the text columns of Hermes."""
+
+_PACKED: Final = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+_WHOSE: Final = frozenset({"author", "from_lane", "people"})
+"""Members whose meaning is certain only in what we wrote."""
+MESSAGE_MEMBERS: Final = frozenset(
+    {"id", "session_id", "timestamp", "active", "compacted", "hidden_by", "versions", *IN_MESSAGE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message, which act hid it, and what it said before."""
+
+    message: Message
+    hidden_by: int | None = None
+    versions: tuple[Version, ...] = ()
+
+
+def messages_of(session: Given) -> tuple[Incoming, ...]:
+    """All messages in their order; places that are no rising numbers are given anew."""
+    given = session.all_of("messages")
+    if len(given) > MAX_MESSAGES:
+        raise unusable("messages", f"are more than {MAX_MESSAGES}")
+    found: list[Incoming] = []
+    for number, one in enumerate(given, 1):
+        try:
+            found.append(_message(Given.part(one, exact=session.exact)))
+        except InvalidInputError as error:
+            what = f"message {number}:"
+            raise unusable(what, str(error)) from error
+    if not session.exact:
+        found = list(_with_acts(found))
+    places = [one.message.seq for one in found]
+    if all(before < after for before, after in zip([0, *places], places, strict=False)):
+        return tuple(found)
+    return tuple(replace(one, message=one.message.altered(seq=seq)) for seq, one in enumerate(found, 1))
+
+
+def _with_acts(messages: Iterable[Incoming]) -> Iterator[Incoming]:
+    """Messages taken back one behind the other were taken back together, as far as anybody can tell."""
+    act, before = 0, None
+    for one in messages:
+        hidden = one.message.hidden_because
+        act += hidden is Hidden.REWOUND and before is not Hidden.REWOUND
+        before = hidden
+        yield replace(one, hidden_by=act) if hidden is Hidden.REWOUND else one
+
+
+def _message(given: Given) -> Incoming:
+    members = given.members
+    apart = _WHOSE | {"extra"}
+    known = {
+        name: members[name] for name in IN_MESSAGE if members.get(name) is not None and name not in apart
+    }
+    if not given.exact:
+        known |= _unpacked(known)
+    else:
+        known |= _whose(given)
+    hidden = _hidden(given)
+    known |= {
+        "role": check_word("role", members.get("role") or "unknown", MAX_ROLE),
+        "seq": given.count("seq"),
+        "sent_at": given.time(OTHER_NAMES["sent_at"]) or given.time("sent_at"),
+        "edited_at": given.time("edited_at"),
+        "observed": given.flag("observed"),
+        "hidden_because": hidden,
+        "extra": given.unknown(MESSAGE_MEMBERS if given.exact else MESSAGE_MEMBERS - _WHOSE),
+    }
+    earlier = [Given.part(one, exact=given.exact) for one in given.all_of("versions")]
+    versions = tuple((one.members.get("content"), one.time("replaced_at") or EPOCH) for one in earlier)
+    hidden_by = given.count("hidden_by") or None
+    return Incoming(Message(**known), hidden_by if hidden else None, versions)
+
+
+def _whose(given: Given) -> dict[str, Any]:
+    """Who said it, and where."""
+    people = given.members.get("people")
+    if people is not None and not (isinstance(people, list) and all(isinstance(one, str) for one in people)):  # pyright: ignore[reportUnknownVariableType]  # a file
+        raise unusable("people", "must be a list of names")
+    return {
+        "author": given.word("author", MAX_KEY),
+        "from_lane": given.word("from_lane", MAX_KEY),
+        "people": None if people is None else tuple(people),  # pyright: ignore[reportUnknownArgumentType]  # checked
+    }
+
+
+def _hidden(given: Given) -> Hidden | None:
+    because = given.members.get("hidden_because")
+    if because is not None:
+        if because not in list(Hidden):
+            raise unusable("hidden_because", f"must be one of {', '.join(Hidden)}")
+        return Hidden(because)
+    if given.flag("active", default=True):
+        return None
+    return Hidden.COMPACTED if given.flag("compacted") else Hidden.REWOUND
+
+
+def _unpacked(known: Mapping[str, Any]) -> dict[str, Any]:
+    """What another program keeps as JSON in text."""
+    found: dict[str, Any] = {name: unpacked(known[name]) for name in _PACKED if name in known}
+    calls = found.get("tool_calls")
+    if calls is not None and not isinstance(calls, list | dict):
+        found["tool_calls"] = [calls]
+    content = known.get("content")
+    if isinstance(content, str) and content.startswith(JSON_MARK):
+        decoded = unpacked(content.removeprefix(JSON_MARK))
+        found["content"] = decoded if isinstance(decoded, list | dict) else content
+    elif isinstance(content, int | float):
+        found["content"] = str(content)
+    return found
+
+
+UNKNOWN_SOURCE: Final = "import"
+MAX_LANE_KEY: Final = 4096
+MAX_PREVIEW_LENGTH: Final = 100
+
+_MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
+SESSION_MEMBERS: Final = frozenset(
+    {"id", "session_id", "format", "messages", "usage_events", "ends", "entry", *ESTABLISHED, *OWN}
+)
+_TEXTS: Final = ("model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
+_FACTS: Final = frozenset(Usage.__struct_fields__) - {"event_id", "at"}
+_FREE: Final = (None, "", "unknown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """A session, its messages and its use."""
+
+    record: SessionRecord
+    ends: int
+    """How often it has ended so far."""
+    entry: Mapping[str, Any] | None
+    """The record of its lane as it was when it ended last."""
+    messages: tuple[Incoming, ...]
+    usage: tuple[Usage, ...]
+
+
+def bundle_of(session: object, *, owner: str | None = None) -> Bundle:
+    """The session in an exported object; `InvalidInputError` says what of it cannot be used.
+
+    With *owner* it becomes theirs, on no lane.
+    """
+    given = Given.session(session)
+    session_id = check_session_id(given.members.get("id", given.members.get("session_id")))
+    messages = messages_of(given)
+    started_at = _started_at(given, messages)
+    messages = tuple(_timed(_handed_over(given, messages, owner), started_at))
+    usage = _usage(given, session_id, started_at)
+    ended_at, entry = given.time("ended_at"), given.members.get("entry")
+    facts: dict[str, Any] = {
+        "owner": owner if owner is not None else _owner(given),
+        "session_key": None if owner is not None else given.word("session_key", MAX_LANE_KEY),
+        "user_id": given.word("user_id"),
+        "ended_at": ended_at,
+        "end_reason": check_reason(reason) if (reason := given.members.get("end_reason")) else None,
+        "model_config": given.mapping("model_config"),
+        "pinned": given.flag("pinned"),
+        "archived": given.flag("archived"),
+        "rewind_count": given.count("rewind_count"),
+        "extra": given.unknown(SESSION_MEMBERS),
+        **{name: given.text(name) for name in _TEXTS},
+        **_descent(given),
+        **_title(given),
+        **_sums(given, usage),
+        **_said(given, messages, started_at),
+    }
+    source = _source(given)
+    kept = (
+        cast("Mapping[str, Any]", entry) if ended_at and owner is None and isinstance(entry, dict) else None
+    )
+    return Bundle(
+        record=SessionRecord(session_id=session_id, source=source, started_at=started_at, **facts),
+        ends=max(given.count("ends"), int(ended_at is not None)),
+        entry=kept,
+        messages=messages,
+        usage=usage,
+    )
+
+
+def _source(given: Given) -> str:
+    return check_word("source", given.members.get("source") or UNKNOWN_SOURCE)
+
+
+def _started_at(given: Given, messages: Sequence[Incoming]) -> datetime:
+    sent = (one.message.sent_at for one in messages)
+    started_at = given.time("started_at") or min(filter(None, sent), default=None)
+    if started_at is None:
+        raise unusable("started_at", "is missing")
+    return started_at
+
+
+def _timed(messages: Iterable[Incoming], at: datetime) -> Iterator[Incoming]:
+    """Messages that say no time were sent when the one before was, so that every import reads the same."""
+    for one in messages:
+        at = one.message.sent_at or at
+        yield one if one.message.sent_at else replace(one, message=one.message.altered(sent_at=at))
+
+
+def _handed_over(given: Given, messages: Sequence[Incoming], owner: str | None) -> Iterator[Incoming]:
+    """Messages that get another owner say themselves whose they are, as far as the file tells."""
+    told = given.members.get("owner") or given.members.get("user_id")
+    was, lane = _owner(given), given.word("session_key", MAX_LANE_KEY)
+    for one in messages:
+        if owner is None or not told or was == owner or one.message.author is not None:
+            yield one
+        else:
+            named = one.message.altered(author=was, from_lane=one.message.from_lane or lane)
+            yield replace(one, message=named)
+
+
+def _owner(given: Given) -> str:
+    """Whose it says it is, or the person's, as far as one is known."""
+    said = given.word("owner", MAX_LANE_KEY)
+    if said is not None:
+        return said
+    base, user = f"main:{encode_part(_source(given))}", given.word("user_id")
+    return f"{base}:user:{encode_part(user)}" if user else f"{base}:local"
+
+
+def _descent(given: Given) -> dict[str, Any]:
+    """The parent, and how the session came from it."""
+    parent = given.members.get("parent_session_id") or None
+    if parent is None:
+        return {}
+    relation = given.members.get("relation")
+    if relation is None:
+        config = given.mapping("model_config")
+        relation = next((kind for mark, kind in _MARKERS.items() if mark in config), Relation.SUCCESSION)
+    if relation not in list(Relation):
+        raise unusable("relation", f"must be one of {', '.join(Relation)}")
+    return {"parent_session_id": check_session_id(parent), "relation": Relation(relation)}
+
+
+def _title(given: Given) -> dict[str, Any]:
+    """The title, and who gave it."""
+    title, by = given.text("title"), given.members.get("title_by")
+    known = by if by in list(TitledBy) else TitledBy.PERSON
+    owner = given.word("title_owner", MAX_LANE_KEY) or _owner(given)
+    return {"title": title, "title_by": str(known), "title_owner": owner} if title else {}
+
+
+def _said(given: Given, messages: Sequence[Incoming], started_at: datetime) -> dict[str, Any]:
+    """What the messages add up to. An exact export knows better how it began."""
+    said = given.members.get("preview")
+    texts = (one.message.text for one in messages if one.message.role == Role.USER and one.message.active)
+    preview = next((shown for text in texts if (shown := preview_of(text))), None)
+    if given.exact and isinstance(said, str) and 0 < len(said) <= MAX_PREVIEW_LENGTH:
+        preview = said
+    active = [one.message for one in messages if one.message.active]
+    return {
+        "last_active": given.time("last_active")
+        or max([started_at, *(one.message.sent_at or started_at for one in messages)]),
+        "last_seq": max(
+            given.count("last_seq") if given.exact else 0, messages[-1].message.seq if messages else 0
+        ),
+        "message_count": len(active),
+        "tool_call_count": sum(_calls(one.tool_calls) for one in active),
+        "preview": preview,
+    }
+
+
+def _calls(tool_calls: object) -> int:
+    return len(cast("list[object]", tool_calls)) if isinstance(tool_calls, list) else int(bool(tool_calls))
+
+
+def _usage(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...]:
+    """Every use of a model; where there are only counters, one that stands for all."""
+    if given.members.get("usage_events") is None:
+        return _all_in_one(given, session_id, at)
+    found: list[Usage] = []
+    for one in given.all_of("usage_events"):
+        event = Given.part(one, exact=True)
+        facts: Any = {name: value for name, value in event.members.items() if name in _FACTS}
+        found.append(usage_of(event.members.get("event_id", ""), event.time("at") or at, **facts))
+    if len({one.event_id for one in found}) < len(found):
+        raise unusable("usage_events", "hold two with the same event_id")
+    return tuple(found)
+
+
+def _all_in_one(given: Given, session_id: str, at: datetime) -> tuple[Usage, ...]:
+    facts: dict[str, Any] = {name: given.count(name) for name in COUNTS if name != "api_calls"}
+    facts["api_calls"] = given.count("api_call_count")
+    for name in ("estimated_cost_usd", "actual_cost_usd"):
+        cost = given.members.get(name)
+        # Elsewhere a price that nobody knows is written as nothing to pay.
+        facts[name] = cost if cost or given.members.get("cost_status") not in _FREE else None
+    if not any(facts.values()):
+        return ()
+    if given.members.get("cost_status") == CostStatus.INCLUDED:
+        facts |= {"actual_cost_usd": None, "cost_status": CostStatus.INCLUDED}
+    words = {"model": "model", "provider": "billing_provider", "base_url": "billing_base_url"}
+    facts |= {name: given.members.get(other) for name, other in words.items()}
+    facts |= {name: given.members.get(name) for name in ("billing_mode", "cost_source", "pricing_version")}
+    return (usage_of(f"import:{session_id}", at, **facts),)
+
+
+def _sums(given: Given, usage: Sequence[Usage]) -> dict[str, Any]:
+    """What the turns have used: always the sum of the events, whatever the file says."""
+    turns = [one for one in usage if one.task == TURN]
+    sums: dict[str, Any] = {name: sum(getattr(one, name) for one in turns) for name in COUNTS}
+    sums["api_call_count"] = sums.pop("api_calls")
+    for name in ("estimated_cost_usd", "actual_cost_usd"):
+        known = [to_nanos(cost) for one in turns if (cost := getattr(one, name)) is not None]
+        sums[name] = from_nanos(sum(known)) if known else None
+    sums["cost_status"] = str(worse(*(one.cost_status for one in turns))) if turns else None
+    for name in ("cost_source", "pricing_version"):
+        told = [value for one in turns if (value := getattr(one, name)) is not None]
+        said = given.members.get(name)
+        sums[name] = said if said in told else next(reversed(told), None)
+    return sums

@@ -1,0 +1,144 @@
+"""Row ids: 63-bit integers in the process, text in JSON, because JSON readers round large numbers.
+
+A JSON number is a double to browsers, to jq and to many languages: of an id they keep the first 53 bits, and
+name another row, or none. So ids are written as text, and read as text or as numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from gateway_sessions.errors import InvalidInputError
+
+NAMES: Final = frozenset(
+    {
+        "id",
+        "at_message_id",
+        "before",
+        "change_id",
+        "entry_id",
+        "item_id",
+        "message_id",
+        "new_head_id",
+        "reply_id",
+        "target_message_id",
+        "transcript_id",
+    }
+)
+"""What fields are called that hold one; only a field of numbers counts."""
+LARGEST: Final = (1 << 63) - 1
+SAFE: Final = (1 << 53) - 1
+"""The largest whole number that every reader of JSON keeps."""
+
+
+def row_id(name: str, value: object) -> int:
+    """Return the id that a caller gives as a number or as text; `InvalidInputError` for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= len(str(LARGEST)):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+        problem = f"{name} must be an id: a whole number up to {LARGEST}, or the same as text"
+        raise InvalidInputError(problem)
+    return int(value)
+
+
+def with_text_ids(value: Any, *, outside: bool = False) -> Any:
+    """Return the value with all ids in its records as text, to be encoded as JSON.
+
+    *Outside*, where nobody makes records of it again, so is every number that a reader could not keep.
+    """
+    kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]  # whatever was given
+    if isinstance(value, int):
+        return str(value) if outside and abs(value) > SAFE else value
+    if isinstance(value, Mapping):
+        members: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
+        return {key: with_text_ids(one, outside=outside) for key, one in members.items()}
+    if (names := _named(kind)) is not None:
+        return [_told(name, one, outside=outside) for name, one in zip(names, value, strict=True)]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [with_text_ids(one, outside=outside) for one in cast("Iterable[Any]", value)]
+    if bears_ids(kind):
+        return {name: _told(name, getattr(value, name), outside=outside) for name in _fields(kind)}
+    return value
+
+
+def with_number_ids(value: Any, kind: Any) -> Any:
+    """Return what was read of JSON with the ids as numbers that a record of that kind has as numbers."""
+    if value is None or not bears_ids(kind):
+        return value
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        for one in arguments:
+            value = with_number_ids(value, one)
+        return value
+    if isinstance(value, list):
+        items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
+        return _of_list(items, kind, arguments)
+    if not isinstance(value, dict):
+        return value
+    members: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]  # whatever was given
+    if origin is not None:
+        return {key: with_number_ids(one, arguments[-1]) for key, one in members.items()}
+    hints = get_type_hints(kind)
+    return {key: _numbered(key, one, hints.get(key)) for key, one in members.items()}
+
+
+def _of_list(value: list[Any], kind: Any, arguments: tuple[Any, ...]) -> list[Any]:
+    if (names := _named(kind)) is not None:
+        hints = get_type_hints(kind)
+        return [_numbered(name, one, hints[name]) for name, one in zip(names, value, strict=False)]
+    return [with_number_ids(one, arguments[0]) for one in value] if arguments else value
+
+
+def _numbered(name: str, value: Any, hint: Any) -> Any:
+    if _is_id(name, hint):
+        return row_id(name, value) if isinstance(value, str) else value
+    return with_number_ids(value, hint)
+
+
+def _told(name: str, value: Any, *, outside: bool) -> Any:
+    if name in NAMES and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return with_text_ids(value, outside=outside)
+
+
+def _is_id(name: str, hint: Any) -> bool:
+    kinds = {hint, *get_args(hint)}
+    return name in NAMES and int in kinds and str not in kinds
+
+
+def _named(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a named tuple."""
+    is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
+    return getattr(cast("Any", kind), "_fields", None) if is_tuple else None
+
+
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a record; none of anything else."""
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return _named(kind) or ()
+
+
+@cache
+def bears_ids(kind: Any) -> bool:
+    """Whether a value of that type may hold an id."""
+    return _looked_into(kind, set())
+
+
+def _looked_into(kind: Any, seen: set[Any]) -> bool:
+    if kind in seen:
+        return False
+    seen.add(kind)
+    if arguments := get_args(kind):
+        return any(_looked_into(one, seen) for one in arguments)
+    names = _fields(kind) if isinstance(kind, type) else ()
+    hints = get_type_hints(kind) if names else {}
+    return any(_is_id(name, hints[name]) or _looked_into(hints[name], seen) for name in names)

@@ -1,0 +1,53 @@
+"""`Scope`: the owners and the lane whose sessions a read may see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, person_of, room_of
+from gateway_sessions.core.identity.source import SessionSource
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The owners and the lane whose sessions are visible; make one with `of`, `lane` or `operator`."""
+
+    owners: frozenset[str] = frozenset()
+    session_key: str | None = None
+    sees_everything: bool = False
+
+    @classmethod
+    def of(
+        cls, source: SessionSource, flags: Isolation | None = None, aliases: Mapping[str, str] = NO_ALIASES
+    ) -> Scope:
+        """What the person who wrote may see: their own sessions on that account, and those of the room.
+
+        Where one person has several ids, *aliases* has to name the one they go by; a store's `scope_of`
+        knows it.
+        """
+        flags = flags or Isolation()
+        owners = (person_of(source, flags, aliases), room_of(source, flags))
+        return cls(owners=frozenset(filter(None, owners)))
+
+    @classmethod
+    def lane(cls, session_key: str) -> Scope:
+        """One lane only."""
+        return cls(session_key=session_key)
+
+    @classmethod
+    def operator(cls) -> Scope:
+        """Everything: for the command line and the embedding program, never for a person in a chat."""
+        return cls(sees_everything=True)
+
+    def sees(self, *, owner: str, session_key: str | None) -> bool:
+        """Whether a session of that owner and lane is visible."""
+        return (
+            self.sees_everything
+            or owner in self.owners
+            or (self.session_key is not None and session_key == self.session_key)
+        )
+
+    def sees_message(self, *, author: str | None, from_lane: str | None) -> bool:
+        """Whether a message is visible in a session that is not: by its author, or by the lane it is from."""
+        return author in self.owners or (self.session_key is not None and from_lane == self.session_key)

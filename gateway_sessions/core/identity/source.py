@@ -1,0 +1,242 @@
+"""`SessionSource`: the platform, account, chat, person and thread that a message came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Final
+
+from gateway_sessions.core.checks import plain_text
+from gateway_sessions.errors import InvalidSourceError
+
+MAX_IDENTIFIER: Final = 512
+MAX_NAME: Final = 4096
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_PARENT_SEGMENT = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Platform(StrEnum):
+    """Names of well-known platforms. Any other name is welcome: a platform is just a string."""
+
+    LOCAL = "local"
+    TELEGRAM = "telegram"
+    DISCORD = "discord"
+    SLACK = "slack"
+    SIGNAL = "signal"
+    WHATSAPP = "whatsapp"
+    MATRIX = "matrix"
+    MATTERMOST = "mattermost"
+    EMAIL = "email"
+    SMS = "sms"
+    FEISHU = "feishu"
+    WEBHOOK = "webhook"
+    API_SERVER = "api_server"
+    BLUEBUBBLES = "bluebubbles"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSource:
+    """Origin of a message. Identifiers are checked, names are data and only made storable."""
+
+    platform: str
+    chat_id: str = ""
+    chat_name: str | None = None
+    chat_type: str = "dm"
+    user_id: str | None = None
+    user_name: str | None = None
+    thread_id: str | None = None
+    chat_topic: str | None = None
+    user_id_alt: str | None = None
+    chat_id_alt: str | None = None
+    is_bot: bool = False
+    guild_id: str | None = None
+    parent_chat_id: str | None = None
+    message_id: str | None = None
+    role_authorized: bool = False
+    profile: str | None = None
+    """The profile that the message is for, where a gateway serves several: see `multiplex_profiles`."""
+    account: str = ""
+    """The adapter that brought it, by name, where one platform has several: each has lanes of its own."""
+    extra: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, compare=False, hash=False)
+    """What a stored source held that this version does not know; written back as it was."""
+
+    def __post_init__(self) -> None:
+        if not self._is_plain():
+            self._check()
+
+    def _is_plain(self) -> bool:
+        """Whether one look at all fields together tells that nothing is to be checked or made storable.
+
+        Nearly every message passes here, at a fifth of the price of looking at each field.
+        """
+        ids = _OPTIONAL_IDENTIFIERS(self)
+        try:
+            plainly = (self.platform, self.chat_id, self.chat_type, self.account)
+            text = "".join([*plainly, *filter(_is_set, ids)])
+            told = "".join(filter(_is_set, _TOLD(self)))
+        except TypeError:
+            return False
+        plain = self.platform.isidentifier() and self.platform.islower() and "" not in (self.chat_type, *ids)
+        storable = text.isprintable() and told.isprintable() and ".." not in text
+        bounded = len(text) <= MAX_IDENTIFIER and len(told) <= MAX_NAME
+        kinds = (type(self.is_bot), type(self.role_authorized)) == (bool, bool) and _PLAIN.issuperset(
+            map(type, (*plainly, *ids, *_TOLD(self)))
+        )
+        return kinds and plain and storable and bounded
+
+    def _check(self) -> None:
+        check_identifier("platform", self.platform)
+        platform = plain_text(self.platform or "").strip().lower()
+        if not platform:
+            raise InvalidSourceError("platform", "is empty")
+        object.__setattr__(self, "platform", platform)
+        for name in _IDENTIFIERS:
+            value = getattr(self, name)
+            if value is not None and value != "":
+                check_identifier(name, value)
+                object.__setattr__(self, name, plain_text(value))
+            elif (unset := _UNSET.get(name, value)) is not value:
+                object.__setattr__(self, name, unset)
+        for name in _NAMES:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, storable_name(name, value))
+        check_flag("is_bot", self.is_bot)
+        check_flag("role_authorized", self.role_authorized)
+
+    def __repr__(self) -> str:
+        shown = (
+            (one.name, getattr(self, one.name), one.default) for one in fields(self) if one.name != "extra"
+        )
+        said = ", ".join(f"{name}={value!r}" for name, value, default in shown if value != default)
+        return f"SessionSource({said})"
+
+    @property
+    def participant_id(self) -> str | None:
+        """The person, by the id that does not change: the alternative id wins where a platform has one."""
+        return self.user_id_alt or self.user_id
+
+    @property
+    def scope_id(self) -> str | None:
+        """The guild, by the name that newer versions of Hermes store it under as well."""
+        return self.guild_id
+
+    @property
+    def has_identifier(self) -> bool:
+        """Whether anything tells this origin apart from others on its platform."""
+        return bool(self.chat_id or self.participant_id or self.thread_id)
+
+    @property
+    def lasting(self) -> SessionSource:
+        """The source without what tells of one message and not of the lane; this is what is stored."""
+        if not (self.is_bot or self.role_authorized):
+            return self
+        return replace(self, is_bot=False, role_authorized=False)
+
+    @property
+    def description(self) -> str:
+        """A short text for people, such as "DM with Alice" or "group: Team, thread: 12"."""
+        match self.chat_type:
+            case _ if self.platform == Platform.LOCAL:
+                return "CLI terminal"
+            case "dm":
+                text = f"DM with {self.user_name or self.user_id or 'user'}"
+            case "group" | "channel":
+                text = f"{self.chat_type}: {self.chat_name or self.chat_id}"
+            case _:
+                text = self.chat_name or self.chat_id
+        return f"{text}, thread: {self.thread_id}" if self.thread_id else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stored form, without `is_bot` and `role_authorized`: see `lasting`."""
+        stored: dict[str, Any] = {name: getattr(self, name) for name in _ALWAYS_STORED}
+        stored |= {name: value for name in _STORED_IF_SET if (value := getattr(self, name))}
+        return stored | {name: value for name, value in self.extra.items() if name not in _READ}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> SessionSource:
+        """Read the stored form, also that of Hermes; unknown members are kept in `extra`."""
+        platform = stored.get("platform")
+        if not isinstance(platform, str):
+            raise InvalidSourceError("platform", f"must be text, not {platform!r}")
+        if stored.get("chat_id") is None:
+            raise InvalidSourceError("chat_id", "is missing")
+        known: dict[str, Any] = {name: _text(stored[name]) for name in _TEXTS if stored.get(name) is not None}
+        scope = stored["scope_id"] if "scope_id" in stored else stored.get("guild_id")
+        extra = {name: value for name, value in stored.items() if name not in _READ}
+        return cls(**known, guild_id=_text(scope) if scope else None, extra=MappingProxyType(extra))
+
+
+def check_identifier(name: str, value: object) -> None:
+    """Refuse what could not be stored, logged on one line or told from a path; ids are never rewritten."""
+    if value is None or value == "":
+        return
+    if not isinstance(value, str):
+        raise InvalidSourceError(name, f"must be text, not {type(value).__name__}")
+    if len(value) > MAX_IDENTIFIER:
+        raise InvalidSourceError(name, f"is longer than {MAX_IDENTIFIER} characters")
+    if _UNSAFE.search(value):
+        raise InvalidSourceError(name, "holds control characters or halves of surrogate pairs")
+    if ".." in value and _PARENT_SEGMENT.search(value):
+        raise InvalidSourceError(name, "looks like a path to a parent directory")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise InvalidSourceError(name, "must be true or false")
+
+
+def storable_name(name: str, value: object) -> str:
+    """A name for people as data: bounded, and free of what no database can hold."""
+    if not isinstance(value, str):
+        raise InvalidSourceError(name, f"must be text, not {type(value).__name__}")
+    return _SURROGATES.sub("\ufffd", plain_text(value)[:MAX_NAME]).replace("\x00", "\ufffd")
+
+
+def _is_set(value: object) -> bool:
+    return value is not None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+_NAMES: Final = ("chat_name", "user_name", "chat_topic")
+_IDENTIFIERS: Final = (
+    "chat_id", "chat_type", "user_id", "thread_id", "user_id_alt", "chat_id_alt", "guild_id",
+    "parent_chat_id", "message_id", "profile", "account",
+)  # fmt: skip
+_ALWAYS_STORED: Final = (
+    "platform", "chat_id", "chat_name", "chat_type", "user_id", "user_name", "thread_id", "chat_topic",
+)  # fmt: skip
+_STORED_IF_SET: Final = (
+    "user_id_alt", "chat_id_alt", "scope_id", "guild_id", "parent_chat_id", "message_id", "profile",
+    "account",
+)  # fmt: skip
+_OPTIONAL: Final = ("user_id_alt", "chat_id_alt", "parent_chat_id", "message_id", "profile")
+_UNSET: Final[Mapping[str, str | None]] = MappingProxyType(
+    {"chat_id": "", "chat_type": "dm", "account": ""} | dict.fromkeys((*_OPTIONAL, "guild_id"))
+)
+"""What an empty value means: such members are not stored, and have to be read again as they were."""
+_TEXTS: Final = (*_ALWAYS_STORED, *_OPTIONAL, "account")
+_READ: Final = frozenset({"scope_id", "extra"} | {one.name for one in fields(SessionSource)})
+_OPTIONAL_IDENTIFIERS: Final = attrgetter(
+    "user_id",
+    "thread_id",
+    "user_id_alt",
+    "chat_id_alt",
+    "guild_id",
+    "parent_chat_id",
+    "message_id",
+    "profile",
+)
+_TOLD: Final = attrgetter(*_NAMES)
+_PLAIN: Final = frozenset({str, type(None)})

@@ -1,0 +1,122 @@
+"""A JSON parser for files that may be damaged: it splits an object into members before it reads them.
+
+The members of the outermost object are found without reading them, so that one that is damaged or nested
+without end spoils nothing but itself. Where even the outermost object is broken, what follows is split where
+a line begins as the first member's did: files of ours and of Hermes begin a line with each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn, TypeAlias
+
+from gateway_sessions.errors import InvalidInputError
+
+MAX_DEPTH: Final = 64
+
+Member: TypeAlias = tuple[bytes | None, bytes]
+"""The name and the value of a member, both as they stand in the file; no name: damage, not a member."""
+
+_STRING = rb'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
+_OPENING = re.compile(rb"[ \t\r\n]*+\{")
+_NAME = re.compile(rb"[ \t\r\n]*+(" + _STRING + rb")[ \t\r\n]*+:[ \t\r\n]*+")
+_SCALAR = re.compile(_STRING + rb'|[^\s,:"{}\[\]]++')
+_NEXT_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:' + _STRING + rb'[^"{}\[\]]*+)*+([{}\[\]])')
+_SEPARATOR = re.compile(rb"[ \t\r\n]*+([,}])")
+_INDENTATION = re.compile(rb'[ \t\r\n]*+\{[ \t\r]*+(\n[ \t]*+)"')
+_LEFT_OVER: Final = b" \t\r\n,}"
+
+
+def members_of(raw: bytes) -> Iterator[Member] | None:
+    """The members of the object that *raw* is, in order; None if it does not even begin as one."""
+    opening = _OPENING.match(raw)
+    return None if opening is None else _members(raw, opening.end())
+
+
+def decode_text(raw: bytes) -> Any:
+    """The JSON value; `InvalidInputError` for what is none, nested too deep, or names a member twice."""
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and nesting(raw) > MAX_DEPTH:
+        raise unusable("value", f"is nested more than {MAX_DEPTH} deep")
+    try:
+        return _DECODER.decode(raw.decode())
+    except InvalidInputError:
+        raise
+    except ValueError as error:
+        raise unusable("value", f"is not readable: {error}") from error
+
+
+def unusable(what: str, problem: str) -> InvalidInputError:
+    """The error for something stored that cannot be used."""
+    return InvalidInputError(f"{what} {problem}")
+
+
+def _members(raw: bytes, at: int) -> Iterator[Member]:
+    separator = _SEPARATOR.match(raw, at)
+    while separator is None or separator[1] == b",":
+        name = _NAME.match(raw, at)
+        end = _value_end(raw, name.end()) if name else None
+        separator = _SEPARATOR.match(raw, end) if end is not None else None
+        if name is None or separator is None:
+            yield from _salvaged(raw, at)
+            return
+        yield name[1], raw[name.end() : end]
+        at = separator.end()
+    rest = raw[separator.end() :].strip()
+    if rest:
+        yield None, rest
+
+
+def _salvaged(raw: bytes, at: int) -> Iterator[Member]:
+    """What can still be told apart after the object broke off; at least one piece of damage."""
+    line_start = _INDENTATION.match(raw)
+    pieces = re.split(re.escape(line_start[1]) + b'(?=")', raw[at:]) if line_start else [raw[at:]]
+    damaged = False
+    for piece in pieces:
+        name = _NAME.match(piece)
+        end = _value_end(piece, name.end()) if name else None
+        if name and end is not None and not piece[end:].strip(_LEFT_OVER):
+            yield name[1], piece[name.end() : end]
+        elif piece.strip(_LEFT_OVER):
+            damaged = True
+            yield None, piece.strip()
+    if not damaged:
+        yield None, b""
+
+
+def _value_end(raw: bytes, at: int) -> int | None:
+    """Where the value that begins there ends; None: nowhere."""
+    if scalar := _SCALAR.match(raw, at):
+        return scalar.end()
+    depth = 0
+    while bracket := _NEXT_BRACKET.match(raw, at):
+        at = bracket.end()
+        depth += 1 if bracket[1] in b"{[" else -1
+        if depth <= 0:
+            return at if depth == 0 else None
+    return None
+
+
+def nesting(raw: bytes) -> int:
+    """How deep arrays and objects stand in each other."""
+    depth = deepest = at = 0
+    while bracket := _NEXT_BRACKET.match(raw, at):
+        at = bracket.end()
+        depth += 1 if bracket[1] in b"{[" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise unusable("value", "has two members of the same name")
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise unusable("value", f"holds {name}, which JSON does not know")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)

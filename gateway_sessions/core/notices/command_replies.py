@@ -1,0 +1,208 @@
+"""Answers to slash commands: the queue, lists of sessions, the status, the help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final
+
+from gateway_sessions.core.notices.units import zone_of
+from gateway_sessions.core.queue.commands import quoted
+from gateway_sessions.core.queue.items import QueuedMessage
+from gateway_sessions.core.sessions.record import SessionSummary
+
+MAX_LISTED: Final = 20
+"""So many waiting messages are shown."""
+
+NOT_ALLOWED: Final = "You may not use /{command} here."
+WENT_WRONG: Final = "Something went wrong with /{command}. It may not have been carried out."
+TOOK_TOO_LONG: Final = "/{command} took too long, so I stopped it. It may not have been carried out."
+NO_CONVERSATION: Final = "There is no conversation here yet: your first message begins one."
+NOTHING_TO_STOP: Final = "There is nothing to stop."
+NOTHING_TO_RETRY: Final = "There is nothing to try again."
+RETRIED_LATER: Final = "I will try that again when I am done."
+NO_COMPRESSOR: Final = "I cannot compress conversations here."
+COMPRESSING: Final = "I am compressing this conversation, and will tell you when that is done."
+NOTHING_TO_COMPRESS: Final = "There is nothing to compress yet."
+NOT_COMPRESSED: Final = "The conversation has gone on meanwhile, so I left it as it is."
+QUEUE_EMPTY: Final = "Nothing waits here."
+
+
+# Words for small things
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 message`, `2 messages`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def span(length: timedelta) -> str:
+    """A length of time in its two largest units."""
+    return " ".join(_units(length))
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago something was, roughly."""
+    passed = now - then
+    return "just now" if passed < timedelta(minutes=1) else f"{_units(passed)[0]} ago"
+
+
+def _units(length: timedelta) -> list[str]:
+    """Neighbouring units, the largest first, without those of which there are none."""
+    seconds = max(int(length.total_seconds()), 0)
+    found: list[tuple[int, str]] = []
+    for name, size in _SIZES.items():
+        count, seconds = divmod(seconds, size)
+        if count or found:
+            found.append((count, name))
+    return [f"{count} {name}" for count, name in found[:2] if count] or ["0 s"]
+
+
+_SIZES: Final = MappingProxyType({"d": 86_400, "h": 3_600, "min": 60, "s": 1})
+
+
+def overtaken(*, stopped: bool, cancelled: int) -> str:
+    """What happened to work that was under way, as the end of an answer."""
+    told = " I stopped what I was doing." if stopped else ""
+    if cancelled:
+        were = "was" if cancelled == 1 else "were"
+        told += f" {counted(cancelled, 'waiting message')} {were} dropped, and will not be answered."
+    return told
+
+
+def stopped(*, running: bool, cancelled: int) -> str:
+    """The answer to /stop."""
+    if not running and not cancelled:
+        return NOTHING_TO_STOP
+    return ("Stopped." + overtaken(stopped=False, cancelled=cancelled)).strip()
+
+
+def named(title: str | None, session_id: str) -> str:
+    """What a conversation is called."""
+    return quoted(title) if title else session_id
+
+
+# /queue
+
+
+def queue_listed(items: Sequence[QueuedMessage]) -> str:
+    """What waits on a lane, in its order, with the numbers that `cancel` and `move` take."""
+    heads = [one for one in items if one.merged_into is None and not one.running]
+    if not heads:
+        return QUEUE_EMPTY
+    parts = [
+        _waiting(one, sum(other.merged_into == one.seq for other in items)) for one in heads[:MAX_LISTED]
+    ]
+    more = len(heads) - len(parts)
+    rest = [f"and {counted(more, 'more message')}"] if more else []
+    return "\n".join(["These wait, the next one first:", *parts, *rest])
+
+
+def _waiting(item: QueuedMessage, joined: int) -> str:
+    message = item.message
+    what = quoted(message.text) if message.text.strip() else counted(len(message.attachments), "attachment")
+    name = message.source.user_name
+    who = f"{name}: " if name and message.source.chat_type != "dm" else ""
+    return f"#{item.seq} {who}{what}{f' and {joined} more' if joined else ''}"
+
+
+# /resume
+
+
+def sessions_listed(sessions: Sequence[SessionSummary], current: str | None, now: datetime) -> str:
+    """A numbered list to choose a conversation from."""
+    if not sessions:
+        return "There is no conversation to go back to."
+    lines = [
+        f"{number}. {_session(one, now)}{' (this one)' if one.session_id == current else ''}"
+        for number, one in enumerate(sessions, 1)
+    ]
+    return "\n".join(["/resume and a number goes on with one of these:", *lines])
+
+
+def _session(one: SessionSummary, now: datetime) -> str:
+    shown = quoted(one.title) if one.title else quoted(one.preview) if one.preview else one.session_id
+    return f"{shown}, {counted(one.message_count, 'message')}, {ago(one.last_active, now)}"
+
+
+# /status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is known of a lane when somebody asks."""
+
+    session_id: str | None
+    title: str | None = None
+    messages: int = 0
+    model: str | None = None
+    """The one that somebody chose for this conversation."""
+    running_for: timedelta | None = None
+    """How long the turn has run; None if none runs."""
+    doing: str | None = None
+    stopping: bool = False
+    waiting: int = 0
+    next_reset: datetime | None = None
+    """On the clock of the people here."""
+
+
+def status(seen: Situation) -> str:
+    """The answer to /status."""
+    waiting = counted(seen.waiting, "message") if seen.waiting else "nothing"
+    lines = [f"Now: {_now(seen)}", f"Waiting: {waiting}"]
+    if seen.session_id is None:
+        return "\n".join([*lines, NO_CONVERSATION])
+    called = f"{quoted(seen.title)}, " if seen.title else ""
+    due = seen.next_reset
+    reset = "none" if due is None else f"{due:%Y-%m-%d %H:%M} {zone_of(due)}"
+    return "\n".join(
+        [
+            *lines,
+            f"Conversation: {called}{seen.session_id}, {counted(seen.messages, 'message')}",
+            f"Model: {seen.model or 'default'}",
+            f"Next reset: {reset}",
+        ]
+    )
+
+
+def _now(seen: Situation) -> str:
+    if seen.running_for is None:
+        return "idle"
+    doing = f", {quoted(seen.doing)}" if seen.doing else ""
+    return f"{'stopping' if seen.stopping else 'working'}, for {span(seen.running_for)}{doing}"
+
+
+# /help
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandHelp:
+    """What is known of a command that people can use."""
+
+    name: str
+    summary: str
+    usage: str = ""
+    """The arguments it takes, as people write them down."""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def call(self) -> str:
+        """How it is typed."""
+        return f"/{self.name} {self.usage}".rstrip()
+
+
+GREETING: Final = "Hello! Write to me, and I will answer. /help says what else you can ask for."
+"""What somebody is told who begins to talk to a bot, as platforms do with /start."""
+
+
+def helped(commands: Sequence[CommandHelp]) -> str:
+    """What can be asked for."""
+    return "\n".join(f"{one.call}: {one.summary}" for one in commands)
+
+
+def helped_with(command: CommandHelp) -> str:
+    """The same of one command."""
+    others = ", ".join(f"/{name}" for name in command.aliases)
+    return f"{command.call}: {command.summary}{f' Also called {others}.' if others else ''}"

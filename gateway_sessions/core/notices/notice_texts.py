@@ -1,0 +1,231 @@
+"""Notices about busy lanes, budgets, resets and cut-off turns, to people and to agents.
+
+What people are told about a message that came while its lane was busy.
+
+What people are told about budgets: that one is nearly used up, or that it is, and when it frees up.
+
+What people are told by the gateway itself, and agents about what happened to their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, tzinfo
+from types import MappingProxyType
+from typing import Final
+
+from gateway_sessions.core.identity.keys import account_of
+from gateway_sessions.core.notices.command_replies import span
+from gateway_sessions.core.queue.busy_modes import Demotion
+from gateway_sessions.core.queue.receipts import Disposition, RejectReason
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.state_machine import BY_POLICY
+from gateway_sessions.core.usage.budgets import ALL, BudgetOf, BudgetUse, Stop
+
+
+def acknowledgement(disposition: Disposition, depth: int = 0, demotion: Demotion | None = None) -> str | None:
+    """What a person is told about a message that was accepted; None: nothing, as they see it soon enough.
+
+    *depth* is how many turns wait, this one included.
+    """
+    others = depth - 1
+    after = f"after {others} other{'s' if others > 1 else ''}" if others > 0 else ""
+    match disposition:
+        case Disposition.QUEUED:
+            before = f", {after}" if after else ""
+            return f"Queued: I will answer this when I am done{before}.{demotion_note(demotion)}"
+        case Disposition.STEERS:
+            return "Passed on to what I am working on."
+        case Disposition.INTERRUPTS:
+            then = f". I will answer this {after}." if after else ", and turning to this."
+            return f"Stopping what I was doing{then}"
+        case Disposition.ROLLS_BACK:
+            then = f". I will answer this {after}." if after else ", and starting again with this."
+            return f"Taking back what I was doing{then}"
+        case _:
+            return None
+
+
+def demotion_note(demotion: Demotion | None) -> str:
+    """The end of an acknowledgement that tells why the message only waits."""
+    return _NOTES[demotion] if demotion else ""
+
+
+_NOTES: Final = MappingProxyType(
+    {
+        Demotion.SUB_WORK: " Work is under way that must not be cut off; /stop ends it all the same.",
+        Demotion.CANNOT_STEER: " It cannot be passed on to what I am working on.",
+    }
+)
+
+
+def refusal(reason: RejectReason) -> str:
+    """What a person is told about a message that was refused."""
+    return _REFUSALS[reason]
+
+
+_REFUSALS: Final = MappingProxyType(
+    {
+        RejectReason.BUSY: "I am busy, and did not take your message. Please send it again in a moment.",
+        RejectReason.QUEUE_FULL: (
+            "Too many messages wait here already, so I did not take this one. Please send it again later."
+        ),
+        RejectReason.OVERLOADED: (
+            "I have too much to do, and did not take your message. Please send it again later."
+        ),
+        RejectReason.TOO_LARGE: "Your message is too large, and I did not take it.",
+        RejectReason.DRAINING: (
+            "I am about to restart, and did not take your message. Please send it again soon."
+        ),
+        RejectReason.ERASED: "This message was sent before your data was erased, and I did not take it.",
+        RejectReason.NOT_ALLOWED: "I may not take this message.",
+        RejectReason.NOT_ADDRESSED: "This command is for somebody else.",
+        RejectReason.EMPTY: "There is nothing in this message.",
+        RejectReason.UNKNOWN: "I do not know the message that this changes.",
+    }
+)
+
+
+def dropped_notice(messages: int = 1) -> str:
+    """What a person is told whose waiting turn, of that many messages, made room for a newer one."""
+    what = "a message of yours" if messages == 1 else f"{messages} messages of yours"
+    return f"Too many messages wait here: {what} had to make room, and will not be answered."
+
+
+_WHOSE: Final = MappingProxyType(
+    {
+        BudgetOf.SESSION: "the budget of this conversation",
+        BudgetOf.PERSON: "your budget for today",
+        BudgetOf.DAY: "today's budget for everybody",
+    }
+)
+_AGAIN: Final = "Please send your message again then."
+"""Not /retry: by then another conversation may have begun, in which there is nothing to try again."""
+_HOUR: Final = timedelta(hours=1)
+_MINUTE: Final = timedelta(minutes=1)
+
+
+def budget_warning(uses: Sequence[BudgetUse]) -> str:
+    """What people are told who may go on."""
+    return " ".join(_sentence(_nearly(use)) for use in uses)
+
+
+def budget_stop(stop: Stop, now: datetime, zone: tzinfo) -> str:
+    """What people are told whose message is not worked on."""
+    why = " and ".join(dict.fromkeys(_reached(use) for use in stop.reached))
+    return f"I did not work on that: {why}. {_way_on(stop, now, zone)} {_AGAIN}"
+
+
+def _nearly(use: BudgetUse) -> str:
+    whose, percent = _WHOSE[use.budget], int(use.percent)
+    if use.unknown:
+        return f"at least {percent} % of {whose} is used; of some of it nobody knows the price."
+    return f"{percent} % of {whose} is used."
+
+
+def _reached(use: BudgetUse) -> str:
+    whose = _WHOSE[use.budget]
+    return f"{whose} is used up" if use.percent >= ALL else f"nobody knows how much of {whose} is used"
+
+
+def _way_on(stop: Stop, now: datetime, zone: tzinfo) -> str:
+    needs_new = any(use.frees_up_at is None for use in stop.reached)
+    days = [use.frees_up_at for use in stop.reached if use.frees_up_at is not None]
+    if not days:
+        return "/new begins a conversation with a budget of its own."
+    at = max(days)
+    where = ", in a conversation that /new begins" if needs_new else ""
+    return f"It goes on at {at.astimezone(zone):%H:%M} ({zone}), {_in_words(at - now)}{where}."
+
+
+def _in_words(left: timedelta) -> str:
+    if left < _MINUTE:
+        return "in less than a minute"
+    unit, name = (_HOUR, "hour") if left >= 2 * _HOUR else (_MINUTE, "minute")
+    count = round(left / unit)
+    return f"in {count} {name}{'s' if count != 1 else ''}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+DELAYED: Final = timedelta(minutes=5)
+"""A message that waited longer is told to the agent as an old one."""
+
+FAILED: Final = "Something went wrong while I worked on that. Your message is kept; /retry tries it again."
+TOOK_TOO_LONG: Final = "That took too long, so I stopped. Your message is kept; /retry tries it again."
+NO_SIGN_OF_LIFE: Final = "I got stuck on that, so I stopped. Your message is kept; /retry tries it again."
+GIVEN_UP: Final = (
+    "I tried to answer that several times and was cut off each time, so I stopped. Your message is kept; "
+    "the next one starts a new conversation."
+)
+UNFINISHED: Final = "[This answer was not finished.]"
+"""What stands behind the beginning of an answer that was shown and to which no end will come."""
+INTERRUPTED: Final = "[This turn was interrupted by another message.]"
+NOT_CARRIED_OUT: Final = "I was restarted while I carried out {command}: nobody knows whether it was done."
+
+
+def cut_off_notice(since: datetime, now: datetime) -> str:
+    """What people are told whose turn was cut off too long ago to begin again by itself."""
+    return (
+        f"I was cut off while I worked on your last message, {span(now - since)} ago, and I did not begin "
+        "again by myself. It is kept; /retry tries it again."
+    )
+
+
+_REASONS: Final = MappingProxyType(
+    {
+        EndReason.IDLE: "there was nothing new for a while",
+        EndReason.DAILY: "a new day has begun",
+        EndReason.CRON: "it was time for it",
+        EndReason.SUSPENDED: "the one before was stopped",
+        EndReason.RESUME_PENDING_EXPIRED: "the one before was cut off too long ago to go on with",
+        EndReason.MOVED: "the one before goes on somewhere else",
+    }
+)
+
+
+def reset_notice(entry: SessionEntry) -> str:
+    """What people are told about a session that began by itself, and how they get the one before back."""
+    reason = entry.auto_reset_reason
+    why = _REASONS.get(reason, "of a rule") if reason is not None else "of a rule"
+    if reason is EndReason.MOVED:
+        # What two accounts had shared goes on at the other one, where nobody here can bring it back from.
+        if_here = " if it is here" if account_of(entry.session_key) else ""
+        back = f"/resume {entry.previous_session_id} brings it back{if_here}"
+        return f"This is a new conversation, because {why}. {back}."
+    return f"This is a new conversation, because {why}. /undo-reset brings the one before back."
+
+
+def reset_note(entry: SessionEntry) -> str | None:
+    """What an agent is told in the first turn of a session that began by itself; None if nothing was lost."""
+    reason = entry.auto_reset_reason
+    if reason is None or not (entry.reset_had_activity or reason not in BY_POLICY):
+        return None
+    why = _REASONS.get(reason, "of a rule")
+    if reason in BY_POLICY:
+        return f"**Note:** The session before this one has expired: {why}. What was said in it is not here."
+    return f"**Note:** This session has just begun: {why}. What was said before is not here."
+
+
+_DONE_ALREADY: Final = (
+    "What is in the history was done already: do not do it again. A call without a result may have had its "
+    "effect: check first."
+)
+
+
+def recovery_note(attempt: int, admitted_at: datetime, now: datetime, *, begun: bool = False) -> str | None:
+    """What an agent is told about a turn that is not fresh; None for one that is.
+
+    *begun* is one that has written to the history before, also if its end was in order.
+    """
+    notes: list[str] = []
+    if attempt > 1:
+        notes.append(f"This turn was cut off before, and this is attempt {attempt}. {_DONE_ALREADY}")
+    elif begun:
+        notes.append(f"This turn has begun before, and was stopped. {_DONE_ALREADY}")
+    if now - admitted_at > DELAYED:
+        notes.append(f"The message was sent at {admitted_at:%Y-%m-%d %H:%M} UTC and waited until now.")
+    return " ".join(notes) or None

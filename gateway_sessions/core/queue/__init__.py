@@ -1,0 +1,16 @@
+"""The way of a message to its turn: inbound messages, receipts, busy modes, commands, the state machine.
+
+- ``admission``: Admission decisions from counts in memory: whether there is room for a message, and fair
+  shares.
+- ``busy_modes``: The plan of a message on a busy lane: it waits, merges, steers, interrupts, rolls back or
+  is refused.
+- ``commands``: Arguments of slash commands, and the messages of a turn that `/retry` asks again.
+- ``edits``: Edits and deletions of the platform messages that one transcript row holds, planned as values.
+- ``inbound``: `InboundMessage`: a message as an adapter submits it, and the transcript row that a turn
+  makes of it.
+- ``items``: Values about a queue for people and programs: waiting messages, dead letters, outcomes.
+- ``receipts``: Receipts of a message that was handed over: `Accepted`, `Duplicate` or `Rejected`, with the
+  reason.
+- ``speakers``: Names by which a model knows the people who write, with pseudonyms where names are missing
+  or hidden.
+"""

@@ -1,0 +1,53 @@
+"""Names by which a model knows the people who write, with pseudonyms where names are missing or hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, participant_of
+from gateway_sessions.core.identity.pseudonyms import Pseudonyms, should_redact
+from gateway_sessions.core.queue.inbound import InboundMessage, ReplyTo
+from gateway_sessions.core.text import visible
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speakers:
+    """Names those who write, under the rules of a store."""
+
+    pseudonyms: Pseudonyms
+    flags: Isolation
+    redact: bool = False
+    """Whether names are hidden wherever true ids are not needed."""
+
+    def named(
+        self, message: InboundMessage, session_key: str, aliases: Mapping[str, str] = NO_ALIASES
+    ) -> InboundMessage:
+        """The message with a pseudonym for its speaker, and for whom it answers, where one is needed."""
+        source = message.source
+        hidden = should_redact(source.platform, requested=self.redact)
+        if not hidden and self.flags.separates_people(source):
+            return message
+        person = source.participant_id or source.user_name if hidden else participant_of(source, aliases)
+        if person and (hidden or not visible(source.user_name or "")):
+            message = replace(message, speaker=self._pseudonym(message, session_key, person, hidden=hidden))
+        if message.reply_to is not None:
+            answered = self._answered(message.reply_to, message, session_key, hidden=hidden)
+            message = replace(message, reply_to=answered)
+        return message
+
+    def _answered(
+        self, reply_to: ReplyTo, message: InboundMessage, session_key: str, *, hidden: bool
+    ) -> ReplyTo:
+        author = reply_to.author_id or reply_to.author_name
+        if reply_to.own or not author or not (hidden or not visible(reply_to.author_name or "")):
+            return reply_to
+        name = self._pseudonym(message, session_key, author, hidden=hidden)
+        return replace(reply_to, author_name=name)
+
+    def _pseudonym(self, message: InboundMessage, session_key: str, person: str, *, hidden: bool) -> str:
+        if hidden:  # the one that prompts show as well
+            return self.pseudonyms.user(message.source.platform, person)
+        return self.pseudonyms.speaker(session_key, person)

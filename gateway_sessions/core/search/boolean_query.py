@@ -1,0 +1,122 @@
+"""Translation of a search query to MySQL boolean mode, and the words that MySQL indexes of a message.
+
+The server takes a text apart wherever a character is no letter, digit or underscore to it, leaves out words
+that are short, very long or in some list, and knows no beginnings within phrases. So its words are spelled:
+two letters in front make each long enough and one that nobody lists, and whatever is not ASCII is a number.
+What it cannot be asked for exactly must be looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from gateway_sessions.core.search.criteria import Certain
+from gateway_sessions.core.search.documents import BEGINNING, TOKEN, Asked, Lexemes
+from gateway_sessions.core.search.filters import SearchFilter, excluding, narrowing
+from gateway_sessions.core.search.query import Branch, Phrase, Query
+from gateway_sessions.core.search.tokenizer import GAP
+
+FRONT: Final = "zz"
+BORDER: Final = "zzgap"
+"""A word between texts, over which no phrase reaches."""
+LONGEST: Final = 80
+"""Letters; what is longer is found by so many of them, and looked at."""
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SMALL: Final = len(_DIGITS) ** 3
+_STRANGE: Final = re.compile(r"[^a-z0-9]")
+
+
+def words_of(message: Lexemes) -> str:
+    """What a message is found by, labels and beginnings in front."""
+    beginnings = dict.fromkeys(one[0] for one in message.tokens if one != GAP)
+    return " ".join(
+        (
+            *(f"{FRONT}{one}" for one in message.labels),
+            *(_spelled(BEGINNING, one) for one in beginnings),
+            BORDER,
+            *(BORDER if one == GAP else _spelled(TOKEN, one) for one in message.tokens),
+            *(_spelled(TOKEN, one) for one in message.stems),
+        )
+    )
+
+
+def boolean_of(certain: Certain, shown: SearchFilter) -> Asked | None:
+    """What to ask for: the words, narrowed as far as labels go; None if this says nothing."""
+    required = [] if certain.query is None else [_words(certain.query)]
+    required += map(_any_label, narrowing(shown))
+    if not required:
+        return None
+    asked = [*(f"+{one}" for one in required), *(f"-{_any_label(one)}" for one in excluding(shown))]
+    return Asked(" ".join(asked), is_exact=certain.query is None or _is_exact(certain.query))
+
+
+def _is_exact(query: Query) -> bool:
+    return all(
+        not (phrase.prefix and phrase.tokens[1:])
+        and all(len(_spelled(TOKEN, token)) < LONGEST for token in (*phrase.tokens, *phrase.others))
+        for phrase in query.all_phrases
+    )
+
+
+def _words(query: Query) -> str:
+    return f"({' '.join(map(_branch, query.branches))})"
+
+
+def _branch(branch: Branch) -> str:
+    required = (f"+{_required(one)}" for one in branch.required)
+    excluded = (f"-{_excluded(one)}" for one in branch.excluded if _can_be_excluded(one))
+    return f"({' '.join((*required, *excluded))})"
+
+
+def _required(phrase: Phrase) -> str:
+    *whole, last = phrase.tokens
+    if phrase.others:
+        return _any_of(phrase)
+    if not phrase.prefix or not whole:
+        return _phrase(phrase.tokens, phrase.prefix)
+    return f"(+{_phrase(whole, prefix=False)} +{_phrase([last], prefix=True)})"
+
+
+def _excluded(phrase: Phrase) -> str:
+    return _any_of(phrase) if phrase.others else _phrase(phrase.tokens, phrase.prefix)
+
+
+def _any_of(phrase: Phrase) -> str:
+    return f"({' '.join(_spelled(TOKEN, one) for one in (*phrase.tokens, *phrase.others))})"
+
+
+def _can_be_excluded(phrase: Phrase) -> bool:
+    return _is_exact(Query((Branch((phrase,)),)))
+
+
+def _phrase(tokens: Sequence[str], prefix: bool) -> str:  # noqa: FBT001 -- of the phrase
+    if len(tokens) > 1:
+        return f'"{" ".join(_spelled(TOKEN, one) for one in tokens)}"'
+    if prefix and len(tokens[0]) == 1:
+        return _spelled(BEGINNING, tokens[0])
+    return f"{_spelled(TOKEN, tokens[0])}{'*' if prefix else ''}"
+
+
+def _any_label(labels: Iterable[Phrase]) -> str:
+    spelled = (f"{FRONT}{one.tokens[0]}{'*' if one.prefix else ''}" for one in labels)
+    return f"({' '.join(spelled)})"
+
+
+def _spelled(kind: str, token: str) -> str:
+    """A word that the server takes for one; what a token begins with, its word begins with."""
+    return f"{FRONT}{kind}{token if token.isascii() else _STRANGE.sub(_number, token)}"[:LONGEST]
+
+
+def _number(found: re.Match[str]) -> str:
+    point = ord(found[0])
+    return f"_{_in_digits(point, 3)}" if point < _SMALL else f"__{_in_digits(point, 4)}"
+
+
+def _in_digits(number: int, count: int) -> str:
+    text = ""
+    for _ in range(count):
+        number, digit = divmod(number, len(_DIGITS))
+        text = _DIGITS[digit] + text
+    return text

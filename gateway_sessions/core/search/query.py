@@ -1,0 +1,235 @@
+"""The parser of search queries, and the tree of phrases that a message must match.
+
+- Words are all wanted: `docker deployment`. `OR` between them: one of the two sides. `AND` changes nothing.
+- `"exact phrase"`: the words in that order, with nothing between them. Curly quotes count, an open one does
+  not.
+- `NOT word`, `-word`, `-"a phrase"`: messages without it. It counts for its side of an `OR`.
+- `deploy*`: words that begin so.
+- Punctuation is passed over, wherever it stands. What it holds together, such as `user@host`, is a phrase.
+- Where words have stems, a word by itself stands for all its forms. In quotes, with a star or within such a
+  phrase it means what is written.
+- Operators are capital letters. At the ends, or several in a row, they do what is left of them; of `OR` and
+  `AND` in a row, `OR` counts.
+- A side that would only exclude is searched for instead, and so are operators that stand alone: there is
+  nothing else that could have been meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gateway_sessions.core.search.near_words import can_be_missed
+from gateway_sessions.core.search.stems import NO_STEMS, Stems
+from gateway_sessions.core.search.tokenizer import is_pair, is_unspaced, tokens
+from gateway_sessions.errors import InvalidInputError
+
+MAX_CHARACTERS: Final = 2_048
+MAX_PHRASES: Final = 64
+MAX_TOKENS: Final = 512
+"""Together: a query in Chinese has a token for each character."""
+
+_QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟\uff02«»", '"'))
+_LEXEME: Final = re.compile(r'(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]*)"(?P<star>\*?)|(?P<word>[^\s"]+)')
+_OPERATORS: Final = frozenset({"AND", "OR", "NOT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Tokens next to each other; a single word is the shortest phrase."""
+
+    tokens: tuple[str, ...]
+    prefix: bool = False
+    """Whether the last token may go on."""
+    others: tuple[str, ...] = ()
+    """Of a single word: tokens that do as well, its stems or words like it."""
+    fuzzy: bool = False
+    """Whether words like it may do as well."""
+
+    @property
+    def characters(self) -> int:
+        """How many positions it covers: the second character of a last pair is one more."""
+        return len(self.tokens) + (is_pair(self.tokens[-1]) and not self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """All of these, and none of those."""
+
+    required: tuple[Phrase, ...]
+    excluded: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One of its branches. Without any there was no word to search for."""
+
+    branches: tuple[Branch, ...] = ()
+
+    @property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """Everything that is looked for, once."""
+        return tuple(dict.fromkeys(one for branch in self.branches for one in branch.required))
+
+    @property
+    def fuzzy_words(self) -> frozenset[str]:
+        """The words that others may stand for which are like them."""
+        return frozenset(phrase.tokens[0] for phrase in self.phrases if phrase.fuzzy)
+
+    def widened(self, near: Mapping[str, tuple[str, ...]]) -> Query:
+        """Return the query for which words like these do as well; what must not be there stays as it is."""
+
+        def widen(phrase: Phrase) -> Phrase:
+            more = near.get(phrase.tokens[0], ()) if phrase.fuzzy else ()
+            return replace(phrase, others=tuple(dict.fromkeys((*phrase.others, *more))))
+
+        branches = (replace(one, required=tuple(map(widen, one.required))) for one in self.branches)
+        return Query(tuple(branches))
+
+    @property
+    def all_phrases(self) -> Iterator[Phrase]:
+        """Those as well that must not be there."""
+        return (one for branch in self.branches for one in (*branch.required, *branch.excluded))
+
+
+@dataclass(slots=True)
+class _Side:
+    """A side of an `OR` while it is read."""
+
+    required: list[Phrase] = field(default_factory=list[Phrase])
+    excluded: list[Phrase] = field(default_factory=list[Phrase])
+
+    def branch(self) -> Branch:
+        if not self.required:
+            return Branch(tuple(dict.fromkeys(self.excluded)))
+        return Branch(tuple(dict.fromkeys(self.required)), tuple(dict.fromkeys(self.excluded)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexeme:
+    text: str
+    operator: bool = False
+    excluded: bool = False
+    prefix: bool = False
+    quoted: bool = False
+
+
+def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> Query:
+    """The tree of a query; any text has one, unless it is too long or has too many words."""
+    if len(text) > MAX_CHARACTERS:
+        problem = f"the query has {len(text)} characters, {MAX_CHARACTERS} are allowed"
+        raise InvalidInputError(problem)
+    lexemes = list(_lexemes(text))
+    if not any(_phrase(one, stems) for one in lexemes if not one.operator):
+        lexemes = [_Lexeme(one.text) for one in lexemes]
+    sides = _sides(lexemes, stems, fuzzy=fuzzy)
+    query = Query(tuple(side.branch() for side in sides if side.required or side.excluded))
+    _check_size(query)
+    return query
+
+
+def matches(query: Query, document: Sequence[str]) -> bool:
+    """Whether a document of these tokens is found: what every database's answer must agree with."""
+    return any(
+        all(occurs(phrase, document) for phrase in branch.required)
+        and not any(occurs(phrase, document) for phrase in branch.excluded)
+        for branch in query.branches
+    )
+
+
+def occurs(phrase: Phrase, document: Sequence[str]) -> bool:
+    """Whether a phrase is somewhere in a document."""
+    return next(occurrences(phrase, document), None) is not None
+
+
+def occurrences(phrase: Phrase, document: Sequence[str]) -> Iterator[int]:
+    """The positions at which a phrase begins."""
+    if phrase.others:
+        wanted = {*phrase.tokens, *phrase.others}
+        yield from (at for at, token in enumerate(document) if token in wanted)
+        return
+    *whole, last = phrase.tokens
+    length = len(whole)
+    for at in _positions(whole[0] if whole else None, phrase, document):
+        end = at + length
+        if end >= len(document) or any(document[at + i] != whole[i] for i in range(length)):
+            continue
+        if document[end].startswith(last) if phrase.prefix else document[end] == last:
+            yield at
+
+
+def _positions(first: str | None, phrase: Phrase, document: Sequence[str]) -> Iterable[int]:
+    """Where a phrase could begin."""
+    if first is None and phrase.prefix:
+        return range(len(document))
+    wanted = phrase.tokens[0] if first is None else first
+    return _places_of(wanted, document)
+
+
+def _places_of(token: str, document: Sequence[str]) -> Iterator[int]:
+    at = -1
+    while True:
+        try:
+            at = document.index(token, at + 1)
+        except ValueError:
+            return
+        yield at
+
+
+def _lexemes(text: str) -> Iterator[_Lexeme]:
+    for found in _LEXEME.finditer(text.translate(_QUOTES)):
+        if found["phrase"] is not None:
+            minus, star = bool(found["minus"]), bool(found["star"])
+            yield _Lexeme(found["phrase"], excluded=minus, prefix=star, quoted=True)
+        elif found["word"] in _OPERATORS:
+            yield _Lexeme(found["word"], operator=True)
+        else:
+            yield _word(found["word"])
+
+
+def _word(word: str) -> _Lexeme:
+    minus = word[0] == "-" and len(word) > 1 and bool(tokens(word[1]))
+    stars = re.search(r"\*[^\w]*$", word)
+    return _Lexeme(word.removeprefix("-") if minus else word, excluded=minus, prefix=stars is not None)
+
+
+def _sides(lexemes: Iterable[_Lexeme], stems: Stems, *, fuzzy: bool) -> list[_Side]:
+    sides = [_Side()]
+    excluding = starting = False
+    for one in lexemes:
+        if one.operator:
+            excluding |= one.text == "NOT"
+            starting |= one.text == "OR"
+        elif phrase := _phrase(one, stems, fuzzy=fuzzy and not (excluding or one.excluded)):
+            if starting:
+                sides.append(_Side())
+            (sides[-1].excluded if excluding or one.excluded else sides[-1].required).append(phrase)
+            excluding = starting = False
+    return sides
+
+
+def _phrase(lexeme: _Lexeme, stems: Stems, *, fuzzy: bool = False) -> Phrase | None:
+    found = tokens(lexeme.text)
+    if not found:
+        return None
+    last = found[-1]
+    if not is_unspaced(last):
+        if lexeme.prefix or lexeme.quoted or len(found) > 1:  # these mean what is written
+            return Phrase(tuple(found), lexeme.prefix)
+        return Phrase(tuple(found), others=stems.others(lexeme.text), fuzzy=fuzzy and can_be_missed(last))
+    if len(found) > 1 and is_pair(found[-2]) and found[-2][1] == last:
+        return Phrase(tuple(found[:-1]))  # what follows the last pair does not matter
+    return Phrase(tuple(found), prefix=True)
+
+
+def _check_size(query: Query) -> None:
+    phrases = list(query.all_phrases)
+    if len(phrases) > MAX_PHRASES:
+        problem = f"the query has {len(phrases)} words and phrases, {MAX_PHRASES} are allowed"
+        raise InvalidInputError(problem)
+    size = sum(len(phrase.tokens) for phrase in phrases)
+    if size > MAX_TOKENS:
+        problem = f"the query has {size} words and pairs of characters, {MAX_TOKENS} are allowed"
+        raise InvalidInputError(problem)

@@ -1,0 +1,90 @@
+"""BM25 scores of the messages that a search found, the same for every database.
+
+The same messages get the same order whichever database found them. Words are counted as plain text, in the
+beginning of a message only: an order is wanted, not a census.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.search.query import Phrase, Query
+from gateway_sessions.core.search.stems import FORM
+from gateway_sessions.core.search.tokenizer import fold
+
+READ_CHARACTERS: Final = 2_000
+"""How much of a message counts."""
+SATURATION: Final = 1.2
+LENGTH_WEIGHT: Final = 0.75
+
+
+class Features(msgspec.Struct, frozen=True, gc=False):
+    """What the order is made from."""
+
+    counts: tuple[int, ...]
+    """How often each phrase of the query occurs."""
+    length: int
+
+
+Counter: TypeAlias = Callable[[Sequence[str]], list[Features]]
+
+
+def counter_of(query: Query) -> Counter:
+    """Counts the phrases of a query in texts. Column by column: each step goes through thousands of texts."""
+    wanted = query.phrases
+
+    def count(texts: Sequence[str]) -> list[Features]:
+        folded = [fold(text[:READ_CHARACTERS]) for text in texts]
+        columns = (_counts(phrase, folded) for phrase in wanted)
+        return list(map(Features, zip(*columns, strict=True), map(len, folded)))
+
+    return count
+
+
+def scores(found: Sequence[Features]) -> list[float]:
+    """A number for each message; the higher, the better it fits."""
+    if not found:
+        return []
+    kinds = collections.Counter(found)  # many messages are alike: what follows is done once for each kind
+    total = len(found)
+    mean = sum(one.length * times for one, times in kinds.items()) / total or 1.0
+    containing = [
+        sum(times for one, times in kinds.items() if one.counts[at]) for at in range(len(found[0].counts))
+    ]
+    weights = [math.log(1 + (total - df + 0.5) / (df + 0.5)) for df in containing]
+    known = {one: _score(one, weights, mean) for one in kinds}
+    return [known[one] for one in found]
+
+
+def _counts(phrase: Phrase, texts: Sequence[str]) -> list[int]:
+    """How often a phrase occurs in each of the texts; a word counts twice where it stands as it was asked.
+
+    Most forms of a word begin with its stem, and so does the word itself.
+    """
+    columns = [_least_counts(phrase.tokens, texts)]
+    columns += [[text.count(other) for text in texts] for other in _written(phrase)]
+    return list(map(sum, zip(*columns, strict=True))) if phrase.others else columns[0]
+
+
+def _written(phrase: Phrase) -> set[str]:
+    return {other.removeprefix(FORM) for other in phrase.others}
+
+
+def _least_counts(tokens: Sequence[str], texts: Sequence[str]) -> list[int]:
+    """How often the rarest of the tokens occurs in each of the texts."""
+    first, *others = ([text.count(token) for text in texts] for token in tokens)
+    return list(map(min, first, *others)) if others else first
+
+
+def _score(one: Features, weights: Sequence[float], mean: float) -> float:
+    norm = SATURATION * (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * one.length / mean)
+    return sum(
+        weight * count * (SATURATION + 1) / (count + norm)
+        for weight, count in zip(weights, one.counts, strict=True)
+        if count
+    )

@@ -1,0 +1,342 @@
+"""The tokenizer of the search: words, and overlapping character pairs for scripts without spaces.
+
+Words are runs of letters, digits and the marks on them; all else separates, and is not searched for. So
+`foo_bar`, `user@host` and `/a/b.py` are found by their parts, and whole as the phrase of these. Text in a
+script that does not put spaces between words becomes overlapping pairs of characters, one for each
+character: the last of a run stands alone. A query of any length then finds exactly what a look at every
+character would.
+
+A token has no ASCII characters but small letters and digits. So the tokens of a text, joined by spaces, come
+out of a tokeniser that splits at other ASCII characters only as they went in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Final, NamedTuple
+
+TOKENISER: Final = 2
+"""Rises when the same text would become other tokens."""
+LONGEST_WORD: Final = 64
+"""A longer word becomes several tokens, as a phrase."""
+GAP: Final = "\ue000"
+"""A token that no query can contain: phrases do not reach from one field into the next."""
+
+
+class Kind(StrEnum):
+    """What a character is to the tokeniser."""
+
+    WORD = "w"
+    PAIRED = "c"  # of a script without spaces
+    SIGN = "s"  # stands for itself: an emoji
+    NOTHING = " "
+
+
+_CACHED: Final = 20_000
+"""Characters whose class is remembered; somebody who sends all there are does not fill the memory."""
+
+_LAST_ASCII: Final = 0x7F
+_PAIR: Final = 2
+
+_ASCII_WORDS: Final = re.compile(r"[a-z0-9]+")
+_ASCII_APART: Final = {one: chr(one) if chr(one).isalnum() else " " for one in range(_LAST_ASCII + 1)}
+"""What is no letter or digit becomes a space: to split there takes half as long as to look for words."""
+_ASCII_BREAKS: Final = re.compile(r"[\x00-/:-`{-\x7f]+")
+_RUNS: Final = re.compile(r"w+|c+|s")
+_ACCENTS: Final = re.compile(r"[\u0300-\u036f]+")
+_FIRST_ACCENTED, _LAST_ACCENTED = 0xC0, 0x22ED
+"""All letters with accents that folded text has lie between these."""
+_PLAIN: Final = re.compile(
+    r"[\x00-\x7f\xc0-\u024f\u0370-\u0481\u2010-\u2027\u3000-\u3003\u3005-\u3011\u3041-\u3096\u30a1-\u30ff"
+    r"\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e]*"
+)
+"""Only characters that `_Spelling` leaves as they are, and that are joined to no other: so are most texts."""
+_WIDE: Final = re.compile(r"[\u3000\uff01-\uff5e]")
+_WIDER: Final = 0xFEE0
+
+_UNSPACED: Final = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1100, 0x11FF),  # Hangul letters
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19DF),  # Tai Le, New Tai Lue
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x1B00, 0x1B7F),  # Balinese
+    (0x2E80, 0x2FDF),  # radicals
+    (0x3005, 0x3007),  # iteration marks
+    (0x3021, 0x31BF),  # kana, Bopomofo, Hangul compatibility letters
+    (0x31F0, 0x31FF),  # kana extensions
+    (0x3400, 0x4DBF),  # Han, extension A
+    (0x4E00, 0x9FFF),  # Han
+    (0xA000, 0xA4CF),  # Yi
+    (0xA960, 0xA97F),  # Hangul letters
+    (0xA980, 0xA9FF),  # Javanese, Myanmar
+    (0xAA60, 0xAADF),  # Myanmar, Tai Viet
+    (0xAC00, 0xD7FF),  # Hangul
+    (0xF900, 0xFAFF),  # Han, compatibility
+    (0xFF66, 0xFFDC),  # kana and Hangul, half width
+    (0x1AFF0, 0x1B16F),  # kana
+    (0x20000, 0x3FFFF),  # Han, further extensions
+)
+_INVISIBLE: Final = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0xFFA0, 0xFFA0),
+    (0xE0000, 0xE0FFF),  # tags and further selectors
+)
+_CONTINUING: Final = (
+    (0x1160, 0x11FF),  # Hangul vowels and finals
+    (0xD7B0, 0xD7FF),  # the same
+    (0xFF9E, 0xFF9F),  # voicing marks, half width
+)
+
+
+class Token(NamedTuple):
+    """A token and the place of its word, or of its first character, in the text."""
+
+    text: str
+    start: int
+    end: int
+
+
+class _Table(dict[int, str]):
+    """A table for `str.translate` that is filled as characters are met."""
+
+    def __missing__(self, codepoint: int) -> str:
+        found = self.of(codepoint)
+        if len(self) < _CACHED:
+            self[codepoint] = found
+        return found
+
+    def of(self, codepoint: int) -> str:
+        raise NotImplementedError
+
+
+class _Classes(_Table):
+    """What a character is to the tokeniser."""
+
+    def of(self, codepoint: int) -> str:
+        kind = unicodedata.category(chr(codepoint))
+        unspaced = _within(codepoint, _UNSPACED)
+        if kind[0] in "LM" or kind == "Nl":
+            return Kind.PAIRED if unspaced else Kind.WORD
+        if kind[0] == "N":
+            return Kind.WORD
+        # An unassigned character is one that this Python does not know yet, mostly an emoji.
+        return Kind.SIGN if codepoint > _LAST_ASCII and kind in {"So", "Sk", "Cn"} else Kind.NOTHING
+
+
+class _Spelling(_Table):
+    """What is done to a character before text is normalised: what cannot be seen goes, signs stand alone."""
+
+    def of(self, codepoint: int) -> str:
+        char = chr(codepoint)
+        kind = unicodedata.category(char)
+        if kind == "Cf" or _within(codepoint, _INVISIBLE):
+            return ""
+        return f" {char} " if kind == "So" else char
+
+
+class _Bare(_Table):
+    """A letter without the accents that people leave out when they are in a hurry."""
+
+    def of(self, codepoint: int) -> str:
+        letters = _ACCENTS.sub("", unicodedata.normalize("NFD", chr(codepoint)))
+        return unicodedata.normalize("NFC", letters)
+
+
+_classes: Final = _Classes()
+_spelling: Final = _Spelling()
+_bare: Final = _Bare()
+
+
+def fold(text: str) -> str:
+    """Text as it is compared: in one case, in one Unicode form, without what cannot be seen."""
+    if text.isascii():
+        return text.lower()
+    spelled = _composed(_narrowed(text) if _PLAIN.fullmatch(text) else text.translate(_spelling))
+    folded = spelled.casefold()
+    return spelled if folded == spelled else _composed(folded)
+
+
+def _narrowed(text: str) -> str:
+    """The text without wide forms of ASCII characters, each of them replaced wherever it stands."""
+    end = 0
+    while found := _WIDE.search(text, end):
+        wide, end = found[0], found.end()
+        text = text.replace(wide, " " if wide == "\u3000" else chr(ord(wide) - _WIDER))
+    return text
+
+
+def _composed(text: str) -> str:
+    """The text in form NFKC, which most text is in: to see that takes a hundredth of making it."""
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a text, in order; each is one position further than the one before."""
+    folded = fold(text)
+    if not folded.isascii():
+        return [piece for start, end, kind in runs(folded) for piece in pieces(folded[start:end], kind)]
+    words = folded.translate(_ASCII_APART).split()
+    if max(map(len, words), default=0) > LONGEST_WORD:
+        return [piece for word in words for piece in pieces(word, Kind.WORD)]
+    return words
+
+
+def folded_words(text: str) -> set[str]:
+    """The words of alphabets in a text, folded, with their accents."""
+    return words_of_folded(fold(text))
+
+
+def words_of_folded(folded: str) -> set[str]:
+    """The same of a text that is folded already."""
+    if folded.isascii():
+        return set(folded.translate(_ASCII_APART).split())
+    found: set[str] = set()
+    for part in set(_ASCII_BREAKS.split(folded)):
+        if part.isascii():
+            found.add(part)
+        else:
+            found.update(part[start:end] for start, end, kind in runs(part) if kind == Kind.WORD)
+    return found - {""}
+
+
+def located(text: str) -> list[Token]:
+    """The same tokens with their places in the text."""
+    if text.isascii():
+        return [one for run in _ASCII_WORDS.finditer(text.lower()) for one in _located_word(run)]
+    folded, places = aligned(text)
+    found: list[Token] = []
+    for start, end, kind in runs(folded):
+        parts = pieces(folded[start:end], kind)
+        for number, piece in enumerate(parts):
+            first, last = (start + number, start + number) if kind == Kind.PAIRED else (start, end - 1)
+            found.append(Token(piece, places[first][0], places[last][1]))
+    return found
+
+
+def _located_word(run: re.Match[str]) -> list[Token]:
+    if run.end() - run.start() <= LONGEST_WORD:
+        return [Token(run[0], run.start(), run.end())]
+    return [Token(piece, run.start(), run.end()) for piece in pieces(run[0], Kind.WORD)]
+
+
+def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The folded text, and for each of its characters where it comes from."""
+    folded = fold(text)
+    if len(folded) == len(text) and _PLAIN.fullmatch(text):
+        # None of these characters becomes nothing, or one with another: so each of them has become one.
+        return folded, list(itertools.pairwise(range(len(text) + 1)))
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    for start, end in _clusters(text):
+        part = fold(text[start:end])
+        parts.append(part)
+        places += [(start, end)] * len(part)
+    if (joined := "".join(parts)) != folded:
+        # Characters that change each other across what looks like a border: show the whole of it.
+        return folded, [(0, len(text))] * len(folded)
+    return joined, places
+
+
+def is_pair(token: str) -> bool:
+    """Whether a token is two characters of a script without spaces."""
+    return len(token) == _PAIR and is_unspaced(token[0])
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether a token is one character of a script without spaces between words."""
+    return len(token) == 1 and _classes[ord(token)] == Kind.PAIRED
+
+
+def join_fields(fields: Sequence[str]) -> list[str]:
+    """The tokens of several texts, so that no phrase is found across two of them."""
+    found: list[str] = []
+    for field in fields:
+        if field:
+            found += [GAP, *tokens(field)] if found else tokens(field)
+    return found
+
+
+def runs(folded: str) -> Iterator[tuple[int, int, Kind]]:
+    """The pieces of a folded text that have tokens: where each begins and ends, and of what kind it is."""
+    classes = folded.translate(_classes)
+    for run in _RUNS.finditer(classes):
+        yield run.start(), run.end(), Kind(classes[run.start()])
+
+
+def pieces(run: str, kind: Kind) -> list[str]:
+    """The tokens of such a piece."""
+    if kind == Kind.PAIRED:
+        return [*map("".join, itertools.pairwise(run)), run[-1]]
+    word = bare(run)
+    return [word[at : at + LONGEST_WORD] for at in range(0, len(word), LONGEST_WORD)]
+
+
+def bare(text: str) -> str:
+    """A folded text without accents. Each letter by itself: what is a part of a word stays one.
+
+    A text has few different letters with accents, each of which is replaced wherever it stands. To ask a
+    table for every character takes ten times as long.
+    """
+    if text.isascii():
+        return text
+    accented, at = _accented(), 0
+    while found := accented.search(text, at):
+        text, at = text.replace(found[0], _bare[ord(found[0])]), found.start()
+    return text
+
+
+@cache
+def _accented() -> re.Pattern[str]:
+    """The characters of folded texts that have accents."""
+    every = map(chr, range(_FIRST_ACCENTED, _LAST_ACCENTED + 1))
+    return re.compile(f"[{''.join(one for one in every if _bare[ord(one)] != one)}]")
+
+
+def words_among(tokens: Iterable[str]) -> set[str]:
+    """The tokens that are whole words: no pieces, signs or characters of a script without spaces."""
+    return {
+        one
+        for one in set(tokens)
+        if len(one) < LONGEST_WORD and (one.isascii() or _classes[ord(one[0])] == Kind.WORD)
+    }
+
+
+def long_words(text: str) -> set[str]:
+    """The words of a text of which the tokens may be pieces."""
+    folded = fold(text)
+    words = (bare(folded[start:end]) for start, end, kind in runs(folded) if kind == Kind.WORD)
+    return {word for word in words if len(word) >= LONGEST_WORD}
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    """Characters with what is written on them."""
+    start = 0
+    for at in range(1, len(text)):
+        if not _continues(text[at]):
+            yield start, at
+            start = at
+    if text:
+        yield start, len(text)
+
+
+def _continues(char: str) -> bool:
+    point = ord(char)
+    if point <= _LAST_ASCII:
+        return False
+    return unicodedata.category(char)[0] == "M" or _within(point, _CONTINUING)
+
+
+def _within(codepoint: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= codepoint <= last for first, last in ranges)

@@ -1,0 +1,367 @@
+"""One entry of the snapshot as JSON, in our dialect and in that of Hermes.
+
+Reading is strict where a guess could revive, hand out or lose a session: the ids, the times, the state, the
+owner. Such an entry is refused with the reason. Elsewhere a value that cannot be used makes room for the
+default and is kept, as it was, in the member `set_aside`. So nothing disappears, with one exception on
+purpose: of a model override only the members that hold no credentials are read or written.
+
+In the dialect of Hermes times are local and say no zone, because Hermes compares them with its own. In the
+hour that an autumn night has twice, such a time means the first pass; the times that decide about resets are
+then written in full as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, tzinfo
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
+
+from gateway_sessions.core.identity.source import SessionSource, storable_name
+from gateway_sessions.core.instants import as_utc
+from gateway_sessions.core.json_parsing import decode_text, unusable
+from gateway_sessions.core.sessions.boundaries import zone_named
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.entry import (
+    SessionEntry,
+    SessionState,
+    check_session_id,
+    clean_model_override,
+)
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
+
+T = TypeVar("T")
+
+MAX_COUNT: Final = 2**63 - 1
+"""The largest number that every database holds."""
+
+SET_ASIDE: Final = "set_aside"
+
+_PATH_LIKE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[:/\\])\.\.(?:[:/\\]|$)")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class Dialect(StrEnum):
+    """How times are written; in a file, keys are spelt differently as well."""
+
+    NATIVE = "native"  # UTC, with the offset
+    HERMES = "hermes"  # local time without a zone, the only form that Hermes can compare
+
+
+def entry_to_dict(
+    entry: SessionEntry, dialect: Dialect = Dialect.NATIVE, zone: tzinfo = UTC
+) -> dict[str, Any]:
+    """The stored form of an entry; *zone* is that of the Hermes which is to read it."""
+    marked_at, reset_for = entry.last_resume_marked_at, entry.auto_reset_reason
+    stored: dict[str, Any] = {
+        "session_key": entry.session_key,
+        "session_id": entry.session_id,
+        "created_at": _spell(entry.created_at, dialect, zone),
+        "updated_at": _spell(entry.updated_at, dialect, zone),
+        "display_name": entry.display_name,
+        "platform": entry.platform,
+        "chat_type": entry.chat_type,
+        "input_tokens": entry.input_tokens,
+        "output_tokens": entry.output_tokens,
+        "cache_read_tokens": entry.cache_read_tokens,
+        "cache_write_tokens": entry.cache_write_tokens,
+        "total_tokens": entry.total_tokens,
+        "last_prompt_tokens": entry.last_prompt_tokens,
+        "estimated_cost_usd": entry.estimated_cost_usd,
+        "cost_status": entry.cost_status,
+        "expiry_finalized": entry.expiry_finalized,
+        "suspended": entry.suspended,
+        "resume_pending": entry.resume_pending,
+        "resume_reason": entry.resume_reason,
+        "last_resume_marked_at": marked_at and _spell(marked_at, dialect, zone),
+        "is_fresh_reset": entry.is_fresh_reset,
+        "was_auto_reset": reset_for is not None,
+        "auto_reset_reason": reset_for and reset_for.value,
+        "reset_had_activity": entry.reset_had_activity,
+    }
+    if override := clean_model_override(entry.model_override):
+        stored["model_override"] = override
+    if entry.origin is not None:
+        stored["origin"] = entry.origin.to_dict()
+    stored.update(_own_members(entry, dialect, zone))
+    if entry.extra:
+        stored.update((name, value) for name, value in entry.extra.items() if name not in _KNOWN)
+    return stored
+
+
+def entry_from_dict(key: str, stored: Mapping[str, Any], zone: tzinfo = UTC) -> SessionEntry:
+    """The entry stored under *key*; times that say no zone are read in *zone*.
+
+    Raises `InvalidInputError` if it cannot be one. A different `session_key` inside counts for nothing.
+    """
+    members = _Members(stored, zone)
+    take = members.take
+    updated_at = members.instant("updated_at")
+    readable: dict[str, Any] = {name: take(name, _count, 0) for name in _COUNTS}
+    readable |= {name: take(name, _text, None) for name in ("display_name", "platform")}
+    state, state_reason, state_since = _read_state(members)
+    entry = SessionEntry(
+        session_key=check_stored_key(key),
+        session_id=check_session_id(stored.get("session_id")),
+        created_at=members.instant("created_at"),
+        updated_at=updated_at,
+        last_interaction_at=take("last_interaction_at", members.as_instant, updated_at),
+        origin=_read_origin(members),
+        chat_type=take("chat_type", _text, "dm"),
+        owner=_safe_text("owner", "" if (owner := stored.get("owner")) is None else owner),
+        state=state,
+        state_reason=state_reason,
+        state_since=state_since,
+        opened_by=_read_opening(members),
+        reset_had_activity=take("reset_had_activity", _flag, False),  # noqa: FBT003 -- the default of a flag
+        previous_session_id=take("previous_session_id", check_session_id, None),
+        estimated_cost_usd=take("estimated_cost_usd", _amount, 0.0),
+        cost_status=take("cost_status", _text, "unknown"),
+        model_override=_read_model_override(stored.get("model_override")),
+        reset_policy=_read_policy(members),
+        busy_mode=take("busy_mode", BusyMode, None),
+        zone=take("zone", _zone_name, None),
+        deferred_boundary=take("deferred_boundary", members.as_instant, None),
+        **readable,
+    )
+    extra = _read_extra(members, entry.origin)
+    return entry.altered(extra=extra) if extra else entry
+
+
+def entry_from_json(key: str, text: bytes, zone: tzinfo = UTC) -> SessionEntry:
+    """The entry stored as JSON under *key*, as a member of a file or in a table; else `InvalidInputError`."""
+    stored = decode_text(text)
+    if not isinstance(stored, dict):
+        raise unusable("entry", "is not an object")
+    return entry_from_dict(key, cast("dict[str, Any]", stored), zone)
+
+
+def check_stored_key(key: str) -> str:
+    """Return the key, or raise `InvalidInputError` if it is none or could be taken for a path."""
+    if not key or key.startswith("_"):
+        raise unusable("session_key", "is empty or begins with an underscore")
+    if _PATH_LIKE.search(key):
+        raise unusable("session_key", "could be taken for a path")
+    return _safe_text("session_key", key)
+
+
+class _Members:
+    """The members of a stored entry, and those among them that could not be used."""
+
+    def __init__(self, stored: Mapping[str, Any], zone: tzinfo) -> None:
+        self.stored = stored
+        self.set_aside: dict[str, Any] = {}
+        self._zone = zone
+
+    def take(self, name: str, convert: Callable[[Any], T], default: T) -> T:
+        """The value, or the default for one that is missing or cannot be used."""
+        value = self.stored.get(name)
+        if value is None:
+            return default
+        try:
+            return convert(value)
+        except ValueError:
+            self.set_aside[name] = value
+            return default
+
+    def instant(self, name: str) -> datetime:
+        """A time that the entry cannot do without."""
+        try:
+            return self.as_instant(self.stored.get(name))
+        except ValueError as error:
+            raise unusable(name, "is missing or no ISO time") from error
+
+    def flag(self, name: str) -> bool:
+        """A flag that decides about the state: one that is neither true nor false is not guessed."""
+        value = self.stored.get(name)
+        return False if value is None else _flag(value, name)
+
+    def overrule(self, *names: str) -> None:
+        """Keep what these members say, although another member counts more."""
+        self.set_aside.update({name: value for name in names if (value := self.stored.get(name))})
+
+    def as_instant(self, value: object) -> datetime:
+        """The instant that an ISO text means."""
+        if not isinstance(value, str):
+            raise unusable("time", "is not text")
+        try:
+            instant = as_utc(datetime.fromisoformat(value), naive_zone=self._zone)
+        except OverflowError as error:
+            raise unusable("time", "is out of range") from error
+        # Room at both ends, so that every zone can express it.
+        if not MINYEAR < instant.year < MAXYEAR:
+            raise unusable("time", "is out of range")
+        return instant
+
+
+def _spell(instant: datetime, dialect: Dialect, zone: tzinfo) -> str:
+    if dialect is Dialect.NATIVE:
+        return instant.isoformat()
+    return instant.astimezone(zone).replace(tzinfo=None).isoformat()
+
+
+def _is_exact(instant: datetime, dialect: Dialect, zone: tzinfo) -> bool:
+    """Whether the spelling is read as this very instant."""
+    return dialect is Dialect.NATIVE or not instant.astimezone(zone).fold
+
+
+def _own_members(entry: SessionEntry, dialect: Dialect, zone: tzinfo) -> dict[str, Any]:
+    """What the members of Hermes do not say."""
+    interaction: datetime | None = entry.last_interaction_at
+    if interaction == entry.updated_at and _is_exact(entry.updated_at, dialect, zone):
+        interaction = None
+    reason, since = entry.state_reason, entry.state_since
+    if entry.resume_pending:
+        reason = None
+        since = None if since is None or _is_exact(since, dialect, zone) else since
+    told = entry.was_auto_reset or entry.is_fresh_reset or entry.opened_by is None
+    own = {
+        "last_interaction_at": interaction and interaction.isoformat(),
+        "state_reason": reason,
+        "state_since": since and since.isoformat(),
+        "opened_by": None if told else entry.opened_by,
+        "previous_session_id": entry.previous_session_id,
+        "owner": entry.owner or None,
+        "reset_policy": entry.reset_policy and entry.reset_policy.to_dict(),
+        "busy_mode": entry.busy_mode,
+        "zone": entry.zone,
+        "deferred_boundary": entry.deferred_boundary and entry.deferred_boundary.isoformat(),
+        "version": entry.version or None,
+    }
+    return {name: value for name, value in own.items() if value is not None}
+
+
+def _read_state(members: _Members) -> tuple[SessionState, str | None, datetime | None]:
+    """One state out of the flags of Hermes: suspended wins, then expired, then waiting to be continued."""
+    suspended, pending = members.flag("suspended"), members.flag("resume_pending")
+    expired = members.flag("expiry_finalized" if "expiry_finalized" in members.stored else "memory_flushed")
+    since = members.take("state_since", members.as_instant, None)
+    if pending and not (suspended or expired):
+        marked_at = members.take("last_resume_marked_at", members.as_instant, None)
+        return SessionState.RESUME_PENDING, members.take("resume_reason", _text, None), since or marked_at
+    members.overrule("resume_pending", "resume_reason", "last_resume_marked_at")
+    if suspended:
+        members.overrule("expiry_finalized", "memory_flushed")
+        return SessionState.SUSPENDED, members.take("state_reason", _text, None), since
+    if expired:
+        return SessionState.EXPIRED, members.take("state_reason", EndReason, None), since
+    return SessionState.ACTIVE, members.take("state_reason", _text, None), since
+
+
+def _read_opening(members: _Members) -> EndReason | None:
+    """What the first turn still has to tell; a reason nobody here knows is not passed off as another."""
+    automatic = members.take("was_auto_reset", _flag, False)  # noqa: FBT003 -- the default of a flag
+    fresh = members.take("is_fresh_reset", _flag, False)  # noqa: FBT003 -- the default of a flag
+    reason = members.take("auto_reset_reason", EndReason, None)
+    if automatic and reason is not None and reason.is_automatic:
+        members.overrule("is_fresh_reset")
+        return reason
+    members.overrule("was_auto_reset", "auto_reset_reason")
+    return EndReason.SESSION_RESET if fresh else members.take("opened_by", EndReason, None)
+
+
+def _read_origin(members: _Members) -> SessionSource | None:
+    """The origin, which must be right if it is one: it decides who is given the session."""
+    stored = members.stored.get("origin")
+    if isinstance(stored, dict) and stored:
+        return SessionSource.from_dict(cast("dict[str, Any]", stored))
+    members.overrule("origin")
+    return None
+
+
+def _read_policy(members: _Members) -> SessionResetPolicy | None:
+    """The session's own policy; of one with members nobody here knows, the original is kept as well."""
+    policy = members.take("reset_policy", _policy, None)
+    if policy is not None and members.stored["reset_policy"].keys() - policy.to_dict().keys():
+        members.overrule("reset_policy")
+    return policy
+
+
+def _read_model_override(stored: object) -> dict[str, str] | None:
+    """The part without credentials. The rest is not set aside either: it must not reach the disk again."""
+    if not isinstance(stored, dict):
+        return None
+    members = cast("dict[str, object]", stored).items()
+    override = clean_model_override({name: value for name, value in members if isinstance(value, str)})
+    return {name: _text(value) for name, value in (override or {}).items()} or None
+
+
+def _read_extra(members: _Members, origin: SessionSource | None) -> Mapping[str, Any]:
+    """What nobody here knows and what could not be used, provided that it can be written again."""
+    extra = {name: value for name, value in members.stored.items() if name not in _KNOWN}
+    if members.set_aside:
+        earlier = extra.get(SET_ASIDE, {})
+        kept = cast("dict[str, Any]", earlier) if isinstance(earlier, dict) else {SET_ASIDE: earlier}
+        extra[SET_ASIDE] = kept | members.set_aside
+    for unknown in (extra, origin.extra if origin else extra):
+        if unknown:
+            check_writable(unknown)
+    return MappingProxyType(extra)
+
+
+def check_writable(members: Mapping[str, Any]) -> None:
+    """Raise `InvalidInputError` unless this can be written as JSON and read again unchanged."""
+    try:
+        json.dumps(dict(members), allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unusable("entry", "holds what JSON or UTF-8 cannot express") from error
+
+
+def _text(value: object) -> str:
+    return storable_name("text", value)
+
+
+def _safe_text(name: str, value: object) -> str:
+    if not isinstance(value, str) or _UNSAFE.search(value):
+        raise unusable(name, "is not text, or holds control characters or halves of surrogate pairs")
+    return value
+
+
+def _zone_name(value: object) -> str:
+    return zone_named(_safe_text("zone", value)).key
+
+
+def _flag(value: object, name: str = "flag") -> bool:
+    if not isinstance(value, bool):
+        raise unusable(name, "is neither true nor false")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_COUNT:
+        raise unusable("count", "is not a whole number that a database holds")
+    return value
+
+
+def _amount(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise unusable("amount", "is not a number")
+    return float(value)
+
+
+def _policy(value: object) -> SessionResetPolicy:
+    if not isinstance(value, dict):
+        raise unusable("reset_policy", "is not an object")
+    return SessionResetPolicy.from_dict(cast("dict[str, Any]", value))
+
+
+_COUNTS: Final = (
+    "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "total_tokens",
+    "last_prompt_tokens", "version",
+)  # fmt: skip
+_KNOWN: Final = frozenset(
+    {
+        "session_key", "session_id", "created_at", "updated_at", "display_name", "platform", "chat_type",
+        *_COUNTS, "estimated_cost_usd", "cost_status",
+        "expiry_finalized", "memory_flushed", "suspended", "resume_pending", "resume_reason",
+        "last_resume_marked_at", "is_fresh_reset", "was_auto_reset", "auto_reset_reason",
+        "reset_had_activity", "model_override", "origin",
+        "last_interaction_at", "state_reason", "state_since", "opened_by", "previous_session_id", "owner",
+        "reset_policy", "busy_mode", "zone", "deferred_boundary",
+    }
+)  # fmt: skip

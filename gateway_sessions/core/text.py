@@ -1,0 +1,255 @@
+"""Storable and displayable text: characters that a database refuses and names that could pose as more.
+
+What may be stored: text that every database can hold, and values that JSON can.
+
+Halves of surrogate pairs and NUL become U+FFFD; what cannot be stored truly is refused, never bent.
+
+Names are data: whatever people call themselves and their chats reaches an agent as one inert line.
+
+Display names, topics and titles are typed by strangers. Each rendering here is bounded, stays on its line and
+shows every character it holds, so that a name can neither pose as an instruction nor hide one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gateway_sessions.core.checks import plain_text, plain_value
+from gateway_sessions.core.json_parsing import MAX_DEPTH, nesting
+from gateway_sessions.errors import InvalidInputError
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+MAX_TEXT_BYTES: Final = 16 << 20
+MAX_WORD: Final = 256
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+REPLACEMENT: Final = "\ufffd"
+
+
+class Intake:
+    """Takes in what is about to be stored, and keeps count of it."""
+
+    __slots__ = ("replaced", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        """Bytes taken in so far."""
+        self.replaced = False
+        """Whether any character had to be replaced."""
+
+    def text(self, name: str, value: object) -> str | None:
+        """The text as it can be stored; `InvalidInputError` for what is none, or is too long."""
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise _refused(name, f"must be text, not {type(value).__name__}")
+        text = plain_text(value)
+        if "\x00" in text:
+            text = self._replace(text)
+        if text.isascii():
+            return self._counted(name, text, len(text))
+        try:
+            return self._counted(name, text, len(text.encode()))
+        except UnicodeEncodeError:
+            text = self._replace(text)
+            return self._counted(name, text, len(text.encode()))
+
+    def json(self, name: str, value: object) -> str | None:
+        """The value as JSON; `InvalidInputError` for what JSON cannot say, or for what is nested too deep."""
+        if value is None:
+            return None
+        text = self.text(name, _dumped(name, value))
+        assert text is not None  # noqa: S101 -- JSON is text
+        if text.count("{") + text.count("[") > MAX_DEPTH and nesting(text.encode()) > MAX_DEPTH:
+            raise _refused(name, f"is nested more than {MAX_DEPTH} deep")
+        if "\\u0000" in text and (clean := _without_nul(value)) != value:
+            self.replaced = True
+            text = self.text(name, _dumped(name, clean))
+        return text
+
+    def _replace(self, text: str) -> str:
+        self.replaced = True
+        return _UNSTORABLE.sub(REPLACEMENT, text)
+
+    def _counted(self, name: str, text: str, size: int) -> str:
+        if size > MAX_TEXT_BYTES:
+            raise _refused(name, f"has {size} bytes; {MAX_TEXT_BYTES} are allowed")
+        self.size += size
+        return text
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=plain_value)
+
+
+def record_text(name: str, record: msgspec.Struct, given: Mapping[str, Any]) -> str:
+    """A record as JSON that every database can hold; *given* are members of it that a caller made up."""
+    intake = Intake()
+    if not given:
+        try:
+            text = _ENCODER.encode(record).decode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            if "\\u0000" not in text:
+                return intake.text(name, text) or ""
+    intake.json(name, dict(given))  # what passes here cannot fail below
+    return Intake().json(name, msgspec.to_builtins(record, enc_hook=plain_value)) or ""
+
+
+def storable_text(text: str) -> str:
+    """The text as every database can hold it, and every platform: what is said is what is kept."""
+    text = plain_text(text)
+    if "\x00" not in text:
+        try:
+            text.encode()  # in a tenth of the time that a search would take
+        except UnicodeEncodeError:
+            pass
+        else:
+            return text
+    return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def brief_text(text: str, limit: int) -> str:
+    """The beginning of a text that a program made up, as every database can hold it."""
+    return _UNSTORABLE.sub(REPLACEMENT, text[:limit])
+
+
+def check_word(name: str, value: object, limit: int = MAX_WORD) -> str:
+    """Return a name that a program gave, or `InvalidInputError` unless it is one short line."""
+    if not isinstance(value, str) or not 0 < len(value) <= limit or _CONTROL.search(value):
+        raise _refused(name, f"must be one line of 1 to {limit} characters")
+    return plain_text(value)
+
+
+def check_choice(name: str, value: str, choices: type[Choice]) -> Choice:
+    """Return one of a closed set of words, or `InvalidInputError` if there is no such word."""
+    try:
+        return choices(value)
+    except ValueError:
+        raise _refused(name, f"must be one of {', '.join(choices)}") from None
+
+
+def _dumped(name: str, value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise _refused(name, f"is nested more than {MAX_DEPTH} deep") from None
+    except (TypeError, ValueError) as error:
+        raise _refused(name, f"cannot be said in JSON: {error}") from error
+
+
+def _without_nul(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("\x00", REPLACEMENT)
+        case dict():
+            return {_without_nul(key): _without_nul(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]  # whatever a caller gave
+        case list() | tuple():
+            return [_without_nul(one) for one in value]  # pyright: ignore[reportUnknownVariableType]  # the same
+        case _:
+            return value
+
+
+def _refused(name: str, problem: str) -> InvalidInputError:
+    return InvalidInputError(f"{name} {problem}")
+
+
+MAX_SHOWN: Final = 240
+NAMELESS: Final = "unnamed"
+
+# Bidirectional controls, zero-width characters, fillers, variation selectors (except the one that makes an
+# emoji), annotations and tags: characters that show nothing and can carry, or turn around, what is shown.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffc\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+# Two characters that show nothing themselves are spelling between what they join or keep apart:
+# \u200c and \u200d in scripts whose letters change by their neighbours, \u200d in an emoji made of several.
+_JOINERS = re.compile("[\u200c\u200d]+")
+_JOINED_SCRIPTS = re.compile(
+    "[\u0600-\u085f\u0860-\u0dff\u1000-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1bff\ua840-\ua87f\ua8e0-\ua8ff"
+    "\ua980-\ua9df\uaa60-\uaadf\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00010a5f\U00010ac0-\U00010aff"
+    "\U00010d00-\U00010d3f\U00010f30-\U00010fff\U00011000-\U00011fff\U0001e900-\U0001e95f]"
+)
+_EMOJI = re.compile("[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
+_ENDS_EMOJI = frozenset("\ufe0f\u20e3")
+_VIRAMA: Final = 9
+"""The combining class of the sign that takes a letter's vowel away; a joiner behind it shows."""
+_LINE_END = re.compile("\r\n?|[\x85\u2028\u2029]")
+_CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ROUND: Final = str.maketrans("[]", "()")
+_LIKE_A_PREFIX = re.compile(r"\[[^\]]*\]\s")
+
+
+def without_invisible(text: str) -> str:
+    """Return the text without characters that show nothing, and without halves of characters.
+
+    Joiners stay where they are spelling: one between two letters of a joined script, or within an emoji.
+    """
+    if text.isascii():
+        return text
+    return _SURROGATE.sub("\ufffd", _JOINERS.sub(_joiner, _INVISIBLE.sub("", text)))
+
+
+def _joiner(found: re.Match[str]) -> str:
+    """Return what stays of a run of joiners: one of them, or nothing."""
+    before = found.string[found.start() - 1 : found.start()]
+    behind = found.string[found.end() : found.end() + 1]
+    joiner = found[0][0]
+    if joiner == "\u200d" and before and unicodedata.combining(before) == _VIRAMA:
+        return joiner
+    if _is_joined_letter(before) and _is_joined_letter(behind):
+        return joiner
+    emoji = _EMOJI.match(behind) and (before in _ENDS_EMOJI or _EMOJI.match(before))
+    return joiner if joiner == "\u200d" and emoji else ""
+
+
+def _is_joined_letter(character: str) -> bool:
+    """Whether a character is a letter, or a sign on one, of a script whose letters join."""
+    return bool(_JOINED_SCRIPTS.match(character)) and unicodedata.category(character)[0] in "LM"
+
+
+def visible(text: str) -> str:
+    """Return what a person sees of the text: line feeds and tabs stay, other controls become spaces."""
+    return _CONTROL_CHARACTERS.sub(" ", _LINE_END.sub("\n", without_invisible(text))).strip()
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return at most *limit* characters, the last three of them dots if anything was cut."""
+    return text if len(text) <= limit else text[: limit - 3].rstrip("\u200c\u200d") + "..."
+
+
+def inert(text: str, limit: int = MAX_SHOWN) -> str:
+    """Return the text as a JSON string on one line: what a prompt shows of a name."""
+    return json.dumps(shortened(visible(text), limit), ensure_ascii=False)
+
+
+def inline_name(name: str | None, limit: int = MAX_SHOWN) -> str:
+    """Return the name for a `[name] text` prefix: one line, no square brackets, never empty."""
+    folded = visible(unicodedata.normalize("NFKC", name or "")).translate(_ROUND)
+    return shortened(" ".join(folded.split()), limit) or NAMELESS
+
+
+def attributed(name: str | None, text: str) -> str:
+    """Return the text as a shared session shows it: `[name] text`.
+
+    Later lines that look like such a prefix are quoted with `> `, so that nobody speaks for somebody else.
+    """
+    first, *rest = _LINE_END.sub("\n", text).split("\n")
+    return "\n".join([f"[{inline_name(name)}] {first}", *map(_quoted_if_prefixed, rest)])
+
+
+def _quoted_if_prefixed(line: str) -> str:
+    shown = unicodedata.normalize("NFKC", visible(line))
+    return f"> {line}" if _LIKE_A_PREFIX.match(shown) else line

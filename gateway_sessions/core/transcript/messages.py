@@ -1,0 +1,282 @@
+"""`Message`: one stored message of a session, and windows, versions and previews made of messages.
+
+A message comes from a person, a model, a tool or the runtime. Its content is text or, where a platform or a
+model speaks in parts, JSON; both come back exactly as they were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypedDict, cast
+
+import msgspec
+
+from gateway_sessions.core.instants import instant_of, to_micros
+from gateway_sessions.core.text import shortened
+from gateway_sessions.errors import InvalidInputError
+
+Content: TypeAlias = str | list[Any] | dict[str, Any] | None
+
+NO_EXTRA: Final[Mapping[str, Any]] = MappingProxyType({})
+STEERED: Final = "steered"
+"""Among the extra members of a message: it was said into a turn that was running."""
+SEVERAL_IDS: Final = "platform_message_ids"
+"""Among them as well: the ids of a platform's messages that the row was made of, if these are several."""
+MICROS: Final = 1_000_000
+MAX_PREVIEW: Final = 60
+MAX_BRIEF: Final = 80
+PREVIEW_READS: Final = 1000
+"""No more characters than this of a text are looked at for its preview."""
+
+
+class Role(StrEnum):
+    """The roles this package knows the meaning of; others are stored and never sent to a model."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    SYSTEM = "system"
+    SESSION_META = "session_meta"  # what a session began with, for people who look; never sent to a model
+
+
+class Hidden(StrEnum):
+    """Why a message is no longer part of the conversation."""
+
+    REWOUND = "rewound"  # a person took it back; can be undone
+    COMPACTED = "compacted"  # a summary stands for it; still found by a search
+    RETRACTED = "retracted"  # deleted on its platform
+
+
+class Message(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """One message of a session, as stored.
+
+    The fields that few messages have stand last, so that all others are made quickly.
+    """
+
+    role: str
+    content: Content = None
+    message_id: int = 0
+    """Rises over the whole store in the order of commits; 0: not stored yet."""
+    session_id: str = ""
+    seq: int = 0
+    """Its place in the session, counted from 1 without gaps; 0: not stored yet."""
+    sent_at: datetime | None = None
+    observed: bool = False
+    """Seen in a room, not addressed to the agent."""
+    author: str | None = None
+    """Whose it is: the owner name of the person who said it, or to whom an agent said it in private.
+
+    None: it belongs to whoever owns its session.
+    """
+    from_lane: str | None = None
+    """The key of the lane that it was said on, wherever its session is now."""
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    effect_disposition: str | None = None
+    token_count: int | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    platform_message_id: str | None = None
+    tool_calls: list[Any] | None = None
+    reasoning_details: Any = None
+    codex_reasoning_items: Any = None
+    codex_message_items: Any = None
+    api_content: Content = None
+    """What was sent to the model in place of `content`, where that differs."""
+    hidden_because: Hidden | None = None
+    edited_at: datetime | None = None
+    platform_messages: list[Any] | None = None
+    """What each message of a platform said that the row was made of, where the row alone does not tell."""
+    people: tuple[str, ...] | None = None
+    """Of a summary: the other people whose words it sums up."""
+    extra: Mapping[str, Any] = NO_EXTRA
+    """Members that this version does not know; given back as they were."""
+
+    @property
+    def active(self) -> bool:
+        """Whether it is part of the conversation."""
+        return self.hidden_because is None
+
+    @property
+    def text(self) -> str:
+        """What a person can read of its content."""
+        return text_of(self.content)
+
+    @property
+    def timestamp(self) -> float | None:
+        """When it was sent, in seconds since the epoch."""
+        return None if self.sent_at is None else to_micros(self.sent_at) / MICROS
+
+    def altered(self, **changes: Any) -> Message:
+        """The message with other values in some fields."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class Spoken(msgspec.Struct, frozen=True, gc=False):
+    """What of a message may matter to a model: made much faster than the whole of it."""
+
+    role: str
+    content: Content = None
+    message_id: int = 0
+    timestamp: float | None = None
+    observed: bool = False
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    effect_disposition: str | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    platform_message_id: str | None = None
+    tool_calls: list[Any] | None = None
+    reasoning_details: Any = None
+    codex_reasoning_items: Any = None
+    codex_message_items: Any = None
+    api_content: Content = None
+    extra: Mapping[str, Any] = NO_EXTRA
+    hidden_because: Hidden | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWindow:
+    """A message and its neighbours, in their order; nothing at all if the message is not there."""
+
+    messages: tuple[Message, ...] = ()
+    messages_before: int = 0
+    """How many of them stand before the message: fewer than asked for at the beginning of the session."""
+    messages_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredView:
+    """A window, and how the session around it began and ended."""
+
+    window: MessageWindow = MessageWindow()
+    bookend_start: tuple[Message, ...] = ()
+    bookend_end: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageVersion:
+    """A message as it was before it was edited."""
+
+    version: int
+    content: Content
+    replaced_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    """Something a person said, briefly."""
+
+    message_id: int
+    seq: int
+    sent_at: datetime
+    preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """What was taken back."""
+
+    rewound_count: int
+    """How many messages are hidden now that were not before."""
+    turns_undone: int
+    """How many of them were said by a person to the agent."""
+    target_text: str
+    """What that person had said first of it, for another try."""
+    target_message_id: int
+    new_head_id: int | None
+    """The last message that is left."""
+
+
+class MessageMembers(TypedDict, total=False):
+    """What may be said of a message besides who said what."""
+
+    observed: bool
+    author: str | None
+    from_lane: str | None
+    tool_call_id: str | None
+    tool_name: str | None
+    effect_disposition: str | None
+    token_count: int | None
+    finish_reason: str | None
+    reasoning: str | None
+    reasoning_content: str | None
+    platform_message_id: str | None
+    tool_calls: list[Any] | None
+    reasoning_details: Any
+    codex_reasoning_items: Any
+    codex_message_items: Any
+    api_content: Content
+    extra: Mapping[str, Any]
+
+
+_OURS: Final = frozenset({"message_id", "session_id", "seq", "extra", "author", "from_lane", "people"})
+_FROM_CHAT: Final = frozenset(Message.__struct_fields__) - _OURS
+_OTHER_NAMES: Final = frozenset({"timestamp", "message_id", "display_content", "session_id", "seq"})
+
+
+def message_of(given: Message | Mapping[str, Any]) -> Message:
+    """The message that a chat program passes on as a mapping; what is not known of it is kept in `extra`.
+
+    `timestamp` is when it was sent, and `message_id` the id its platform gave it.
+    """
+    if isinstance(given, Message):
+        return given
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        problem = f"a message must be a Message or a mapping, not {type(given).__name__}"
+        raise InvalidInputError(problem)
+    if "role" not in given:
+        raise InvalidInputError("a message must have a role")  # noqa: TRY003 -- there is nothing to add
+    known = {name: value for name, value in given.items() if name in _FROM_CHAT}
+    if "timestamp" in given:
+        known["sent_at"] = given["timestamp"]
+    name = given.get("platform_message_id", given.get("message_id"))
+    known["platform_message_id"] = None if name is None else str(name)
+    if "display_content" in given:
+        known["api_content"], known["content"] = given.get("content"), given["display_content"]
+    known["sent_at"] = instant_of("timestamp", known.get("sent_at"))
+    known["edited_at"] = instant_of("edited_at", known.get("edited_at"))
+    known["observed"] = bool(known.get("observed"))
+    extra = {name: one for name, one in given.items() if name not in _FROM_CHAT and name not in _OTHER_NAMES}
+    return Message(**known, extra=extra or NO_EXTRA)
+
+
+def text_of(content: Content) -> str:
+    """What a person can read of a content: the text of its parts, each on a line of its own."""
+    return content if isinstance(content, str) else "\n".join(_texts(content))
+
+
+def preview_of(text: str) -> str | None:
+    """One line that says how a text begins; None if nothing can be seen of it."""
+    line = _first_line(text)
+    return line[:MAX_PREVIEW] + "..." if len(line) > MAX_PREVIEW else line or None
+
+
+def brief(text: str) -> str:
+    """One line of at most 80 characters that says how a text begins."""
+    return shortened(_first_line(text), MAX_BRIEF)
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text[:PREVIEW_READS].splitlines()).strip()
+
+
+def _texts(content: object) -> Iterator[str]:
+    match content:
+        case str():
+            yield content
+        case {"text": str(text)}:
+            yield text
+        case dict():
+            yield from _texts(cast("dict[str, object]", content).get("content"))
+        case list() | tuple():
+            for part in cast("Iterable[object]", content):
+                yield from _texts(part)
+        case _:
+            return

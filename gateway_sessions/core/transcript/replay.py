@@ -1,0 +1,288 @@
+"""The conversation that a provider accepts, made of a transcript that may break off anywhere.
+
+A transcript may break off anywhere, be cut to a limit, rewound or written by several hands. Providers refuse
+a history in which a tool call lacks its result, a result its call, or one side speaks twice. So, in one pass:
+
+- what is hidden, and every role but user, assistant and tool, is left out;
+- behind an assistant row with calls stand exactly its results, up to the next assistant row's: those that are
+  missing are said to be interrupted with unknown effect, for nobody may run them again; others are left out;
+- a turn without an answer is followed by an assistant row that says so, and is never part of the next turn;
+- assistant rows in succession are one, and the first row is always a user's;
+- what was said into a running turn stands where it was said, and interrupts nothing;
+- what was only observed in a room becomes a quotation in the next turn said to the agent.
+
+A conversation that is valid already comes out as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+from gateway_sessions.core.text import attributed
+from gateway_sessions.core.transcript.messages import STEERED, Content, Message, Role, Spoken, text_of
+
+Chat: TypeAlias = dict[str, Any]
+"""One row of a conversation, as chat programs and providers pass it on."""
+Said: TypeAlias = Message | Spoken
+
+UNANSWERED: Final = "[This was not answered: the turn was cut off.]"
+INTERRUPTED: Final = (
+    "[Interrupted: this call has no recorded result. Its effect is unknown. "
+    "Check before you do it again; do not repeat it blindly.]"
+)
+BEGINNING: Final = "[The beginning of this conversation is not shown.]"
+EMPTY: Final = "[empty message]"
+OVERHEARD: Final = "[Said in the room before this, and not to you:]"
+MAX_OVERHEARD: Final = 20_000
+"""Characters of what was overheard that one turn quotes; the latest of it."""
+
+_ASSISTANT, _TOOL = str(Role.ASSISTANT), str(Role.TOOL)
+_SPEAKING: Final = frozenset({str(Role.USER), _ASSISTANT, _TOOL})
+
+
+def conversation_of(messages: Iterable[Said], *, limit: int | None = None) -> list[Chat]:
+    """The conversation in *messages*, which are in order; of the last *limit* that belong to it."""
+    if limit is not None:
+        said = [one for one in messages if one.hidden_because is None and one.role in _SPEAKING]
+        messages = said[max(len(said) - limit, 0) :]
+    replay = _Replay()
+    for message in messages:
+        if message.hidden_because is None and message.role in _SPEAKING:
+            replay.add(message)
+    return replay.end()
+
+
+def overheard_since(messages: Sequence[Message]) -> list[Message]:
+    """What was observed after the last turn, and is quoted in none yet."""
+    found: list[Message] = []
+    for one in reversed(messages):
+        if one.hidden_because is not None or one.role not in _SPEAKING:
+            continue
+        if not one.observed:
+            break
+        found.append(one)
+    return found[::-1]
+
+
+def with_overheard(overheard: Sequence[Said], content: Content) -> Content:
+    """The content of a turn behind a quotation of what was said in the room before it."""
+    if not overheard:
+        return content
+    quotation = _quotation(overheard)
+    match content:
+        case None | "":
+            return quotation
+        case str():
+            return f"{quotation}\n\n{content}"
+        case list():
+            return [{"type": "text", "text": quotation}, *content]
+        case _:
+            return [{"type": "text", "text": quotation}, content]
+
+
+class _Replay:
+    """A conversation in the making."""
+
+    __slots__ = ("_at", "_overheard", "_rows", "_unanswered", "_unnamed")
+
+    def __init__(self) -> None:
+        self._rows: list[Chat] = []
+        self._unanswered: dict[str, str | None] = {}
+        """The calls of the last assistant row that have no result yet, and the names of their tools."""
+        self._unnamed: list[str] = []
+        """Those of them that came without an id: results without an id are theirs, in order."""
+        self._at = 0
+        """Where their next result belongs."""
+        self._overheard: list[Said] = []
+
+    def add(self, message: Said) -> None:
+        role = message.role
+        if role == _TOOL:
+            self._add_result(message)
+        elif role == _ASSISTANT:
+            self._add_assistant(message)
+        elif message.observed:
+            self._overheard.append(message)
+        else:
+            self._add_turn(message)
+
+    def end(self) -> list[Chat]:
+        self._give_up_calls()
+        return self._rows
+
+    def _add_turn(self, message: Said) -> None:
+        rows = self._rows
+        if rows and message.extra and message.extra.get(STEERED):
+            if rows[-1]["role"] == "user":
+                rows.append(_joined(rows.pop(), _chat(message)))
+                return
+        elif rows and (rows[-1]["role"] != "assistant" or "tool_calls" in rows[-1]):
+            rows.append({"role": "assistant", "content": UNANSWERED})
+        row = _chat(message)
+        if _is_blank(row["content"]):
+            row["content"] = EMPTY
+        if self._overheard:
+            row.setdefault("display_content", message.content)
+            row["content"] = with_overheard(self._overheard, row["content"])
+            self._overheard = []
+        rows.append(row)
+
+    def _add_assistant(self, message: Said) -> None:
+        if self._unanswered:
+            self._give_up_calls()
+        row = _assistant(message)
+        calls = row.get("tool_calls")
+        if calls is None and _is_blank(row["content"]) and not message.codex_message_items:
+            return
+        rows = self._rows
+        if not rows:
+            rows.append({"role": "user", "content": BEGINNING})
+        if rows[-1]["role"] == "assistant":
+            row = _joined(rows.pop(), row)
+        rows.append(row)
+        if calls is not None:
+            self._await_results(calls, message)
+
+    def _await_results(self, calls: list[Any], message: Said) -> None:
+        self._unanswered = {call["id"]: _tool_of(call) for call in calls}
+        self._at = len(self._rows)
+        if calls is not message.tool_calls:
+            given = {_id_of(call) for call in message.tool_calls or ()}
+            self._unnamed = [one for one in self._unanswered if one not in given]
+
+    def _add_result(self, message: Said) -> None:
+        call_id = message.tool_call_id
+        if not call_id and self._unnamed:
+            call_id = self._unnamed[0]
+        if call_id is None or call_id not in self._unanswered:
+            return
+        del self._unanswered[call_id]
+        if call_id in self._unnamed:
+            self._unnamed.remove(call_id)
+        row = _chat(message)
+        if row["content"] is None:
+            row["content"] = ""
+        row["tool_call_id"] = call_id
+        if message.tool_name is not None:
+            row["tool_name"] = message.tool_name
+        self._rows.insert(self._at, row)
+        self._at += 1
+
+    def _give_up_calls(self) -> None:
+        for call_id, tool in self._unanswered.items():
+            row = {"role": "tool", "content": INTERRUPTED, "tool_call_id": call_id}
+            if tool is not None:
+                row["tool_name"] = tool
+            self._rows.insert(self._at, row)
+            self._at += 1
+        self._unanswered = {}
+        self._unnamed = []
+
+
+def _chat(message: Said) -> Chat:
+    """What all roles have in common."""
+    row: Chat = {"role": message.role, "content": message.content}
+    if message.api_content is not None:
+        row["content"], row["display_content"] = message.api_content, message.content
+    if (timestamp := message.timestamp) is not None:
+        row["timestamp"] = timestamp
+    if message.platform_message_id is not None:
+        row["message_id"] = message.platform_message_id
+    if message.effect_disposition is not None:
+        row["effect_disposition"] = message.effect_disposition
+    if message.extra:
+        row.update((name, one) for name, one in message.extra.items() if name not in row)
+    return row
+
+
+def _assistant(message: Said) -> Chat:
+    row = _chat(message)
+    if message.tool_calls and (calls := _calls(message)):
+        row["tool_calls"] = calls
+    if message.finish_reason is not None:
+        row["finish_reason"] = message.finish_reason
+    if message.reasoning:
+        row["reasoning"] = message.reasoning
+    if message.reasoning_content is not None:
+        row["reasoning_content"] = message.reasoning_content
+    if message.reasoning_details is not None:
+        row["reasoning_details"] = message.reasoning_details
+    if message.codex_reasoning_items is not None:
+        row["codex_reasoning_items"] = message.codex_reasoning_items
+    if message.codex_message_items is not None:
+        row["codex_message_items"] = message.codex_message_items
+    return row
+
+
+def _calls(message: Said) -> list[Any]:
+    """The calls of an assistant row, each with an id of its own; as they are if they have that already."""
+    calls = message.tool_calls or []
+    ids = {_own_id(one) for one in calls}
+    if len(ids) == len(calls) and None not in ids:
+        return calls
+    named: dict[str, Any] = {}
+    for number, call in enumerate(calls):
+        if isinstance(call, dict):
+            call_id = _id_of(cast("Chat", call)) or f"call_{message.message_id}_{number}"
+            named.setdefault(call_id, {**cast("Chat", call), "id": call_id})
+    return list(named.values())
+
+
+def _own_id(call: object) -> str | None:
+    return _text_in(call, "id")
+
+
+def _id_of(call: object) -> str | None:
+    """The id that a call came with, under either of its names."""
+    return _own_id(call) or _text_in(call, "call_id")
+
+
+def _tool_of(call: Chat) -> str | None:
+    """The name of the tool that is called."""
+    return _text_in(call.get("function"), "name") or _text_in(call, "name")
+
+
+def _text_in(mapping: object, name: str) -> str | None:
+    """The text, if there is any, that a mapping has under that name."""
+    if not isinstance(mapping, dict):
+        return None
+    found = cast("dict[str, object]", mapping).get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _joined(first: Chat, second: Chat) -> Chat:
+    """Two assistant rows as one: what the second says of itself stands, and the texts follow each other."""
+    texts = [one for one in (first["content"], second["content"]) if not _is_blank(one)]
+    row = {**first, **second}
+    row.pop("display_content", None)
+    if all(isinstance(one, str) for one in texts):
+        row["content"] = "\n\n".join(texts) if texts else second["content"]
+    else:
+        row["content"] = [part for one in texts for part in _as_parts(one)]
+    return row
+
+
+def _as_parts(content: Content) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content} if isinstance(content, str) else content]
+
+
+def _is_blank(content: Content) -> bool:
+    return not (content.strip() if isinstance(content, str) else content)
+
+
+def _quotation(overheard: Sequence[Said]) -> str:
+    """The latest of what was overheard, each line marked so that nobody in the room speaks for the turn."""
+    lines: list[str] = []
+    room = MAX_OVERHEARD
+    for message in reversed(overheard):
+        name, text = message.extra.get("name"), text_of(message.content) or "(no text)"
+        spoken = attributed(name, text) if isinstance(name, str) else text
+        room -= len(spoken)
+        if room < 0 and lines:
+            lines.append("> (earlier messages are left out)")
+            break
+        lines.append("\n".join(f"> {line}" for line in spoken[:MAX_OVERHEARD].splitlines() or [""]))
+    return "\n".join([OVERHEARD, *reversed(lines)])

@@ -1,0 +1,196 @@
+"""Budgets for a session, a person's day and everybody's day: how much is used up, and whether to stop.
+
+A budget is used up once what was spent reaches it, and nearly used up from some percentage on. Tokens are
+always known. A price may not be: then a budget in dollars can be kept for the known prices only, and the
+budgets say what that means: go on, go on with a warning (the default), or stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, tzinfo
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.sessions.boundaries import first_instant, next_daily_boundary
+from gateway_sessions.core.usage.usage_events import MAX_COUNT, UsageSum, check_cost, is_whole, to_nanos
+from gateway_sessions.errors import InvalidInputError
+
+WARN_PERCENT: Final = 80
+ALL: Final = 100
+
+
+class BudgetOf(StrEnum):
+    """Whose use a budget limits, and for how long."""
+
+    SESSION = "session"  # frees up with a new session, never by itself
+    PERSON = "person"  # the owner's sessions of a day; frees up with the next day
+    DAY = "day"  # everybody's sessions of a day; frees up with the next day
+
+
+class BudgetUnit(StrEnum):
+    """What a budget counts."""
+
+    USD = "usd"
+    TOKENS = "tokens"
+
+
+class UnknownPrices(StrEnum):
+    """What a budget in dollars does about use that nobody knows the price of."""
+
+    IGNORE = "ignore"
+    WARN = "warn"
+    STOP = "stop"
+
+
+class BudgetLimit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How much may be spent; what is None is not limited."""
+
+    usd: float | None = None
+    """How many dollars may be spent; None: any amount."""
+    tokens: int | None = None
+    """How many tokens may be used; None: any number."""
+
+    def __post_init__(self) -> None:
+        check_cost("usd", self.usd)
+        if self.tokens is not None and not is_whole(self.tokens, 0, MAX_COUNT):
+            problem = f"tokens must be a whole number from 0 to {MAX_COUNT}, or None"
+            raise InvalidInputError(problem)
+
+
+class Budgets(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """All limits; a budget that is not given allows everything."""
+
+    session: BudgetLimit = BudgetLimit()
+    """By one session."""
+    person: BudgetLimit = BudgetLimit()
+    """By the sessions of one person in a day."""
+    day: BudgetLimit = BudgetLimit()
+    """By all sessions in a day."""
+    warn_percent: int = WARN_PERCENT
+    """From how much of a budget on people are warned; 100: not before it is used up."""
+    unknown_prices: UnknownPrices = UnknownPrices.WARN
+    """What a budget in dollars does about use of which nobody knows the price."""
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.warn_percent, 1, ALL):
+            problem = f"warn_percent must be a whole number from 1 to {ALL}"
+            raise InvalidInputError(problem)
+        if self.unknown_prices not in set(UnknownPrices):
+            problem = f"unknown_prices must be one of {', '.join(UnknownPrices)}"
+            raise InvalidInputError(problem)
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What was spent so far, by all tasks, and when the day ends."""
+
+    session: UsageSum = UsageSum()
+    person: UsageSum = UsageSum()
+    day: UsageSum = UsageSum()
+    day_began: datetime
+    day_ends: datetime
+
+
+class BudgetUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How much of one budget is used up."""
+
+    budget: BudgetOf
+    unit: BudgetUnit
+    limit: float
+    spent: float
+    """Of dollars, what is known."""
+    percent: float
+    """100 or more: used up. A budget of nothing is used up from the beginning."""
+    unknown: int
+    """How many uses are not in `spent`, because nobody knows their price."""
+    frees_up_at: datetime | None
+    """None: not by itself."""
+
+
+class Allowed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Go on."""
+
+    uses: tuple[BudgetUse, ...] = ()
+
+
+class Warn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Go on, and tell people of *reached*: the fullest budget first."""
+
+    reached: tuple[BudgetUse, ...]
+    uses: tuple[BudgetUse, ...]
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Spend nothing more until each of *reached* has freed up."""
+
+    reached: tuple[BudgetUse, ...]
+    uses: tuple[BudgetUse, ...]
+
+    @property
+    def frees_up_at(self) -> datetime | None:
+        """When more may be spent; None: not by itself."""
+        ends = [use.frees_up_at for use in self.reached]
+        known = [end for end in ends if end is not None]
+        return max(known) if len(known) == len(ends) else None
+
+
+BudgetPlan: TypeAlias = Allowed | Warn | Stop
+
+
+def plan_budget(budgets: Budgets, spent: Spent) -> BudgetPlan:
+    """Whether more may be spent, with every budget there is, the fullest first."""
+    uses = tuple(sorted(_uses(budgets, spent), key=lambda use: -use.percent))
+    blind = [use for use in uses if use.unknown]
+    over = [use for use in uses if use.percent >= ALL]
+    near = [use for use in uses if use.percent >= budgets.warn_percent]
+    if budgets.unknown_prices == UnknownPrices.STOP:
+        over += [use for use in blind if use not in over]
+    if budgets.unknown_prices == UnknownPrices.WARN:
+        near += [use for use in blind if use not in near]
+    if over:
+        return Stop(reached=tuple(over), uses=uses)
+    return Warn(reached=tuple(near), uses=uses) if near else Allowed(uses=uses)
+
+
+def day_around(now: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
+    """When the day began in which *now* lies, and when it ends; days meet without a gap or an overlap."""
+    today = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None, fold=0)
+    began = first_instant(today - timedelta(days=1), zone)
+    while (ends := next_daily_boundary(began, 0, zone)) <= now:
+        began = ends
+    return began, ends
+
+
+def _uses(budgets: Budgets, spent: Spent) -> Iterator[BudgetUse]:
+    for budget, limit, used, frees_up_at in (
+        (BudgetOf.SESSION, budgets.session, spent.session, None),
+        (BudgetOf.PERSON, budgets.person, spent.person, spent.day_ends),
+        (BudgetOf.DAY, budgets.day, spent.day, spent.day_ends),
+    ):
+        if limit.usd is not None:
+            yield BudgetUse(
+                budget=budget,
+                unit=BudgetUnit.USD,
+                limit=limit.usd,
+                spent=used.known_cost_usd,
+                percent=_percent(used.cost_nanos, to_nanos(limit.usd)),
+                unknown=used.unknown,
+                frees_up_at=frees_up_at,
+            )
+        if limit.tokens is not None:
+            yield BudgetUse(
+                budget=budget,
+                unit=BudgetUnit.TOKENS,
+                limit=limit.tokens,
+                spent=used.total_tokens,
+                percent=_percent(used.total_tokens, limit.tokens),
+                unknown=0,
+                frees_up_at=frees_up_at,
+            )
+
+
+def _percent(spent: int, limit: int) -> float:
+    """How full. In the range of our numbers the division never rounds up to 100."""
+    return ALL * spent / limit if limit else float("inf")

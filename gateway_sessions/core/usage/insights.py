@@ -1,0 +1,216 @@
+"""The insights report: sums by platform, model, tool and hour, computed from counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Final
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.usage.usage_events import ModelUsage, UsageSum, add_up, ranked
+
+QUARTER: Final = 900_000_000
+"""Microseconds in a quarter of an hour: the hours of every zone begin at one of them."""
+HOURS: Final = 24
+WEEKDAYS: Final = 7
+ONE_DAY: Final = timedelta(days=1)
+
+
+class PlatformUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What happened on one platform, which is the source of its sessions."""
+
+    platform: str
+    sessions: int = 0
+    """In use within the time."""
+    started: int = 0
+    """Of them, begun within it."""
+    messages: int = 0
+    tool_calls: int = 0
+    """Messages that are the result of a tool."""
+    active: timedelta = timedelta(0)
+    """From the beginning of the sessions, or of the time, to their last messages."""
+    used: UsageSum = UsageSum()
+
+
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How often a tool answered."""
+
+    name: str
+    calls: int
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """When something was said, on the clocks of a zone."""
+
+    days: tuple[tuple[date, int], ...] = ()
+    """Messages of each date that had any, in order."""
+    weekdays: tuple[int, ...] = (0,) * WEEKDAYS
+    """Messages by weekday, Monday first."""
+    hours: tuple[int, ...] = (0,) * HOURS
+    """Messages by hour of the day."""
+    longest_streak: int = 0
+    """The most dates in a row of which each had messages."""
+    current_streak: int = 0
+    """How many such dates lead up to today; today may still be silent."""
+
+    @property
+    def active_days(self) -> int:
+        """How many dates had messages."""
+        return len(self.days)
+
+    @property
+    def busiest_day(self) -> date | None:
+        """The date with the most messages, the first of several."""
+        return max(self.days, key=lambda day: day[1])[0] if self.days else None
+
+    @property
+    def busiest_weekday(self) -> int | None:
+        """The weekday with the most messages; Monday is 0."""
+        return self.weekdays.index(max(self.weekdays)) if self.days else None
+
+    @property
+    def busiest_hour(self) -> int | None:
+        """The hour with the most messages."""
+        return self.hours.index(max(self.hours)) if self.days else None
+
+
+class TopSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A session that stands out, by what it is in whole."""
+
+    session_id: str
+    platform: str
+    title: str | None
+    started_at: datetime
+    amount: int
+    """Messages, tokens, tool calls, or of the longest the seconds it was in use."""
+
+
+class TopSessions(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The sessions that stand out, in four ways."""
+
+    longest: tuple[TopSession, ...] = ()
+    most_messages: tuple[TopSession, ...] = ()
+    most_tokens: tuple[TopSession, ...] = ()
+    most_tool_calls: tuple[TopSession, ...] = ()
+
+
+class Insights(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What happened since some instant, to be shown to whoever may see it."""
+
+    since: datetime
+    until: datetime
+    zone: str
+    source: str | None
+    """The one platform it is about; None: all."""
+    platforms: tuple[PlatformUse, ...] = ()
+    """The one with the most sessions first."""
+    models: tuple[ModelUsage, ...] = ()
+    """By model, provider and task; the largest use of tokens first."""
+    tools: tuple[ToolUse, ...] = ()
+    """The one that answered most often first."""
+    activity: Activity = Activity()
+    top: TopSessions = TopSessions()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing happened."""
+        return not self.platforms
+
+    @property
+    def overview(self) -> PlatformUse:
+        """All platforms together."""
+        return PlatformUse(
+            platform=self.source or "",
+            sessions=sum(one.sessions for one in self.platforms),
+            started=sum(one.started for one in self.platforms),
+            messages=sum(one.messages for one in self.platforms),
+            tool_calls=sum(one.tool_calls for one in self.platforms),
+            active=sum((one.active for one in self.platforms), timedelta(0)),
+            used=add_up(one.used for one in self.platforms),
+        )
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """What was counted, before it is put in order."""
+
+    sessions: dict[str, tuple[int, int, timedelta]] = msgspec.field(
+        default_factory=dict[str, tuple[int, int, timedelta]]
+    )
+    """By platform: sessions, those begun, how long they were in use."""
+    messages: Counter[str] = msgspec.field(default_factory=Counter[str])
+    tool_calls: Counter[str] = msgspec.field(default_factory=Counter[str])
+    quarters: Counter[int] = msgspec.field(default_factory=Counter[int])
+    tools: Counter[str] = msgspec.field(default_factory=Counter[str])
+    used: dict[str, list[ModelUsage]] = msgspec.field(default_factory=dict[str, list[ModelUsage]])
+
+
+def platforms_of(counts: Counts) -> tuple[PlatformUse, ...]:
+    """Everything that was counted by platform."""
+    names = {*counts.sessions, *counts.messages, *counts.used}
+    found: list[PlatformUse] = []
+    for name in sorted(names):
+        sessions, started, active = counts.sessions.get(name, (0, 0, timedelta(0)))
+        found.append(
+            PlatformUse(
+                platform=name,
+                sessions=sessions,
+                started=started,
+                messages=counts.messages[name],
+                tool_calls=counts.tool_calls[name],
+                active=active,
+                used=add_up(part.used for part in counts.used.get(name, ())),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.sessions, one.platform)))
+
+
+def models_of(counts: Counts) -> tuple[ModelUsage, ...]:
+    """The same models on several platforms together."""
+    together: dict[tuple[str | None, str | None, str], UsageSum] = {}
+    for part in (part for parts in counts.used.values() for part in parts):
+        key = (part.model, part.provider, part.task)
+        together[key] = together.get(key, UsageSum()) + part.used
+    return ranked(
+        ModelUsage(model=model, provider=provider, task=task, used=used)
+        for (model, provider, task), used in together.items()
+    )
+
+
+def tools_of(counts: Counts) -> tuple[ToolUse, ...]:
+    """The tools, the busiest first."""
+    ordered = sorted(counts.tools.items(), key=lambda tool: (-tool[1], tool[0]))
+    return tuple(ToolUse(name=name, calls=calls) for name, calls in ordered)
+
+
+def activity_of(quarters: Mapping[int, int], zone: tzinfo, now: datetime) -> Activity:
+    """When something was said, from the messages of each quarter of an hour since the epoch."""
+    days: Counter[date] = Counter()
+    weekdays, hours = [0] * WEEKDAYS, [0] * HOURS
+    for quarter, messages in quarters.items():
+        local = from_micros(quarter * QUARTER).astimezone(zone)
+        days[local.date()] += messages
+        weekdays[local.weekday()] += messages
+        hours[local.hour] += messages
+    streaks = list(_streaks(sorted(days)))
+    today = now.astimezone(zone).date()
+    return Activity(
+        days=tuple(sorted(days.items())),
+        weekdays=tuple(weekdays),
+        hours=tuple(hours),
+        longest_streak=max((length for _, length in streaks), default=0),
+        current_streak=next((length for last, length in streaks if today - last <= ONE_DAY), 0),
+    )
+
+
+def _streaks(days: Iterable[date]) -> Iterable[tuple[date, int]]:
+    """Runs of dates without a gap, the latest first: the last date of each, and how many there are."""
+    runs: list[tuple[date, int]] = []
+    for day in days:
+        if runs and day - runs[-1][0] == ONE_DAY:
+            runs[-1] = (day, runs[-1][1] + 1)
+        else:
+            runs.append((day, 1))
+    return reversed(runs)

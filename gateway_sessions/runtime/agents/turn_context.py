@@ -1,0 +1,263 @@
+"""`TurnContext`: what an agent reads of its turn, and how it speaks, streams and reports use.
+
+It knows nothing of queues, leases and adapters: whoever runs the turn hands in what the agent's wishes are
+passed on to. When the turn is over, nothing is passed on any more, even if a task of the agent lives on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias, Unpack
+
+import msgspec
+
+from gateway_sessions.core.delivery.outbound import Reply
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.queue.inbound import InboundMessage, turn_text
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.transcript.chat_rows import model_rows
+from gateway_sessions.core.transcript.messages import Message, message_of
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, check_usage, usage_of
+from gateway_sessions.errors import FencedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.argument_checks import check_text
+
+Append: TypeAlias = Callable[[Sequence[Message]], Awaitable[object]]
+Say: TypeAlias = Callable[[Reply], Awaitable[object]]
+Show: TypeAlias = Callable[[str], Awaitable[object]]
+Read: TypeAlias = Callable[[int | None], Awaitable[list[Chat]]]
+
+
+async def _shown_nowhere(partial: str) -> None:
+    """What a platform without edits makes of a reply that grows."""
+
+
+def _not_noted(usage: Usage) -> None:
+    """What becomes of usage that nobody adds up."""
+
+
+def _no_prompt() -> str:
+    """What is told of a place of which nothing is known."""
+    return ""
+
+
+class TurnPorts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the wishes of an agent go."""
+
+    append: Append
+    """Make these rows part of the transcript, durably."""
+    say: Say
+    """Send this now, before the reply."""
+    read: Read
+    """Read the conversation, or the last so many messages of it."""
+    show: Show = _shown_nowhere
+    """Show how the reply looks so far, if the platform can; never fails the turn."""
+    usage: Callable[[Usage], object] = _not_noted
+    """Note what a model was used; it is stored with the turn."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class TurnContext:
+    """One turn, as its agent sees it."""
+
+    entry: SessionEntry
+    messages: tuple[InboundMessage, ...]
+    """What people said: one message, or several that were merged."""
+    seq: int
+    """The turn's place on its lane."""
+    token: int
+    """Rises with each try of any turn of the lane."""
+    clock: Clock = field(repr=False)
+    ports: TurnPorts
+    make_prompt: Callable[[], str] = field(default=_no_prompt, repr=False)
+    attempt: int = 1
+    recovered: str | None = None
+    """What the agent should know if an earlier try was cut off."""
+    deadline: datetime | None = None
+    """When the turn is stopped; None: never."""
+    last_progress_at: datetime = field(init=False)
+    """When the agent last gave a sign of life."""
+    progress_count: int = field(default=0, init=False)
+    """How many it gave: unlike the time, this cannot be stepped."""
+    doing: str | None = field(default=None, init=False)
+    """What the agent last said it was doing, for people who ask."""
+    shown: str | None = field(default=None, init=False)
+    """How the reply looked when it was last shown."""
+    said: list[str] = field(default_factory=list[str], init=False)
+    """What was said on the way."""
+    _side_work: int = field(default=0, init=False)
+    _events: int = field(default=0, init=False)
+    _over: bool = field(default=False, init=False)
+    _fenced: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.last_progress_at = self.clock.now()
+
+    def __repr__(self) -> str:
+        return f"<turn {self.seq} of {self.session_key}, session {self.session_id}, attempt {self.attempt}>"
+
+    @property
+    def prompt(self) -> str:
+        """Where the conversation takes place, as a part of the system prompt."""
+        return self.make_prompt()
+
+    @property
+    def session_key(self) -> str:
+        """The lane."""
+        return self.entry.session_key
+
+    @property
+    def session_id(self) -> str:
+        """The session that the turn is part of."""
+        return self.entry.session_id
+
+    @property
+    def source(self) -> SessionSource:
+        """Who said it, and where."""
+        return self.messages[0].source
+
+    @property
+    def text(self) -> str:
+        """What was said, without what came with it."""
+        return turn_text(self.messages)
+
+    @property
+    def model(self) -> str | None:
+        """The model that a person chose for this session; None: the agent's own."""
+        return (self.model_override or {}).get("model")
+
+    @property
+    def model_override(self) -> Mapping[str, str] | None:
+        """The same with its provider and address, where those were chosen."""
+        return self.entry.model_override
+
+    @property
+    def idempotency_key(self) -> str:
+        """For effects outside: a name that no other turn has, and no other try of this one."""
+        return f"{self.session_id}:{self.seq}:{self.token}"
+
+    @property
+    def has_sub_work(self) -> bool:
+        """Whether work runs now that an interruption would waste."""
+        return self._side_work > 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the agent has answered, or was stopped."""
+        return self._over or self._fenced
+
+    async def history(self, limit: int | None = None, *, details: bool = False) -> list[Chat]:
+        """The conversation as it stands now, this turn's message last, as endpoints for models accept it.
+
+        It is read when it is asked for: an agent that remembers its session need not. *limit* is for one that
+        cannot take all of a long one: so many of the last messages, and what this turn is about. With
+        *details*, rows also say what no endpoint knows: times, names, ids, attachments, reasoning.
+        """
+        self._check_running()
+        rows = await self.ports.read(limit)
+        return rows if details else model_rows(rows)
+
+    async def append(self, *messages: Message | Mapping[str, Any]) -> None:
+        """Make rows part of the transcript: what stands there survives a crash of this turn.
+
+        For calls of tools and their results. The user's row is there already; the reply follows by itself.
+        """
+        self._check_running()
+        await self.ports.append([message_of(one) for one in messages])
+        self.progress()
+
+    async def say(self, said: Reply | str) -> None:
+        """Send something now, before the reply; nothing, if it is empty.
+
+        The transcript gets it only if the turn ends without a reply, as the reply.
+        """
+        self._check_running()
+        reply = said if isinstance(said, Reply) else Reply(said)
+        if reply.message is not None:
+            await self.ports.say(reply)
+            self.said.append(reply.text)
+        self.progress()
+
+    async def show(self, partial: str) -> None:
+        """Show how the reply looks so far, on platforms where a message can be changed."""
+        self._check_running()
+        check_text("what is shown", partial)
+        self.shown = partial
+        await self.ports.show(partial)
+        self.progress()
+
+    def stream(self) -> TurnStream:
+        """For a reply that arrives in pieces."""
+        return TurnStream(self)
+
+    def report_usage(self, usage: Usage | None = None, **facts: Unpack[UsageFacts]) -> None:
+        """Note one use of a model: `report_usage(model="…", input_tokens=…, output_tokens=…)`.
+
+        Also while it is being stopped: what was spent is counted, whatever becomes of the turn.
+        """
+        if self._over:
+            raise FencedError(self.session_key, self.token)
+        if usage is None:
+            self._events += 1
+            usage = usage_of(f"{self.idempotency_key}:{self._events}", self.clock.now(), **facts)
+        else:
+            usage = check_usage(usage)
+        self.ports.usage(usage)
+        self.progress()
+
+    def progress(self, doing: str | None = None) -> None:
+        """Give a sign of life; a turn without one for long is taken to hang. May say what is being done."""
+        self.last_progress_at = self.clock.now()
+        self.progress_count += 1
+        if doing is not None:
+            self.doing = doing
+
+    @contextmanager
+    def sub_work(self) -> Generator[None]:
+        """Within the block, a new message waits rather than interrupts: other agents or long work run."""
+        self._side_work += 1
+        self.progress()
+        try:
+            yield
+        finally:
+            self._side_work -= 1
+            self.progress()
+
+    def end(self) -> None:
+        """The turn is over. For whoever runs it; from now on the agent can do nothing with it."""
+        self._over = True
+
+    def fence(self) -> None:
+        """The turn has lost its lane. For whoever runs it; the agent can only say what it has used."""
+        self._fenced = True
+
+    def _check_running(self) -> None:
+        if self.is_over:
+            raise FencedError(self.session_key, self.token)
+
+
+class TurnStream:
+    """Collects the pieces of a reply and shows it as it grows."""
+
+    __slots__ = ("_pieces", "_turn")
+
+    def __init__(self, turn: TurnContext) -> None:
+        self._turn = turn
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All pieces so far."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    async def write(self, piece: str) -> None:
+        """Add a piece and show the whole."""
+        check_text("a piece of a reply", piece)
+        self._pieces.append(piece)
+        await self._turn.show(self.text)

@@ -1,0 +1,474 @@
+"""`Delivery`: sends the outbox of one account in order and retries after failures.
+
+Replies on their way out: in order on each lane, again when that makes sense, and never silently lost.
+
+A reply is durable before anything is sent. One that follows a commit at once is marked by that very commit as
+being sent; so after a crash everything that may have been sent is known to be doubtful, and nothing else.
+
+Handing one reply to its platform, and hearing what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import anyio
+from msgspec import structs
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.adapters.protocol import Adapter
+from gateway_sessions.core.delivery.outbound import OutboundMessage
+from gateway_sessions.core.delivery.retry_policy import (
+    DeliveryRules,
+    GiveUp,
+    ResendMarked,
+    Tried,
+    failure_of,
+    is_too_old,
+    marked,
+    plan_delivery,
+    split_message,
+)
+from gateway_sessions.core.delivery.retry_policy import SendFailure as Failure
+from gateway_sessions.core.queue.commands import spelled_with_underscores
+from gateway_sessions.errors import CancelledItselfError, RateLimitedError, StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
+from gateway_sessions.runtime.delivery.notices import Hints
+from gateway_sessions.runtime.delivery.pauses import Pauses
+from gateway_sessions.runtime.delivery.sent_marks import SentReplies
+from gateway_sessions.runtime.retry import Insistence, Truth
+from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
+from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
+
+
+async def hand_over(
+    adapter: Adapter, reply: OwedReply, scope: anyio.CancelScope
+) -> tuple[str | None, Exception | None]:
+    """Send a reply, marked if it may be seen twice; the id it got, or what went wrong.
+
+    *scope* is what whoever stops it cancels: any other cancellation has leaked out of the adapter.
+    """
+    message = reply.message
+    shown_once = adapter.capabilities.idempotent_send or message.replaces is not None
+    if reply.maybe_duplicate and not shown_once:
+        message = marked(message)
+    try:
+        return await _sent(adapter, reply, message), None
+    except asyncio.CancelledError:
+        if scope.cancel_called:
+            raise
+        return None, CancelledItselfError("an adapter's send")  # it may have happened
+    except Exception as error:  # noqa: BLE001 -- foreign code: told apart by its kind
+        return None, error
+
+
+async def _sent(adapter: Adapter, reply: OwedReply, message: OutboundMessage) -> str | None:
+    if message.replaces is not None:
+        await adapter.edit(reply.target, message.replaces, message)
+        return message.replaces
+    return await adapter.send(reply.target, message, idempotency_key=reply.idempotency_key)
+
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE: Final = 64
+"""Replies sent at the same time on one account, each for another lane."""
+RETRY: Final = timedelta(seconds=1)
+"""After the database failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long, and how often, a platform is tried."""
+
+    rules: DeliveryRules
+    timeout: timedelta
+
+
+@dataclass(slots=True)
+class _Lane:
+    """What is known of a lane that is owed something, or is about to be."""
+
+    expected: int = 0
+    """Commits under way that may owe it more."""
+    owed: set[int] = field(default_factory=set[int])
+    """Replies that this process committed and that are not settled."""
+    more: bool = False
+    """Whether an earlier process may have owed it others: nobody has counted those."""
+
+    @property
+    def calm(self) -> bool:
+        return not (self.expected or self.owed or self.more)
+
+
+@dataclass(slots=True)
+class _Send:
+    """A reply under way."""
+
+    overdue_at: datetime = NEVER
+    """When the platform has had it for too long."""
+    is_taken: bool = False
+    """Whether the platform has it, which is only to be noted."""
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class Delivery:
+    """Sends what is owed on one account of a platform."""
+
+    command_names: Collection[str] = ()
+    """All that commands are called, as notices name them."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        adapter: Adapter,
+        clock: Clock,
+        patience: Patience,
+        tell: Callable[[OwedReply, str], object],
+        hints: Hints | None = None,
+    ) -> None:
+        self.adapter = adapter
+        self.hints = hints or Hints(clock, Pauses(clock))
+        """How the platform is asked for what may be lost, and the pauses that it wants."""
+        self._truth = truth
+        self._outbox = Insistence(truth, clock, RETRY)
+        self._clock = clock
+        self._patience = patience
+        self._tell = tell
+        self._alarm = Alarm(clock)
+        self._clock_steps = ClockSteps(clock)
+        self._lanes: dict[str, _Lane] = {}
+        self._commits = 0  # under way that may owe something
+        self._sends: dict[int, _Send] = {}
+        self._with_platform = 0
+        """Of how many of these the platform has yet to answer; the others are about to be noted."""
+        self._crowded = False
+        """Whether more is due than could be begun."""
+        self._tasks: asyncio.TaskGroup | None = None
+        self._ended, self._to_look = False, True
+        """Whether something may be due that nobody has looked for yet."""
+        self._due_at = NEVER
+        """When it looks by itself, because more is due then."""
+        self._check_at = NEVER
+        """When it sees whether a send has taken too long."""
+        self.lanes: Collection[str] | None = None
+        """The only lanes whose replies are sent; None: those of all."""
+        self.alone = True
+        """Whether no other node may owe the same lanes something."""
+        self._sent = SentReplies(truth, self._outbox, self._noted)
+        self.on_idle: Callable[[], object] = _nobody
+        """Told when there may be nothing to wait for any more."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being sent or due; what waits for a better time is durable and needs nobody."""
+        if self._commits or self._sends:
+            return False
+        return self._ended or not self._to_look
+
+    def expect(self, session_key: str) -> bool:
+        """Something is about to be committed for a lane: whether it can be sent right after that.
+
+        `owed` must follow, also if the commit fails: until then nothing else overtakes it.
+        """
+        room = self._with_platform < AT_ONCE and not self._crowded  # else it would pass others by
+        lane = self._lanes.setdefault(session_key, _Lane())
+        free = not (lane.expected or lane.more) and all(map(self._is_taken, lane.owed))
+        lane.expected += 1
+        self._commits += 1
+        return self._tasks is not None and room and free and self.alone
+
+    def _is_taken(self, reply_id: int) -> bool:
+        send = self._sends.get(reply_id)
+        return send is not None and send.is_taken
+
+    def owes(self, session_key: str) -> bool:
+        """Whether a lane is owed something, or is about to be: what is not owed must not overtake that."""
+        lane = self._lanes.get(session_key)
+        if lane is None or self.alone:
+            return lane is not None
+        # Nobody tells this node of what another one has sent: only what is under way here is certain.
+        return lane.expected > 0 or not lane.owed.isdisjoint(self._sends)
+
+    def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
+        """What to owe for a message that may be too long for the platform."""
+        if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
+            message = message.saying(spelled_with_underscores(message.text, self.command_names))
+        shown = self.adapter.capabilities.in_words(message)
+        if shown is not message:
+            facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
+            logger.warning("an attachment cannot be shown and is told in words", extra=facts)
+        return split_message(shown, self.adapter.capabilities)
+
+    def owed(
+        self,
+        session_key: str,
+        session_id: str | None = None,
+        owed: Sequence[Owed] = (),
+        ids: Sequence[int] = (),
+    ) -> None:
+        """What was expected is committed: send at once what it marked as under way, the rest behind it."""
+        lane = self._lanes[session_key]
+        lane.expected -= 1
+        self._commits -= 1
+        lane.owed.update(ids)
+        self._forget_if_calm(session_key)
+        now = self._clock.now()
+        for one, reply_id in zip(owed, ids, strict=True):
+            if not one.under_way:
+                continue
+            reply = OwedReply(
+                reply_id=reply_id,
+                session_key=session_key,
+                session_id=session_id,
+                seq=one.seq,
+                owner=one.owner,
+                target=one.target,
+                message=one.message,
+                attempts=0,
+                unclear=0,
+                created_at=now,
+                due_at=now,
+            )
+            self._begin(reply)
+        if not all(one.under_way for one in owed):
+            self.wake()
+        self.on_idle()
+
+    def wake(self) -> None:
+        """Something may be due: do not wait for the next look."""
+        self._to_look = True
+        self._alarm.ring()
+
+    def glance(self) -> None:
+        """Others may have left something: nobody has to wait for that look."""
+        self._due_at = self._clock.now()
+        self._alarm.ring()
+
+    async def run(self) -> None:
+        """Send whatever is owed, until cancelled."""
+        async with anyio.create_task_group() as noting:
+            noting.start_soon(self._sent.run)
+            async with asyncio.TaskGroup() as tasks:
+                try:
+                    await self._look_after(tasks)
+                except asyncio.CancelledError:
+                    for send in self._sends.values():
+                        send.scope.cancel()  # also of an adapter that goes on after it was told once
+                    raise
+                finally:
+                    self._tasks, self._ended = None, True
+                    self.on_idle()
+            noting.cancel_scope.cancel()
+
+    async def sweep(self) -> None:
+        """Begin to send all whose time has come."""
+        now = self._clock.now()
+        room = max(AT_ONCE - self._with_platform, 0)
+        most = 2 * AT_ONCE if room else 0
+        look = partial(outbox.due, *self._account, now, most, lanes=self.lanes, but_not=list(self._sends))
+        due, next_at = await self._truth.read(look)
+        waiting = [one for one in due if self._nobody_sends(one)]
+        self._crowded = not room or len(waiting) > room
+        for reply in waiting[:room]:
+            if await self._taken_up(reply, now):
+                self._begin(reply)
+        self._due_at = NEVER if next_at is None else next_at
+
+    async def _look_after(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            self._alarm.reset()
+            self._stop_overdue()
+            try:
+                if self._clock_steps.was_set_back():
+                    await self._set_right()
+                if self._to_look or self._due_at <= self._clock.now():
+                    if self._tasks is None:
+                        await self._take_stock()
+                        self._tasks = tasks
+                    await self.sweep()
+                    self._to_look = self._alarm.rings
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("owed replies could not be read", extra={"action": "delivery_failed"})
+                self._to_look, self._due_at = self._alarm.rings, self._clock.now() + RETRY
+            self.on_idle()
+            await self._alarm.wait_until(min(self._due_at, self._check_at))
+
+    async def _set_right(self) -> None:
+        """The clock was set back: let no reply wait, or be waited for, as long as it was ahead."""
+        now = self._clock.now()
+        for send in self._sends.values():
+            if send.overdue_at != NEVER:
+                self._check_at = send.overdue_at = now + self._patience.timeout
+        await self._truth.write(partial(clock_set_back.pull_replies_forward, now))
+        self._to_look = True
+
+    async def _take_stock(self) -> None:
+        """Learn to which lanes an earlier process owed something: before that nothing may overtake it."""
+        for session_key in await self._truth.read(partial(outbox.lanes_owed, *self._account)):
+            self._lanes.setdefault(session_key, _Lane()).more = True
+
+    def _stop_overdue(self) -> None:
+        """Give up the sends that have taken too long: nobody knows whether they happened."""
+        now = self._clock.now()
+        if now < self._check_at:
+            return
+        late = [one for one in self._sends.values() if one.overdue_at <= now]
+        for send in late:
+            send.overdue_at = NEVER
+            send.scope.cancel()
+        self._check_at = min((one.overdue_at for one in self._sends.values()), default=NEVER)
+
+    def _nobody_sends(self, reply: OwedReply) -> bool:
+        """Whether a reply is under way neither here nor on another node, nor will be after a commit."""
+        if reply.reply_id in self._sends or reply.sent_by is None:
+            return reply.reply_id not in self._sends
+        lane = self._lanes.get(reply.session_key)
+        return reply.sent_by == self._truth.epoch and (lane is None or not lane.expected)
+
+    async def _taken_up(self, reply: OwedReply, now: datetime) -> bool:
+        """Note that a reply is about to be sent; one that is damaged, or too old, is given up instead.
+
+        False also if it was sent after it had been looked for: then the answer to that came too late.
+        """
+        if reply.problem or is_too_old(reply.created_at, now, self._patience.rules):
+            await self._give_up(reply, reply.problem or "nobody waits for it any more", reply.unclear)
+            return False
+        return await self._truth.write(partial(outbox.mark_sending, reply, self._truth.epoch))
+
+    def _begin(self, reply: OwedReply) -> None:
+        if self._tasks is not None and reply.reply_id not in self._sends:
+            send = self._sends[reply.reply_id] = _Send()
+            self._with_platform += 1
+            self._tasks.create_task(self._deliver(reply, send))
+
+    async def _deliver(self, reply: OwedReply, send: _Send) -> None:
+        """Send once, and note what came of it."""
+        is_sent = False
+        try:
+            sent_id, problem = await self._handed_over(reply, send)
+            failpoint("after_deliver")
+            if problem is None:
+                self._sent.add(SentReply(reply, sent_id, self._clock.now()))
+                is_sent = send.is_taken = True
+            else:
+                await self._failed(reply, problem)
+        except StoreStoppedError:
+            return
+        finally:
+            if not is_sent:
+                self._over(reply)
+
+    async def _handed_over(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
+        try:
+            failpoint("before_deliver")
+            return await self._send(reply, send)
+        finally:
+            self._with_platform -= 1
+            if self._crowded:  # there is room for one that waits
+                self.wake()
+
+    async def _noted(self, reply: OwedReply, is_noted: bool) -> None:  # noqa: FBT001 -- what `SentReplies` tells
+        try:
+            if is_noted:
+                await self._settled(reply)
+        except StoreStoppedError:
+            return
+        finally:
+            self._over(reply)
+
+    def _over(self, reply: OwedReply) -> None:
+        """A reply is not under way any more."""
+        del self._sends[reply.reply_id]
+        lane = self._lanes.get(reply.session_key)
+        if self._crowded or (lane is not None and (lane.more or not lane.owed <= self._sends.keys())):
+            self.wake()
+        self.on_idle()
+
+    async def _send(self, reply: OwedReply, send: _Send) -> tuple[str | None, Exception | None]:
+        """Hand the reply to the adapter, for so long and no longer; the id it got, or what went wrong."""
+        if left := self.hints.pauses.left(reply.target):  # since an edit or a hint was refused
+            return None, RateLimitedError(self.adapter.platform, left.total_seconds())
+        with send.scope:
+            self._limit(send)
+            try:
+                return await hand_over(self.adapter, reply, send.scope)
+            finally:
+                send.overdue_at = NEVER
+        return None, TimeoutError(f"took longer than {self._patience.timeout}")
+
+    def _limit(self, send: _Send) -> None:
+        """Let a send be stopped when it has taken too long."""
+        send.overdue_at = overdue_at = self._clock.now() + self._patience.timeout
+        if overdue_at < self._check_at:
+            # Kept when the send has ended: so there is one look for many, not one for each.
+            self._check_at = overdue_at
+            self._alarm.ring()
+
+    async def _failed(self, reply: OwedReply, error: Exception) -> None:
+        failed, now = failure_of(error), self._clock.now()
+        if isinstance(error, RateLimitedError):
+            self.hints.pauses.note(reply.target, error)
+        unclear = reply.unclear + (failed.how is Failure.UNKNOWN)
+        problem = f"{type(error).__name__}: {error}"[:500]
+        if failed.how is Failure.REFUSED and reply.message.replaces is not None:
+            # What was streamed is gone from the platform: say it anew.
+            message = reply.message.instead_of(None)
+            await self._outbox.write(partial(outbox.reword, reply.reply_id, message, now))
+            return
+        tried = Tried(
+            reply_id=reply.reply_id, owed_since=reply.created_at, attempts=reply.attempts + 1, unclear=unclear
+        )
+        idempotent = self.adapter.capabilities.idempotent_send or reply.message.replaces is not None
+        plan = plan_delivery(failed, tried, now=now, idempotent=idempotent, rules=self._patience.rules)
+        if isinstance(plan, GiveUp):
+            await self._give_up(reply, f"{plan.reason}: {problem}", unclear)
+            return
+        counted = unclear if isinstance(plan, ResendMarked) or unclear else 0
+        await self._outbox.write(partial(outbox.retry, reply, plan.at, problem, unclear=counted))
+        facts = {"action": "reply_retry", "reply_id": reply.reply_id, "problem": problem}
+        logger.warning("a reply could not be sent", extra=facts)
+
+    async def _give_up(self, reply: OwedReply, problem: str, unclear: int) -> None:
+        await self._outbox.write(partial(outbox.give_up, reply, self._clock.now(), problem, unclear=unclear))
+        facts = {"action": "reply_given_up", "reply_id": reply.reply_id, "problem": problem}
+        logger.error("a reply was given up", extra={**facts, "session_key": reply.session_key})
+        self._tell(structs.replace(reply, problem=problem), "given_up")
+        await self._settled(reply, told=True)
+        self.wake()  # the one behind it is next
+
+    async def _settled(self, reply: OwedReply, *, told: bool = False) -> None:
+        """Find out whether the lane is owed more; only then new replies have to wait behind those."""
+        if not told:
+            self._tell(reply, "sent")
+        lane = self._lanes.get(reply.session_key)
+        if lane is None:  # somebody else owed it, and perhaps another one behind it
+            self.wake()
+            return
+        lane.owed.discard(reply.reply_id)
+        if lane.more:
+            # What this process owes meanwhile is in `owed`, whether the answer covers it or not.
+            lane.more = await self._outbox.read(partial(outbox.lane_is_owed, reply.session_key))
+        self._forget_if_calm(reply.session_key)
+
+    def _forget_if_calm(self, session_key: str) -> None:
+        lane = self._lanes.get(session_key)
+        if lane is not None and lane.calm:
+            del self._lanes[session_key]
+
+    @property
+    def _account(self) -> tuple[str, str]:
+        return self.adapter.platform, self.adapter.name
+
+
+def _nobody() -> None:
+    """Nobody waits for this."""

@@ -1,0 +1,65 @@
+"""Durable notices: owed in the same transaction as the message or command that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.delivery.delivery import Delivery
+from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.transactions.queue.outbox import Owed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who is told something, and because of which message."""
+
+    message: InboundMessage
+    session_key: str
+    owner: str
+    seq: int
+
+
+class Answers:
+    """Owes people what a gateway tells them."""
+
+    def __init__(self, ledger: Ledger, delivery_for: Callable[[str, str], Delivery | None]) -> None:
+        self._ledger = ledger
+        self._delivery_for = delivery_for
+
+    async def owe(
+        self,
+        asker: Asker,
+        text: str | None,
+        verb: Callable[[Sequence[Owed], Change], Verb[tuple[int, ...]]],
+    ) -> None:
+        """Run a verb that owes the text, or nothing; once that is durable, it is sent in its turn."""
+        source, key = asker.message.source, asker.session_key
+        delivery = self._delivery_for(source.platform, asker.message.account)
+        if delivery is None or text is None:
+            messages = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
+            owed = [_owed(asker, one) for one in messages]
+            await self._ledger.change(lambda change: verb(owed, change))
+            return
+        parts = delivery.parts(OutboundMessage(text=text, is_notice=True))
+        follows = delivery.expect(key)
+        owed = [_owed(asker, one, under_way=follows and not at) for at, one in enumerate(parts)]
+        ids: tuple[int, ...] = ()
+        try:
+            ids = await self._ledger.change(lambda change: verb(owed, change))
+        finally:
+            delivery.owed(key, None, owed if ids else (), ids)
+
+
+def _owed(asker: Asker, message: OutboundMessage, *, under_way: bool = False) -> Owed:
+    return Owed(
+        target=ReplyTarget.answering(asker.message),
+        message=message,
+        owner=asker.owner,
+        seq=asker.seq,
+        under_way=under_way,
+    )

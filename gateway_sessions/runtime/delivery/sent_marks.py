@@ -1,0 +1,117 @@
+"""Notes that replies were sent, written in batches or with the next transaction.
+
+Until then they count as under way: after a crash nobody knows whether they were sent, and they are sent once
+more, marked as a repetition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, NamedTuple
+
+from gateway_sessions.errors import StoreStoppedError
+from gateway_sessions.runtime.retry import Insistence, Truth
+from gateway_sessions.storage.transactions.queue import outbox
+from gateway_sessions.storage.transactions.queue.outbox import OwedReply, SentReply
+
+MOMENT_SECONDS: Final = 0.005
+"""How long it is waited for something else to be written."""
+
+
+class _Begun(NamedTuple):
+    """Replies about which something is being written."""
+
+    sent: Sequence[SentReply]
+    writing: Awaitable[None]
+
+
+class SentReplies:
+    """Notes that replies were sent, and tells of each that is noted."""
+
+    def __init__(
+        self, truth: Truth, outbox: Insistence, noted: Callable[[OwedReply, bool], Awaitable[object]]
+    ) -> None:
+        """*noted* is told of each reply, and whether it is noted."""
+        self._truth = truth
+        self._outbox = outbox
+        self._noted = noted
+        self._sent: list[SentReply] = []
+        self._begun: deque[_Begun] = deque()
+        self._news = asyncio.Event()
+        self._moment: asyncio.Future[None] | None = None
+
+    def add(self, sent: SentReply) -> None:
+        """The platform has it."""
+        self._sent.append(sent)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Note whatever is sent, until cancelled."""
+        with self._with_all_writes():
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                await self._for_a_moment()
+                self._begin()
+                while self._begun:
+                    sent, writing = self._begun.popleft()
+                    await self._note(sent, writing)
+
+    async def _for_a_moment(self) -> None:
+        """Wait until something else is written, but not long."""
+        if not self._sent:
+            return
+        loop = asyncio.get_running_loop()
+        self._moment = loop.create_future()
+        timer = loop.call_later(MOMENT_SECONDS, self._over)
+        try:
+            await self._moment
+        finally:
+            timer.cancel()
+
+    def _over(self) -> None:
+        if self._moment is not None and not self._moment.done():
+            self._moment.set_result(None)
+
+    @contextmanager
+    def _with_all_writes(self) -> Generator[None]:
+        self._truth.before_writes.append(self._begin)
+        try:
+            yield
+        finally:
+            self._truth.before_writes.remove(self._begin)
+            for _, writing in self._begun:
+                if inspect.iscoroutine(writing):
+                    writing.close()  # nobody will ever await it
+
+    def _begin(self) -> None:
+        """Write what there is to write, in one go."""
+        if not self._sent:
+            return
+        sent, self._sent = self._sent, []
+        try:
+            writing = self._truth.begin_write(partial(outbox.all_sent, sent))
+        except StoreStoppedError as error:
+            writing = _failed(error)
+        self._begun.append(_Begun(sent, writing))
+        self._news.set()
+        self._over()
+
+    async def _note(self, sent: Sequence[SentReply], writing: Awaitable[None]) -> None:
+        try:
+            await self._outbox.written(writing, partial(outbox.all_sent, sent))
+        except StoreStoppedError:
+            is_noted = False  # at the next opening of the store they are doubtful, as they should be
+        else:
+            is_noted = True
+        for one in sent:
+            await self._noted(one.reply, is_noted)
+
+
+async def _failed(error: StoreStoppedError) -> None:
+    raise error

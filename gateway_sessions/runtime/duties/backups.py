@@ -1,0 +1,60 @@
+"""The duty that copies the database at intervals and keeps the newest verified copies."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from gateway_sessions.config import BackupsConfig
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.files.threads import in_thread
+
+logger = logging.getLogger(__name__)
+
+FIRST_PASS: Final = timedelta(minutes=5)
+"""A start has other things to do."""
+
+
+class Backups:
+    """Keeps a few recent copies of the database."""
+
+    def __init__(self, db: SessionDB, clock: Clock, settings: BackupsConfig) -> None:
+        self._db = db
+        self._clock = clock
+        self._settings = settings
+        self._copied_at: int | None = None
+        """How many writes this process had begun when it made its last copy."""
+
+    async def run(self) -> None:
+        """Take a copy whenever the newest is old enough. One that fails is tried again an hour later."""
+        interval = self._settings.interval
+        if interval is None or not self._db.has_upkeep:
+            return
+        pause = FIRST_PASS
+        while True:
+            await self._clock.sleep(pause.total_seconds())
+            try:
+                await self.sweep(interval)
+                pause = interval
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("the database could not be backed up", extra={"action": "backup_failed"})
+                pause = min(interval, timedelta(hours=1))
+
+    async def sweep(self, interval: timedelta) -> Path | None:
+        """Take a copy, unless the newest is younger than that, or nothing was written since."""
+        begun = self._db.writes_begun
+        newest = await in_thread(self._db.newest_backup)
+        # A copy from the future tells of a clock that was wrong, not of a recent copy.
+        if newest is not None and timedelta(0) <= self._clock.now() - newest < interval:
+            return None
+        if newest is not None and begun == self._copied_at:
+            return None  # the copies that are kept shall be of different days with something new
+        copy = await self._db.back_up(keep=self._settings.keep)
+        self._copied_at = begun
+        return copy

@@ -1,0 +1,49 @@
+"""The duty that removes settled messages and sent replies once no platform redelivers them."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Final
+
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.duty import wait_for_next_pass
+from gateway_sessions.runtime.queue.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+INTERVAL: Final = timedelta(hours=1)
+
+
+class Forgetting:
+    """Removes settled messages and sent replies once they are older than the window of duplicates."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, window: timedelta) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._window = window
+
+    async def run(self) -> None:
+        """One pass an hour, until cancelled. A failing database is tried again at the next one."""
+        while True:
+            await wait_for_next_pass(self._clock, INTERVAL, self)
+            try:
+                await self.sweep()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("settled messages could not be forgotten", extra={"action": "forget_failed"})
+
+    def state(self) -> object:
+        """Return what changes whenever something may have been settled."""
+        return self._ledger.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the oldest of what was settled leaves the window."""
+        oldest = await self._ledger.first_settled()
+        return None if oldest is None else oldest + self._window
+
+    async def sweep(self) -> int:
+        """Forget all that is old enough; how many rows."""
+        return await self._ledger.forget(self._clock.now() - self._window)

@@ -1,0 +1,187 @@
+"""A node at work in a cluster: it takes over lanes of dead nodes, leads, and is notified by others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from random import SystemRandom
+from typing import Any, Final, TypeAlias
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.core.cluster import Node, node_of, shard_of, takes_over_first
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.runtime.duties.restart_recovery import RestartRecords
+from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.storage.engines.membership import Membership
+from gateway_sessions.storage.engines.protocol import Shared
+
+logger = logging.getLogger(__name__)
+
+COALESCED_SECONDS: Final = 0.05
+"""Nobody is called more often, and nobody looks more often because of a call."""
+_ANY: Final = SystemRandom()
+
+Duty: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Cluster:
+    """One node among those that have the same store open."""
+
+    def __init__(
+        self, membership: Membership, shared: Shared, restart: RestartRecords, ledger: Ledger
+    ) -> None:
+        self.membership = membership
+        self._shared = shared
+        self._restart = restart
+        self._ledger = ledger
+        self._called = asyncio.Event()
+        self._to_call: set[int] | None = set()
+        """Who is to be called; None: everybody."""
+        self._calling = asyncio.Event()
+        self.on_look: list[Callable[[], object]] = []
+        """Called whenever others may have left something to do."""
+        self.on_lead: Callable[[], object] = _nobody
+        """Called now and then where this node leads others: for what they have changed."""
+        self.on_silent: list[Callable[[], object]] = []
+        """Called when nothing may go on that runs here."""
+        membership.on_silent = lambda: [tell() for tell in self.on_silent]
+        shared.on_call = self._hear
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Begin all that a node does for the others."""
+        for duty in (self._look, self._call, self._see_to_the_dead, self._count):
+            tasks.start_soon(duty)
+
+    # Whose a lane is
+
+    @property
+    def trusted(self) -> bool:
+        """Whether turns may begin and go on here."""
+        return self.membership.trusted
+
+    def is_mine(self, session_key: str) -> bool:
+        """Whether the turns of a lane begin here unless this node is busy."""
+        return self._owner_of(session_key) == self.membership.name
+
+    def begins_here(self, session_key: str) -> bool:
+        """Whether a turn should begin where its message came in: else the lane's own node is called."""
+        return not self._shared.calls or self.is_mine(session_key)
+
+    def tell_ready(self, session_key: str) -> None:
+        """A turn waits on a lane: its own node should know."""
+        owner = self._owner_of(session_key)
+        if epochs := [one.epoch for one in self._others() if one.name == owner]:
+            self.call(*epochs)
+
+    # Calling
+
+    def call(self, *epochs: int) -> None:
+        """Let these nodes look soon, or all if none are named; whoever misses it looks a little later."""
+        if self._to_call is not None:
+            self._to_call = self._to_call | set(epochs) if epochs else None
+        self._calling.set()
+
+    # Leading
+
+    def led(self, duty: Duty) -> Duty:
+        """The same duty, for the one node that leads, as long as it does."""
+
+        async def while_leading() -> None:
+            while True:
+                while not self.membership.leads:
+                    await self.membership.looked()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(duty)
+                    while self.membership.leads:
+                        await self.membership.looked()
+                    tasks.cancel_scope.cancel()
+
+        return while_leading
+
+    # Inside
+
+    def _others(self) -> list[Node]:
+        own = self.membership.epoch
+        return [one for one in self.membership.nodes if one.epoch != own and not one.silent]
+
+    def _owner_of(self, session_key: str) -> str:
+        names = frozenset((self.membership.name, *(one.name for one in self._others())))
+        return node_of(shard_of(session_key), names)
+
+    def _hear(self, epochs: frozenset[int]) -> None:
+        if not epochs or self.membership.epoch in epochs:
+            self._called.set()
+
+    async def _look(self) -> None:
+        """Look now and then, and soon when somebody calls."""
+        seconds = self.membership.rules.poll.total_seconds()
+        while True:
+            with anyio.move_on_after(seconds * (0.75 + 0.5 * _ANY.random())):
+                await self._called.wait()
+            self._called.clear()
+            for look in self.on_look:
+                look()
+            await asyncio.sleep(COALESCED_SECONDS)
+
+    async def _call(self) -> None:
+        while True:
+            await self._calling.wait()
+            self._calling.clear()
+            epochs, self._to_call = self._to_call, set()
+            if self._others() and epochs != set():
+                try:
+                    await self._shared.call(frozenset(epochs or ()))
+                except StorageError:
+                    logger.debug("nobody could be called", extra={"action": "call_failed"})
+            await asyncio.sleep(COALESCED_SECONDS)
+
+    async def _count(self) -> None:
+        """Count what waits, which others change as well."""
+        while True:
+            await self.membership.looked()
+            try:
+                if self._others():
+                    await self._ledger.count()
+                    if self.membership.leads:
+                        self.on_lead()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.debug("what waits could not be counted", extra={"action": "count_failed"})
+
+    async def _see_to_the_dead(self) -> None:
+        """Take over from whoever is silent or gone, the oldest node at once, the others if it did not.
+
+        Now and then the oldest looks for what was left behind even if it has missed nobody.
+        """
+        loop = asyncio.get_running_loop()
+        looked = loop.time()
+        while True:
+            await self.membership.looked()
+            dead = set(self.membership.lost)
+            late = loop.time() - looked > 2 * self.membership.rules.ttl.total_seconds()
+            if not self.trusted or not (dead or (late and self.membership.leads)):
+                continue
+            try:
+                await self._take_over()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("nothing could be taken over", extra={"action": "takeover_failed"})
+            else:
+                self.membership.lost -= dead
+                looked = loop.time()
+
+    async def _take_over(self) -> None:
+        if not takes_over_first(self.membership.epoch, self.membership.nodes):
+            await asyncio.sleep(self.membership.rules.heartbeat.total_seconds())
+        report = await self._restart.take_over()
+        if report:
+            self._called.set()
+
+
+def _nobody() -> None:
+    """Nothing has to follow what others do."""

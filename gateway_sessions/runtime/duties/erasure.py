@@ -1,0 +1,65 @@
+"""The duty that finishes erasures and removals which were cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from gateway_sessions.errors import SessionBusyError, SnapshotError, StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.observability.incidents import Incidents
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.transactions.sessions import remove
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 60.0
+
+
+class Erasures:
+    """What was left undone: by an earlier process, or because a call was cancelled or failed."""
+
+    def __init__(self, db: SessionDB, clock: Clock, incidents: Incidents) -> None:
+        self._db = db
+        self._clock = clock
+        self._incidents = incidents
+        self._wanted = asyncio.Event()
+
+    async def look(self) -> None:
+        """See what an earlier process has left; erasures are reported."""
+        count = await self._db.unfinished_erasures()
+        if count:
+            detail = f"{count} erasures were cut off; they are finished in the background"
+            self._incidents.report("erasure_cut_off", detail)
+        leftovers = await self._db.read(remove.leftovers)
+        if count or leftovers:
+            self.wake()
+
+    def wake(self) -> None:
+        """There may be something to finish."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Finish whatever there is; what stands in the way is waited for."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                await self.sweep()
+            except StoreStoppedError:
+                return
+            except (StorageError, SnapshotError, SessionBusyError):
+                logger.exception("an erasure could not be finished", extra={"action": "erasure_failed"})
+                await self._clock.sleep(RETRY_SECONDS)
+                self.wake()
+
+    async def sweep(self) -> int:
+        """Finish what there is now; how many erasures."""
+        await self._db.finish_removals()
+        if not await self._db.unfinished_erasures():
+            return 0
+        finished = await self._db.finish_erasures()
+        facts = {"action": "erasure_finished", "erasures": finished}
+        logger.info("erasures that were cut off have been finished", extra=facts)
+        return finished

@@ -1,0 +1,232 @@
+"""Duties that expire due sessions, prune unused lanes and remove old sessions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from gateway_sessions.config import ExpiryWatcherConfig
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_policy import AskActiveWork
+from gateway_sessions.core.sessions.state_machine import Access, AccessRules, Keep, Replace, plan_end
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.duty import wait_for_next_pass
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.transactions.sessions import expire, remove
+from gateway_sessions.storage.transactions.sessions.expire import Position
+
+logger = logging.getLogger(__name__)
+
+BOOK_FINGERPRINT: Final = "policy_book"
+"""The rules behind every stored instant, as far as all instants have been computed by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What one pass did."""
+
+    finalised: int = 0
+    rescheduled: int = 0
+    deferred: int = 0
+
+
+@dataclass(slots=True)
+class _Tally:
+    finalised: int = 0
+    rescheduled: int = 0
+    deferred: int = 0
+
+
+class ExpiryWatcher:
+    """Finalises sessions that are due: they end, their hooks are owed, and the next message starts afresh."""
+
+    def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig) -> None:
+        self._context = context
+        self._timing = timing
+
+    async def run(self) -> None:
+        """One pass after another, until cancelled. A failing database is tried again at the next one."""
+        await self._context.clock.sleep(self._timing.first_pass.total_seconds())
+        while True:
+            try:
+                await self.sweep()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception(
+                    "the expiry watcher could not finish its pass", extra={"action": "sweep_failed"}
+                )
+            await wait_for_next_pass(self._context.clock, self._timing.interval, self)
+
+    def state(self) -> object:
+        """Return what changes whenever an entry may have become due earlier."""
+        return self._context.db.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the first entry is due; now while turns run, or while other nodes may write entries."""
+        db = self._context.db
+        if db.shared is not None or await db.read(partial(expire.any_turn_of, db.epoch)):
+            return self._context.clock.now()
+        return await db.read(expire.first_due)
+
+    async def sweep(self) -> Sweep:
+        """Look at every entry whose instant has come."""
+        await self._note_life()
+        tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
+        position: Position | None = Position()
+        while position is not None:
+            look = partial(expire.due_page, self._context.clock.now(), position)
+            page, position = await self._context.db.read(look)
+            if not page:
+                continue
+            plans = [(entry, await self._decide(entry)) for entry in page]
+            ending = [(entry, plan.reason) for entry, plan in plans if isinstance(plan, Replace)]
+            kept = [entry for entry, plan in plans if not isinstance(plan, Replace)]
+            tally.finalised += await self._context.apply(Actor.WATCHER, _finalising(ending))
+            tally.rescheduled += await self._context.apply(Actor.WATCHER, _rescheduling(kept))
+            tally.deferred += sum(
+                isinstance(plan, Keep) and plan.deferred_by is not None for _, plan in plans
+            )
+        return Sweep(tally.finalised, tally.rescheduled, tally.deferred)
+
+    async def _note_life(self) -> None:
+        """While turns run, note when they did: after a kill nothing else may tell how old they are."""
+        db = self._context.db
+        if await db.read(partial(expire.any_turn_of, db.epoch)):
+            now = to_micros(self._context.clock.now())
+            await db.write(partial(meta.remember, meta.LIVED_AT, now))
+
+    async def _decide(self, entry: SessionEntry) -> Access:
+        """What becomes of an entry whose stored instant has come; the true one may be later by now."""
+        plan = self._plan(entry, None)
+        if isinstance(plan, AskActiveWork):
+            plan = self._plan(entry, await self._context.active_work(entry.session_key))
+        return plan
+
+    def _plan(self, entry: SessionEntry, active_work: bool | None) -> Access:  # noqa: FBT001 -- three answers
+        change = self._context.change(Actor.WATCHER)
+        return plan_end(
+            entry,
+            AccessRules(
+                now=change.now,
+                policy=change.policy_of(entry),
+                freshness=self._context.freshness,
+                active_work=active_work,
+            ),
+        )
+
+    async def _reschedule_for_new_policies(self) -> int:
+        """After the configuration has changed, compute every instant anew, page by page."""
+        book = f"{self._context.policies.fingerprint} {self._context.freshness}"
+        if await self._context.db.read(partial(meta.get, BOOK_FINGERPRINT)) == book:
+            return 0
+        rescheduled = 0
+        after: str | None = ""
+        while after is not None:
+            page = partial(expire.reschedule_page, after=after)
+            some, after = await self._context.apply(Actor.WATCHER, page)
+            rescheduled += some
+        await self._context.db.write(partial(meta.remember, BOOK_FINGERPRINT, book))
+        return rescheduled
+
+
+class Pruner:
+    """Forgets lanes that nobody has written to for a long time."""
+
+    def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig, max_age: timedelta | None) -> None:
+        self._context = context
+        self._timing = timing
+        self._max_age = max_age
+
+    async def run(self) -> None:
+        """Prune right after the first pass of the watcher, then once an interval."""
+        if self._max_age is None:
+            return
+        await self._context.clock.sleep(self._timing.first_pass.total_seconds())
+        while True:
+            try:
+                await self.sweep(self._max_age)
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("old entries could not be pruned", extra={"action": "prune_failed"})
+            await wait_for_next_pass(self._context.clock, self._timing.prune_interval, self)
+
+    def state(self) -> object:
+        """Return what changes whenever an entry may have been written."""
+        return self._context.db.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the entry is old enough that nobody has written for the longest time."""
+        oldest = await self._context.db.read(expire.oldest_write)
+        return oldest + self._max_age if oldest is not None and self._max_age is not None else None
+
+    async def sweep(self, max_age: timedelta) -> int:
+        """Forget entries older than *max_age*, but none that is suspended, running or has work running."""
+        before = self._context.clock.now() - max_age
+        pruned = 0
+        after: int | None = 0
+        while after is not None:
+            page, after = await self._context.db.read(partial(expire.stale_page, before, after))
+            idle = [entry for entry in page if not await self._context.active_work(entry.session_key)]
+            pruned += len(await self._context.apply(Actor.WATCHER, _pruning(idle))) if idle else 0
+        return pruned
+
+
+class Retention:
+    """Removes sessions that have ended and that nobody has touched for a long time."""
+
+    def __init__(self, context: StoreContext, timing: ExpiryWatcherConfig, age: timedelta | None) -> None:
+        self._db = context.db
+        self._clock = context.clock
+        self._timing = timing
+        self._age = age
+
+    async def run(self) -> None:
+        """Remove right after the first pass of the watcher, then once an interval."""
+        if self._age is None:
+            return
+        await self._clock.sleep(self._timing.first_pass.total_seconds())
+        while True:
+            try:
+                await self.sweep(self._age)
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("old sessions could not be removed", extra={"action": "prune_failed"})
+            await wait_for_next_pass(self._clock, self._timing.prune_interval, self)
+
+    def state(self) -> object:
+        """Return what changes whenever a session may have ended, or be kept no longer."""
+        return self._db.writes_begun
+
+    async def next_due(self) -> datetime | None:
+        """Return when the first session is old enough."""
+        touched = await self._db.read(partial(remove.first_to_go, remove.Kind()))
+        return touched + self._age if touched is not None and self._age is not None else None
+
+    async def sweep(self, age: timedelta) -> int:
+        """Remove ended sessions untouched for longer than *age*; how many."""
+        report = await self._db.prune_sessions(older_than_days=age / timedelta(days=1))
+        return len(report.session_ids)
+
+
+def _rescheduling(entries: list[SessionEntry]) -> Callable[[Change], Verb[int]]:
+    return lambda change: expire.reschedule(change, entries)
+
+
+def _finalising(ending: list[tuple[SessionEntry, EndReason]]) -> Callable[[Change], Verb[int]]:
+    return lambda change: expire.finalise_page(change, ending)
+
+
+def _pruning(entries: list[SessionEntry]) -> Callable[[Change], Verb[list[SessionEntry]]]:
+    return lambda change: expire.prune(change, entries)

@@ -1,0 +1,309 @@
+"""Hooks for ended sessions: registration, and the duty that calls each at least once.
+
+Ending a session and owing its hooks their calls is one transaction. An attempt is counted before the hook
+runs; after the last one the call is given up where everybody can see it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, TypeAlias, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.config import HooksConfig
+from gateway_sessions.core.committed_changes import News, SessionEnd
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.errors import InvalidInputError, StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.alarm import ClockSteps
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.transactions.queue import clock_set_back
+from gateway_sessions.storage.transactions.sessions import hooks as verbs
+from gateway_sessions.storage.transactions.sessions.hooks import Capacity, HookCall
+
+logger = logging.getLogger(__name__)
+
+MAX_ERROR: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFinalized:
+    """A session has ended. `idempotency_key` is the same for each attempt of the same call."""
+
+    session_key: str
+    session_id: str
+    reason: EndReason
+    platform: str | None
+    chat_type: str
+    ended_at: datetime
+    idempotency_key: str
+    attempt: int
+
+
+Hook: TypeAlias = Callable[[SessionFinalized], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    """A hook, and how patiently it is called."""
+
+    hook: Hook
+    limits: HooksConfig
+    once: bool = False
+    """Whether a call that has begun is never made again, however it ended."""
+
+
+class Hooks:
+    """The registered hooks, and the duty that calls them."""
+
+    def __init__(self, db: SessionDB, clock: Clock, limits: HooksConfig) -> None:
+        self._db = db
+        self._clock = clock
+        self._limits = limits
+        self._clock_steps = ClockSteps(clock)
+        self._hooks: dict[str, _Registered] = {}
+        self._running: dict[str, set[str]] = {}
+        """By hook, the calls under way."""
+        self._wake = anyio.Event()
+        self._ended_one = anyio.Event()
+
+    def register(self, hook: Hook, *, name: str | None = None, once_within: timedelta | None = None) -> None:
+        """Call *hook* for every session that ends from now on.
+
+        The name is stored with each call that is owed; keep it when the function is renamed. Two hooks of
+        one name are refused with `InvalidInputError`. With *once_within*, which is how long it may take, a
+        call is made at most once: one that fails, or is broken off, is given up.
+        """
+        name = name or f"{hook.__module__}.{getattr(hook, '__qualname__', type(hook).__qualname__)}"
+        if name in self._hooks and self._hooks[name].hook != hook:
+            problem = f"another hook is called {name!r}: give each a name of its own"
+            raise InvalidInputError(problem)
+        if once_within is None:
+            self._hooks[name] = _Registered(hook, self._limits)
+        else:
+            limits = replace(self._limits, timeout=once_within, max_attempts=1)
+            self._hooks[name] = _Registered(hook, limits, once=True)
+        self._running.setdefault(name, set())
+        self.wake()
+
+    async def unregister(self, name: str) -> None:
+        """Call that hook no more. Calls under way are waited for; what is owed stays so."""
+        self._hooks.pop(name, None)
+        while self._running.get(name):
+            self._ended_one = anyio.Event()
+            await self._ended_one.wait()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The registered hooks."""
+        return tuple(self._hooks)
+
+    def wake(self) -> None:
+        """A call may be owed: do not wait for the next round."""
+        self._wake.set()
+
+    def hear(self, news: Sequence[News]) -> None:
+        """Be told what a commit has brought about: the end of a session owes calls."""
+        if any(isinstance(one, SessionEnd) for one in news):
+            self.wake()
+
+    async def dead_letters(self, limit: int = 100) -> list[HookCall]:
+        """Calls that were given up, the newest first."""
+        return await self._db.read(partial(verbs.dead, limit))
+
+    async def requeue(self, idempotency_key: str) -> None:
+        """Try a given-up call again, with all its attempts."""
+        await self._db.write(partial(verbs.requeue, idempotency_key, self._clock.now()))
+        self.wake()
+
+    async def run(self) -> None:
+        """Call what is owed whenever something is, and look again when a retry is due."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                self._wake = anyio.Event()
+                try:
+                    pause = await self._start_owed(tasks)
+                except StoreStoppedError:
+                    return
+                except StorageError:
+                    logger.exception("owed hooks could not be read", extra={"action": "hooks_failed"})
+                    pause = max(self._limits.retry, timedelta(seconds=1))
+                await self._rest(pause)
+
+    async def sweep(self) -> int:
+        """Make every call whose time has come and wait for the outcomes; how many succeeded."""
+        outcomes: list[bool] = []
+
+        async def attempt(registered: _Registered, call: HookCall) -> None:
+            outcomes.append(await self._attempt(registered, call))
+
+        while calls := (await self._claim())[0]:
+            async with anyio.create_task_group() as tasks:
+                for one in calls:
+                    tasks.start_soon(attempt, *one)
+        return sum(outcomes)
+
+    async def _start_owed(self, tasks: TaskGroup) -> timedelta | None:
+        """Start every call that may begin now; how long until the next one, None if none is owed."""
+        if self._clock_steps.was_set_back():
+            await self._db.write(partial(clock_set_back.pull_hook_calls_forward, self._clock.now()))
+        while True:
+            calls, pause = await self._claim()
+            if not calls:
+                return pause
+            for one in calls:
+                tasks.start_soon(self._attempt, *one)
+
+    async def _rest(self, pause: timedelta | None) -> None:
+        """Wait until woken, or that long."""
+        async with anyio.create_task_group() as tasks:
+            if pause is not None:
+
+                async def until(end: timedelta) -> None:
+                    await self._clock.sleep(end.total_seconds())
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(until, pause)
+            await self._wake.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _claim(self) -> tuple[list[tuple[_Registered, HookCall]], timedelta | None]:
+        """Calls whose attempt is counted now, and how long until more are due.
+
+        Each hook has room for calls of its own: one that hangs delays no other.
+        """
+        while True:
+            registered = dict(self._hooks)
+            hooks = {name: self._capacity(name, one.limits) for name, one in registered.items()}
+            free = [one for one in hooks.values() if one.room > 0]
+            tries = await self._db.read(partial(verbs.next_tries, free))
+            now = self._clock.now()
+            due = [name for name, at in tries.items() if at <= now]
+            if not due:
+                return [], min(tries.values()) - now if tries else None
+            calls = [
+                (registered[name], call)
+                for name in due
+                for call in await self._claim_for(hooks[name], registered[name].limits, now)
+            ]
+            if calls:
+                return calls, None
+
+    async def _claim_for(self, capacity: Capacity, limits: HooksConfig, now: datetime) -> list[HookCall]:
+        retry_at = now + limits.timeout + limits.retry
+        claimed = await self._db.write(
+            partial(verbs.claim, capacity, now, retry_at=retry_at, max_attempts=limits.max_attempts)
+        )
+        for call in claimed.given_up:
+            _report(call, call.attempts, "the process ended in the last attempt", again=False)
+        self._running[capacity.hook].update(call.idempotency_key for call in claimed.calls)
+        return claimed.calls
+
+    def _capacity(self, name: str, limits: HooksConfig) -> Capacity:
+        running = self._running[name]
+        return Capacity(hook=name, room=limits.concurrency - len(running), running=tuple(running))
+
+    async def _attempt(self, registered: _Registered, call: HookCall) -> bool:
+        """Make a call whose attempt has been counted; tell whether it succeeded."""
+        try:
+            failpoint("hook_call_counted")
+            problem = await self._call_in_time(registered, call)
+            failpoint("hook_called")
+            await self._note(registered, call, problem)
+        except anyio.get_cancelled_exc_class():
+            # An orderly end is not the hook's failure; but what may be called once only has been called.
+            with anyio.CancelScope(shield=True):
+                await self._broken_off(registered, call)
+            raise
+        except StorageError:
+            # It stays owed, and is made again when its time comes.
+            logger.exception("the outcome of a hook could not be stored", extra={"action": "hooks_failed"})
+            return False
+        finally:
+            self._running[call.hook].discard(call.idempotency_key)
+            self._ended_one.set()
+            self.wake()
+        return problem is None
+
+    async def _broken_off(self, registered: _Registered, call: HookCall) -> None:
+        with suppress(StorageError):  # then it was an attempt, and is made again when its time comes
+            if registered.once:
+                await self._note(registered, call, "the process ended meanwhile")
+            else:
+                await self._db.write(partial(verbs.withdrawn, call, self._clock.now()))
+
+    async def _note(self, registered: _Registered, call: HookCall, problem: str | None) -> None:
+        if problem is None:
+            await self._db.write(partial(verbs.succeeded, call))
+            return
+        limits = registered.limits
+        again = call.attempts + 1 < limits.max_attempts
+        retry = self._clock.now() + limits.retry if again else None
+        await self._db.write(partial(verbs.failed, call, problem, retry))
+        _report(call, call.attempts + 1, problem, again=again)
+
+    async def _call_in_time(self, registered: _Registered, call: HookCall) -> str | None:
+        """Run the hook as long as it may; what went wrong, or None."""
+        limit = registered.limits.timeout.total_seconds()
+        outcomes: list[str | None] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def work() -> None:
+                outcomes.append(await self._call(registered.hook, call))
+                tasks.cancel_scope.cancel()
+
+            async def stop() -> None:
+                await self._clock.sleep(limit)
+                outcomes.append(f"took longer than {limit:g} s")
+                tasks.cancel_scope.cancel()
+
+            # A task of its own: a hook that cancels itself ends that, and leaves no outcome.
+            tasks.start_soon(work)
+            tasks.start_soon(stop)
+        return outcomes[0] if outcomes else "cancelled itself"
+
+    async def _call(self, hook: Hook, call: HookCall) -> str | None:
+        try:
+            await hook(_event(call))
+        except Exception as error:  # noqa: BLE001 -- foreign code: whatever it raises is its own failure
+            return f"{type(error).__name__}: {error}"[:MAX_ERROR]
+        return None
+
+
+def _report(call: HookCall, attempt: int, problem: str, *, again: bool) -> None:
+    facts = {"action": "hook_retry" if again else "hook_dead_letter", "hook": call.hook}
+    logger.log(
+        logging.WARNING if again else logging.ERROR,
+        "a session hook failed",
+        extra={**facts, "session_id": call.session_id, "attempt": attempt, "problem": problem},
+    )
+
+
+def _event(call: HookCall) -> SessionFinalized:
+    return SessionFinalized(
+        session_key=call.session_key,
+        session_id=call.session_id,
+        reason=EndReason(call.payload["reason"]),
+        platform=call.payload["platform"],
+        chat_type=call.payload["chat_type"],
+        ended_at=from_micros(call.payload["ended_at"]),
+        idempotency_key=call.idempotency_key,
+        attempt=call.attempts + 1,
+    )
+
+
+def with_names(hooks: Mapping[str, Hook] | Iterable[Hook]) -> tuple[tuple[str | None, Hook], ...]:
+    """Hooks and the names they were given; None: to be named after the function."""
+    if isinstance(hooks, Mapping):
+        given = cast("Mapping[str, Hook]", hooks)
+        return tuple(given.items())
+    return tuple((None, hook) for hook in hooks)

@@ -1,0 +1,211 @@
+"""Recovery when a store is opened, and the two files that tell operators how the last run ended.
+
+The database alone decides which turns were cut off: those whose lane is still leased to a process that is
+gone. `.clean_shutdown` and `restart_counts.json` say so in a form that can be read, and are never needed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.recovery import (
+    CLEAN_SHUTDOWN_FILE,
+    RESTART_COUNTS_FILE,
+    CleanShutdown,
+    decode_starts,
+    encode_restart_counts,
+    encode_starts,
+    ended_at,
+    names_epoch,
+    plan_hold,
+    recent_starts,
+)
+from gateway_sessions.errors import UnsupportedStorageError
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.storage.files.atomic_file import read_all, remove, sweep_temporaries, write_atomically
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.change import Actor
+from gateway_sessions.storage.transactions.queue import clock_set_back, recover
+from gateway_sessions.storage.transactions.queue.recover import Abandoned, CutOff
+from gateway_sessions.storage.transactions.sessions import expire, lists
+
+logger = logging.getLogger(__name__)
+
+UNCLEAN_STARTS: Final = "unclean_starts"
+"""When the store was opened after an end that was not in order, lately."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartReport:
+    """How the store was found when it was opened."""
+
+    epoch: int
+    """How often the store has been opened, this time included."""
+    clean: bool
+    """Whether the process before this one said that it ended in order, or there was none."""
+    resumed: tuple[str, ...] = ()
+    """Lanes whose cut-off turn is to be continued."""
+    suspended: tuple[str, ...] = ()
+    """Lanes stopped because their turn was cut off too often in a row."""
+    held_until: datetime | None = None
+    """Resumed turns do not begin before, because the process has ended too often lately."""
+    given_up: tuple[CutOff, ...] = ()
+    """What those turns were about: kept as dead letters."""
+    abandoned: tuple[Abandoned, ...] = ()
+    """Commands of which nobody knows whether they were carried out."""
+    doubted: int = 0
+    """Replies of which nobody knows whether they were sent."""
+
+
+class RestartRecords:
+    """Recovers after a start, and keeps the two files."""
+
+    def __init__(self, context: StoreContext, home: Path) -> None:
+        self._context = context
+        self._marker = home / CLEAN_SHUTDOWN_FILE
+        self._counts = home / RESTART_COUNTS_FILE
+        self._written: dict[str, int] | None = None
+        self._refreshing = anyio.Lock()
+
+    async def recover(self) -> StartReport:
+        """Take over from the process before: free its leases and decide about the turns it left behind."""
+        epoch = self._context.db.opening.epoch
+        marker = await in_thread(self._left_behind)
+        clean = names_epoch(marker, epoch - 1) or await self._is_new()
+        await self._set_right(ended_at(marker))
+        alone = self._context.db.membership is None  # among many nodes, starts follow each other anyway
+        held_until = await self._hold_back() if alone and not clean else None
+        cut_off, abandoned, doubted = await self._take_over(held_until)
+        await in_thread(partial(_replace, self._marker, None))
+        failpoint("recovered")
+        await self.refresh()
+        marked = [one for one in cut_off if one.interrupted]
+        report = StartReport(
+            epoch=epoch,
+            clean=clean,
+            resumed=tuple(one.session_key for one in marked if one.entry and one.entry.resume_pending),
+            suspended=tuple(one.session_key for one in marked if one.entry and one.entry.suspended),
+            held_until=held_until if cut_off else None,
+            given_up=tuple(one for one in cut_off if one.given_up),
+            abandoned=tuple(abandoned),
+            doubted=doubted,
+        )
+        _tell_of(report.resumed, report.suspended)
+        return report
+
+    async def take_over(self) -> int:
+        """Free the leases of nodes that died since, and decide about their turns; on how many lanes."""
+        cut_off, *_ = await self._take_over(None)
+        await self.refresh()
+        marked = [one for one in cut_off if one.interrupted and one.entry is not None]
+        _tell_of(
+            [one.session_key for one in marked if one.entry and one.entry.resume_pending],
+            [one.session_key for one in marked if one.entry and one.entry.suspended],
+        )
+        return len(cut_off)
+
+    async def _take_over(self, hold_until: datetime | None) -> tuple[list[CutOff], list[Abandoned], int]:
+        """In steps, between which others may write."""
+        context, cut_off = self._context, list[CutOff]()
+        limit, census = context.restart_limit, context.db.census
+        adopt = partial(recover.adopt, census=census, limit=limit, hold_until=hold_until)
+        while page := await context.apply(Actor.RECOVERY, adopt):
+            cut_off += page
+        abandon = partial(recover.abandon_commands, census=census)
+        abandoned = await context.apply(Actor.RECOVERY, abandon)
+        return cut_off, abandoned, await context.db.write(partial(recover.doubt_replies, census))
+
+    async def _set_right(self, last_ended_at: datetime | None) -> None:
+        """Let nothing wait for as long as the clock of an earlier process was ahead."""
+        now = self._context.clock.now()
+        if await self._context.db.read(partial(clock_set_back.was_ahead, now, last_ended_at)):
+            logger.warning("the clock was ahead", extra={"action": "clock_was_ahead"})
+            debounce = self._context.longest_debounce
+            await self._context.db.write(partial(clock_set_back.pull_forward, now, debounce))
+
+    async def _hold_back(self) -> datetime | None:
+        """Until when resumed turns wait after too many unclean ends in a row: one may be the cause."""
+        now, limits = self._context.clock.now(), self._context.crash_loop
+        noted = await self._context.db.read(partial(meta.get, UNCLEAN_STARTS))
+        starts = recent_starts(decode_starts(noted), now, limits.window)
+        await self._context.db.write(partial(meta.remember, UNCLEAN_STARTS, encode_starts(starts)))
+        return plan_hold(starts, now, limits)
+
+    def _left_behind(self) -> bytes | None:
+        """The marker of the process before, once what its interrupted writes left is gone."""
+        try:
+            sweep_temporaries(self._marker)
+            sweep_temporaries(self._counts)
+            return read_all(self._marker)
+        except (OSError, UnsupportedStorageError) as error:
+            _tell(error)
+            return None
+
+    async def _is_new(self) -> bool:
+        """Whether there was nobody before: no process, and no session that was taken in."""
+        new = self._context.db.opening.epoch == 1
+        return new and not await self._context.db.read(lists.any_session)
+
+    async def suspend_recently_active(self, max_age: timedelta) -> list[SessionEntry]:
+        """Treat every session used within *max_age* as cut off: for callers who do not lease lanes."""
+        since = self._context.clock.now() - max_age
+        marked: list[SessionEntry] = []
+        after: int | None = 0
+        while after is not None:
+            mark = partial(expire.mark_recent, since=since, after=after, limit=self._context.restart_limit)
+            page, after = await self._context.apply(Actor.RECOVERY, mark)
+            marked += page
+        await self.refresh()
+        return marked
+
+    @property
+    def noted(self) -> Collection[str]:
+        """The lanes of which `restart_counts.json` says something."""
+        return self._written or ()
+
+    async def refresh(self) -> None:
+        """Bring `restart_counts.json` up to date. One at a time, or an earlier write might land later."""
+        async with self._refreshing:
+            counts = await self._context.db.read(expire.tried_lanes)
+            if counts == self._written:
+                return
+            content = encode_restart_counts(counts) if counts else None
+            await in_thread(partial(_replace, self._counts, content))
+            self._written = counts
+
+    async def leave_marker(self) -> None:
+        """Say that this process ends in order."""
+        marker = CleanShutdown(self._context.db.opening.epoch, self._context.clock.now())
+        await in_thread(partial(_replace, self._marker, marker.encode()))
+
+
+def _replace(path: Path, content: bytes | None) -> None:
+    """Write the file, or take it away. It only informs: a disk that refuses it stops nothing."""
+    try:
+        if content is None:
+            remove(path)
+        else:
+            write_atomically(path, content)
+    except (OSError, UnsupportedStorageError) as error:
+        _tell(error)
+
+
+def _tell_of(resumed: Sequence[str], suspended: Sequence[str]) -> None:
+    if resumed or suspended:
+        facts = {"action": "recovered", "resumed": len(resumed), "suspended": len(suspended)}
+        logger.warning("turns were cut off by the end of a process", extra=facts)
+
+
+def _tell(error: Exception) -> None:
+    logger.warning("a file could not be used", extra={"action": "file_failed", "problem": str(error)})

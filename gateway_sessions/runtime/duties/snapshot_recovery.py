@@ -1,0 +1,206 @@
+"""Reading of sessions.json at a start: checked against the database, imported, or quarantined.
+
+Where there is a database, the database is right and the file is only looked at. Where there was none, the
+file is all that is left, and is taken in. Nothing unreadable is thrown away: it goes to the quarantine.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.identity.keys import Isolation
+from gateway_sessions.core.sessions_json.import_plan import plan_import
+from gateway_sessions.core.sessions_json.snapshot import (
+    MAX_TAIL,
+    RejectedEntry,
+    SnapshotContent,
+    parse,
+    read_tail,
+    verify,
+)
+from gateway_sessions.errors import InvalidSnapshotError, StorageUnavailableError
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.observability.incidents import Incidents
+from gateway_sessions.storage.files.atomic_file import (
+    QUARANTINE,
+    backup_path,
+    read_all,
+    read_bytes_tail,
+    set_aside,
+    stamp_of,
+    sweep_folder,
+    sweep_temporaries,
+    write_atomically,
+)
+from gateway_sessions.storage.files.private_files import make_private_directory
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.hermes.home import with_routing_table
+from gateway_sessions.storage.sessions_json import FILE_NAME
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.change import Actor
+from gateway_sessions.storage.transactions.transfer import import_entries
+
+logger = logging.getLogger(__name__)
+
+PAGE: Final = 200
+_EMPTY: Final = SnapshotContent((), (), None, intact=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRecovery:
+    """Looks at the file once, before the store serves anybody."""
+
+    context: StoreContext
+    home: Path
+    zone: tzinfo
+    flags: Isolation
+    new_ids: Iterator[str]
+    incidents: Incidents
+
+    async def run(self) -> int | None:
+        """Take in what has to be; return the generation that the file is known to show, if it does."""
+        try:
+            await in_thread(partial(sweep_temporaries, self._path))
+            await in_thread(partial(sweep_folder, self.home / QUARANTINE))
+            await self._put_links_aside()
+            if await self.context.db.read(partial(meta.get, import_entries.IMPORTED)) is None:
+                await self._take_in()
+                return None
+            return await self._known_generation()
+        except OSError as error:
+            # It may hold all there is, so going on without it would look like a loss.
+            raise StorageUnavailableError(
+                str(error.filename or self._path), os.strerror(error.errno or 0)
+            ) from error
+
+    @property
+    def _path(self) -> Path:
+        return self.home / FILE_NAME
+
+    async def _put_links_aside(self) -> None:
+        """A link could lead to a file of another user, so what it leads to is neither read nor written."""
+        for path in (self._path, await in_thread(partial(backup_path, self._path))):
+            if await in_thread(path.is_symlink):
+                kept = await self._set_aside(path)
+                self.incidents.report(
+                    "snapshot_quarantined", f"{path.name}: is a link; none is followed", kept
+                )
+
+    async def _known_generation(self) -> int | None:
+        """Read the end of the file; all of it only if database and file cannot be sure to agree."""
+        found = await in_thread(partial(read_bytes_tail, self._path, MAX_TAIL))
+        if found is None:
+            return None
+        tail = read_tail(found[1], found[0])
+        opening = self.context.db.opening
+        if opening.settled and tail is not None and tail.generation == opening.generation:
+            return opening.generation
+        await self._examine(opening.generation)
+        return None
+
+    async def _examine(self, generation: int) -> None:
+        """A file of an earlier generation is just late. Anything else is set aside before it is replaced."""
+        try:
+            written = await in_thread(lambda: verify(read_all(self._path) or b""))
+        except InvalidSnapshotError as error:
+            kept = await self._set_aside()
+            self.incidents.report("snapshot_quarantined", f"{FILE_NAME}: {error}", kept)
+            return
+        if written.generation > generation:
+            kept = await self._set_aside()
+            detail = f"{FILE_NAME} shows generation {written.generation}, the database has only {generation}"
+            self.incidents.report("database_older_than_snapshot", detail, kept)
+            self.context.db.outdo(written.generation)
+
+    async def _take_in(self) -> None:
+        """The database is new: what the files hold is all there is."""
+        content = await self._content()
+        content = await in_thread(partial(with_routing_table, content, self.home, self.zone))
+        if content.meta is not None:
+            self.context.db.outdo(content.meta.generation)
+        plan = plan_import(content.entries, self.new_ids, self.flags)
+        for start in range(0, len(plan.entries), PAGE):
+            page = plan.entries[start : start + PAGE]
+            await self.context.apply(Actor.IMPORT, partial(import_entries.import_entries, entries=page))
+            failpoint("import_page")
+        for one in plan.continuations:
+            detail = f"{one.session_key} shared session {one.shared_session_id} with {one.kept_by}"
+            self.incidents.report("shared_session_split", f"{detail}; it goes on as {one.new_session_id}")
+        if content.rejected:
+            await self._keep_rejected(content.rejected)
+        failpoint("import_done")
+        await self.context.db.write(import_entries.import_done)
+        if plan.entries:
+            logger.info(
+                "an index was taken in", extra={"action": "index_imported", "entries": len(plan.entries)}
+            )
+
+    async def _content(self) -> SnapshotContent:
+        """The file's content; what is missing in a damaged one comes from the generation before it."""
+        content = _EMPTY
+        for path in (await in_thread(partial(backup_path, self._path)), self._path):
+            found = await self._read(path)
+            if found is not None and path == self._path and not found.damaged:
+                return found
+            if found is not None:
+                content = _completed(found, by=content)
+        return content
+
+    async def _read(self, path: Path) -> SnapshotContent | None:
+        """One file, which goes to the quarantine if it is not whole."""
+        raw = await in_thread(partial(read_all, path))
+        if raw is None:
+            return None
+        content: SnapshotContent | None = None
+        problem = "the file is damaged; the entries in it that can be read are used"
+        try:
+            content = await in_thread(partial(parse, raw, self.zone))
+        except InvalidSnapshotError as error:
+            problem = str(error)
+        if content is None or content.damaged:
+            kept = await self._set_aside(path)
+            failpoint("index_set_aside")
+            self.incidents.report("snapshot_quarantined", f"{path.name}: {problem}", kept)
+        return content
+
+    async def _keep_rejected(self, rejected: tuple[RejectedEntry, ...]) -> None:
+        """Put members that could not become entries where a person can look at them."""
+        path = self.home / QUARANTINE / f"{FILE_NAME}.{self._stamp()}.rejected.json"
+        lines = [
+            msgspec.json.encode(
+                {"key": one.key, "reason": one.reason, "raw": one.raw.decode("utf-8", "backslashreplace")}
+            )
+            for one in rejected
+        ]
+        await in_thread(partial(_write_private, path, b"[\n" + b",\n".join(lines) + b"\n]\n"))
+        for one in rejected:
+            self.incidents.report("entry_quarantined", f"{one.key or FILE_NAME}: {one.reason}", path)
+
+    async def _set_aside(self, path: Path | None = None) -> Path:
+        return await in_thread(partial(set_aside, path or self._path, self.home / QUARANTINE, self._stamp()))
+
+    def _stamp(self) -> str:
+        return stamp_of(self.context.clock.now())
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    make_private_directory(path.parent)
+    write_atomically(path, content)
+
+
+def _completed(content: SnapshotContent, *, by: SnapshotContent) -> SnapshotContent:
+    """The content, with the lanes that only the earlier generation has."""
+    entries = {entry.session_key: entry for entry in (*by.entries, *content.entries)}
+    return SnapshotContent(
+        tuple(entries.values()), (*by.rejected, *content.rejected), content.meta, intact=False
+    )

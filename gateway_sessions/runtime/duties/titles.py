@@ -1,0 +1,156 @@
+"""The duty that gives new sessions a title, from their first words or by a titler.
+
+What the end of a turn adds is one look at a set in memory. A session is looked at in the first turns only; a
+title that it has, from a person or from before, is never touched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Final, TypeAlias
+
+import anyio
+from cachetools import LRUCache
+
+from gateway_sessions.core.checks import plain_text
+from gateway_sessions.core.sessions.titles import plain_title
+from gateway_sessions.errors import StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.transactions.sessions import titles
+
+logger = logging.getLogger(__name__)
+
+MAX_TEXT: Final = 500
+"""So much of each side is enough to find a title."""
+MAX_PEOPLE: Final = 2
+"""After more messages than this it is too late: people know the session by what they see of it."""
+MAX_TRIES: Final = 4
+MAX_WAITING: Final = 256
+REMEMBERED: Final = 4096
+TIMEOUT: Final = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstExchange:
+    """How a session began: what people said first, and the answer, each cut to 500 characters."""
+
+    session_id: str
+    messages: tuple[str, ...]
+    answer: str
+
+
+Titler: TypeAlias = Callable[[FirstExchange], Awaitable[str | None]]
+"""Proposes what to call a session, or None; it may ask a model, and is given half a minute."""
+
+
+async def plain_titler(exchange: FirstExchange) -> str | None:
+    """The first words that say something: three to seven of them, without asking anybody."""
+    return plain_title(exchange.messages)
+
+
+class Titling:
+    """Sessions that may want a title, and the duty that gives them one."""
+
+    def __init__(self, db: SessionDB, clock: Clock, titler: Titler | None) -> None:
+        self._db = db
+        self._clock = clock
+        self._titler = titler
+        self._waiting: dict[str, None] = {}
+        self._tries: LRUCache[str, int] = LRUCache(REMEMBERED)
+        self._wake = anyio.Event()
+
+    def consider(self, session_id: str) -> None:
+        """A turn of the session has ended. Where too many wait already, a later turn will do."""
+        if self._titler is None or self._tries.get(session_id, 0) >= MAX_TRIES:
+            return
+        if len(self._waiting) < MAX_WAITING:
+            self._waiting[session_id] = None
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Look at whatever waits, one after the other, until cancelled."""
+        while True:
+            self._wake = anyio.Event()
+            try:
+                await self.sweep()
+            except StoreStoppedError:
+                return
+            await self._wake.wait()
+
+    async def sweep(self) -> int:
+        """Look at all that wait now; how many got a title."""
+        titled = 0
+        while self._waiting:
+            session_id = next(iter(self._waiting))
+            del self._waiting[session_id]
+            titled += await self._look_at(session_id)
+        return titled
+
+    async def _look_at(self, session_id: str) -> bool:
+        """Give the session a title if it wants one and there is one to give."""
+        self._tries[session_id] = self._tries.get(session_id, 0) + 1
+        try:
+            return await self._titled(session_id)
+        except StoreStoppedError:
+            raise
+        except StorageError:
+            logger.warning(
+                "a session could not be given a title", exc_info=True, extra=_facts(session_id, "storage")
+            )
+            return False
+
+    async def _titled(self, session_id: str) -> bool:
+        said = await self._db.read(partial(titles.first_exchange, session_id, MAX_TEXT))
+        if said is None or len(said[0]) > MAX_PEOPLE:
+            self._tries[session_id] = MAX_TRIES
+            return False
+        people, answers = said
+        if not people or not answers:
+            return False
+        proposed = await self._ask(FirstExchange(session_id, tuple(people), answers[0]))
+        titled = proposed is not None and await self._db.set_auto_title_if_empty(session_id, proposed)
+        if titled or len(people) == MAX_PEOPLE:  # the end of a later turn need not look again
+            self._tries[session_id] = MAX_TRIES
+        return titled
+
+    async def _ask(self, exchange: FirstExchange) -> str | None:
+        """What the titler proposes in time."""
+        assert self._titler is not None  # noqa: S101 -- nothing waits without one
+        if self._titler is plain_titler:
+            return await plain_titler(exchange)
+        proposed: list[str | None] = []
+        problem = f"took longer than {TIMEOUT.total_seconds():g} s, or cancelled itself"
+        async with anyio.create_task_group() as tasks:
+
+            async def work(titler: Titler) -> None:
+                nonlocal problem
+                try:
+                    proposed.append(await titler(exchange))
+                except Exception as error:  # noqa: BLE001 -- foreign code: its failure costs a title at most
+                    problem = f"{type(error).__name__}: {error}"
+                tasks.cancel_scope.cancel()
+
+            async def stop() -> None:
+                await self._clock.sleep(TIMEOUT.total_seconds())
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(work, self._titler)
+            tasks.start_soon(stop)
+        if not proposed:
+            logger.warning("a titler failed", extra=_facts(exchange.session_id, problem))
+            return None
+        return _as_text(proposed[0]) if proposed[0] else None
+
+
+def _as_text(title: object) -> str:
+    """Return what a titler proposed as a text: it is foreign code, and may return anything."""
+    return plain_text(title) if isinstance(title, str) else str(title)
+
+
+def _facts(session_id: str, problem: str) -> dict[str, str]:
+    return {"action": "title_failed", "session_id": session_id, "problem": problem}

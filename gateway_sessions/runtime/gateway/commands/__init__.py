@@ -1,0 +1,35 @@
+"""The built-in slash commands, grouped by what they change.
+
+- ``compression``: `/compress`: a conversation goes on with a summary that a compressor writes.
+- ``conversations``: `/new`, `/undo-reset`, `/stop`, `/branch`, `/resume`: they change a lane's session or
+  stop its work.
+- ``executor``: Execution of slash commands: noted in the queue, run at once, and settled together with the
+  answer.
+- ``help``: `/help` and `/start`, and the answer to an unknown command.
+- ``places``: Limits on slash commands that run at the same time, by owner and in all.
+- ``protocol``: `Command` and `CommandCall`: how a slash command is declared and what its handler gets.
+- ``queue``: `/queue` and `/status`: the turns that run or wait on a lane.
+- ``sessions``: `/title` and `/model`: settings of the current session.
+- ``steps``: Steps that several commands share: the current session, and the switch of a lane to another
+  one.
+- ``turns``: `/undo` and `/retry`: they take back or repeat the last turns of a lane.
+"""
+
+from __future__ import annotations
+
+from gateway_sessions.runtime.gateway.commands import conversations, queue, sessions, turns
+from gateway_sessions.runtime.gateway.commands import help as helping
+from gateway_sessions.runtime.gateway.commands.compression import Compressor, compress_with
+from gateway_sessions.runtime.gateway.commands.protocol import Command
+
+
+def built_in(compressor: Compressor | None = None) -> tuple[Command, ...]:
+    """All of them, in the order in which /help shows them. A *compressor* is what /compress needs."""
+    return (
+        *conversations.COMMANDS,
+        *turns.COMMANDS,
+        compress_with(compressor),
+        *queue.COMMANDS,
+        *sessions.COMMANDS,
+        *helping.COMMANDS,
+    )

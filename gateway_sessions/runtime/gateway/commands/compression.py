@@ -1,0 +1,71 @@
+"""`/compress`: a conversation goes on with a summary that a compressor writes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from gateway_sessions.core.notices.command_replies import (
+    COMPRESSING,
+    NO_COMPRESSOR,
+    NOT_COMPRESSED,
+    NOTHING_TO_COMPRESS,
+    counted,
+)
+from gateway_sessions.core.transcript.messages import Message, message_of
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.errors import StorageError
+from gateway_sessions.runtime.argument_checks import check_function
+from gateway_sessions.runtime.gateway.commands.protocol import IN_BACKGROUND, Command, CommandCall
+from gateway_sessions.runtime.queue.routing import MAX_TRIES
+from gateway_sessions.storage.transactions.queue import commands as verbs
+from gateway_sessions.storage.transactions.queue.commands import Compressible
+from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.switch_lane import Compression
+
+Compressor: TypeAlias = Callable[[list[Chat]], Awaitable[Iterable[Message | Mapping[str, Any]]]]
+"""Given a conversation as it goes to a model, the messages that it shall go on with."""
+
+
+def compress_with(compressor: Compressor | None) -> Command:
+    """The command; without a *compressor* it only says so."""
+    if compressor is not None:
+        check_function("compressor", compressor, "give an async function of a conversation")
+    return Command(
+        "compress",
+        _unable if compressor is None else partial(_compress, compressor),
+        summary="Go on with a summary of this conversation; the original stays readable.",
+        limit=IN_BACKGROUND,
+        begun=None if compressor is None else COMPRESSING,
+    )
+
+
+async def _unable(_: CommandCall) -> str:
+    return NO_COMPRESSOR
+
+
+async def _compress(compressor: Compressor, call: CommandCall) -> str:
+    found = await call.store.ledger.look(partial(verbs.compressible, call.session_key))
+    if found is None:
+        return NOTHING_TO_COMPRESS
+    before = len(found.chats)
+    summary = [message_of(one) for one in await compressor(found.chats)]
+    if not await _replaced(call, found, summary):
+        return NOT_COMPRESSED
+    call.gateway.agents.evict(call.session_key)
+    return (
+        f"Compressed: this conversation goes on with {counted(len(summary), 'message')} in the place of "
+        f"{before}. The original stays readable, as {found.session_id}."
+    )
+
+
+async def _replaced(call: CommandCall, found: Compressible, summary: list[Message]) -> bool:
+    asked = Compression(session_key=call.session_key, session_id=found.session_id, messages=tuple(summary))
+    for _ in range(MAX_TRIES):
+        new_id = call.store.ledger.new_session_id()
+        compress = partial(verbs.compress, new_session_id=new_id, asked=asked, version=found.version)
+        entry = await call.store.ledger.change(compress)
+        if not isinstance(entry, IdTaken):
+            return entry is not None
+    raise StorageError("ids", f"none was free in {MAX_TRIES} tries")

@@ -1,0 +1,348 @@
+"""Execution of slash commands: noted in the queue, run at once, and settled together with the answer.
+
+What was written down is known when the platform delivers it again, so nothing is done twice. What a crash cut
+off is not done again either: nobody knows how far it came, and people are told so at the next start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.notices.command_replies import NOT_ALLOWED, TOOK_TOO_LONG, WENT_WRONG
+from gateway_sessions.core.notices.notice_texts import acknowledgement
+from gateway_sessions.core.queue.commands import sentence_for
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt, Rejected
+from gateway_sessions.errors import (
+    GatewaySessionsError,
+    InvalidInputError,
+    StorageError,
+    StorageFullError,
+    StorageUnavailableError,
+    StoreStoppedError,
+)
+from gateway_sessions.runtime.delivery.durable_notices import Answers, Asker
+from gateway_sessions.runtime.gateway.commands.places import CommandPlaces
+from gateway_sessions.runtime.gateway.commands.protocol import AT_ONCE, Command, CommandCall, CommandHost
+from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.open_calls import start_in
+from gateway_sessions.runtime.queue.limits import DRAINING, OVERLOADED
+from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
+from gateway_sessions.storage.transactions.queue import commands as verbs
+from gateway_sessions.storage.transactions.queue.admit import Noted
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE: Final = timedelta(seconds=0.5)
+LONGEST_PAUSE: Final = timedelta(seconds=30)
+"""Between two tries to write down that a command was carried out."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Job:
+    """A command that was written down."""
+
+    command: Command
+    message: InboundMessage
+    noted: Noted
+    aloud: bool
+    """Whether the answer is sent to where the command came from."""
+    answer: str | None = None
+    problem: str | None = None
+    """Why it was not carried out, or not as it was meant."""
+    done: anyio.Event = field(default_factory=anyio.Event)
+    """Nobody need wait for it any more."""
+    held: ExitStack = field(default_factory=ExitStack)
+    """Its place among those that are under way."""
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """The lane and the command."""
+        return self.noted.session_key, self.command.name
+
+    @property
+    def asker(self) -> Asker:
+        """Who is told the answer."""
+        noted = self.noted
+        return Asker(message=self.message, session_key=noted.session_key, owner=noted.owner, seq=noted.seq)
+
+    def report(self, action: str) -> dict[str, object]:
+        """What a log says of it."""
+        return {"action": action, "command": self.command.name, "session_key": self.noted.session_key}
+
+
+class Commands:
+    """Carries out the commands of one gateway."""
+
+    def __init__(
+        self,
+        host: CommandHost,
+        tasks: TaskGroup,
+        answers: Answers,
+        tell: Callable[[InboundMessage, Receipt], object],
+    ) -> None:
+        """*tell* lets people know of what was not taken."""
+        self._host = host
+        self._tasks = tasks
+        self._answers = answers
+        self._tell = tell
+        self._clock = host.store.clock
+        self._places = CommandPlaces(host.config.gateway.max_waiting)
+        self._in_background: set[tuple[str, str]] = set()
+        self.under_way = 0
+        """How many are being written down or carried out."""
+        self.draining = False
+        """Whether the gateway is about to end: no more are carried out."""
+        self.on_done: Callable[[], object] = _nobody
+        """Told whenever one was."""
+
+    async def run(self, message: InboundMessage) -> Receipt:
+        """Carry a command out. It is done when this returns, unless it takes long; its answer is owed."""
+        command = self._host.commands[message.command or ""]
+        if self.draining:
+            return await self._refuse(message, DRAINING)
+        if (place := self._place_for(command, message)) is None:
+            return await self._refuse(message, OVERLOADED)
+        with place:
+            if (queued := await self._queued(command, message)) is not None:
+                return await self._queue(message, queued)
+            job = await self._noted(command, message, aloud=True)
+            if isinstance(job, Rejected):
+                return await self._refuse(message, job)
+            if not isinstance(job, _Job):
+                self._tell(message, job)
+                return job
+            self._begin(job, place)
+        if command.begun is None:
+            await job.done.wait()
+        return await self._receipt(job)
+
+    async def ask(self, source: SessionSource, text: str) -> str | None:
+        """Carry a command out for a program, as if that person had typed it; the answer is sent to nobody."""
+        message = InboundMessage(source=source, text=text)
+        if not self._host.commands.knows(message):
+            problem = f"{text[:80]!r} is no command"
+            raise InvalidInputError(problem)
+        command = self._host.commands[message.command or ""]
+        if self.draining:
+            return DRAINING.text
+        if (place := self._place_for(command, message)) is None:
+            return OVERLOADED.text
+        with place:
+            if (queued := await self._queued(command, message)) is not None:
+                return _acknowledged(await self._host.admit(queued, solo=True))
+            job = await self._noted(command, message, aloud=False)
+            if not isinstance(job, _Job):
+                return job.text if isinstance(job, Rejected) else None
+            self._begin(job, place)
+        await job.done.wait()
+        return job.answer
+
+    async def _refuse(self, message: InboundMessage, why: Rejected) -> Receipt:
+        """Say why a command is not carried out, unless it was and comes again."""
+        refused = await self._host.store.ledger.refuse(message, why)
+        self._tell(message, refused)
+        return refused
+
+    def _place_for(self, command: Command, message: InboundMessage) -> ExitStack | None:
+        """A place for a command; None if too many are under way."""
+        store = self._host.store
+        key = store.key_for(message.source)
+        owner = store.ledger.owner_on(key, message.source)
+        return self._places.take(command, key, owner, self._host.rules_for(message).max_queued)
+
+    # A message that a command brings
+
+    async def _queued(self, command: Command, message: InboundMessage) -> InboundMessage | None:
+        """The message for the agent, if there is one and whoever sent it may do that."""
+        queued = command.queued(message) if command.queued is not None else None
+        if queued is None:
+            return None
+        session_key, owner = await self._host.store.ledger.lane_of(message.source)
+        allowed = await self._permitted(await self._call(command, message, session_key, owner))
+        return queued if allowed else None
+
+    async def _queue(self, message: InboundMessage, queued: InboundMessage) -> Receipt:
+        """Take it in like any message, which is one step; a person who asked for that is always told."""
+        receipt = await self._host.admit(queued, solo=True)
+        if isinstance(receipt, Accepted) and (text := _acknowledged(receipt)) is not None:
+            _, owner = await self._host.store.ledger.lane_of(message.source)
+            key = receipt.session_key
+            asker = Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
+            await self._answers.owe(asker, text, partial(verbs.tell, key))
+        return receipt
+
+    # A command
+
+    async def _noted(self, command: Command, message: InboundMessage, *, aloud: bool) -> _Job | Receipt:
+        # Of what a program asked for, nobody is told should a crash cut it off: the program knows.
+        stored = message if aloud else msgspec.structs.replace(message, internal=True)
+        if self.draining:
+            return DRAINING
+        job: _Job | None = None
+        self.under_way += 1  # from here on a drain waits for it
+        try:
+            noted = await self._host.store.ledger.note(stored, ItemKind.COMMAND)
+            if not isinstance(noted, Noted):
+                return noted
+            failpoint("command_noted")
+            job = _Job(command=command, message=message, noted=noted, aloud=aloud)
+            return job
+        finally:
+            if job is None:
+                self._is_over()
+
+    def _begin(self, job: _Job, place: ExitStack) -> None:
+        """Let the command be carried out, whatever becomes of whoever brought it."""
+        job.held = place.pop_all()
+        try:
+            start_in(self._tasks, "gateway", self._work, job)
+        except StoreStoppedError:  # it has crashed: people are told at the next start
+            job.held.close()
+            self._is_over()
+            raise
+
+    def _is_over(self) -> None:
+        self.under_way -= 1
+        self.on_done()
+
+    async def _work(self, job: _Job) -> None:
+        try:
+            await self._carry_out(job)
+            failpoint("command_carried_out")
+            await self._settle(job)
+        except StoreStoppedError:
+            return  # people are told at the next start
+        except Exception:  # a fault of ours, or of the database: it must not end the gateway
+            logger.exception("a command was not settled", extra=job.report("command_unsettled"))
+        finally:
+            job.done.set()
+            job.held.close()
+            self._is_over()
+
+    async def _carry_out(self, job: _Job) -> None:
+        """Run the handler; afterwards the job knows the answer."""
+        if job.command.begun is None:
+            await self._run(job)
+        elif job.where in self._in_background:
+            job.answer = job.command.begun
+        else:
+            self._in_background.add(job.where)
+            job.held.close()  # there is one of these at a time, and others need not wait for it
+            try:
+                if job.aloud:
+                    told = partial(verbs.tell, job.noted.session_key)
+                    await self._answers.owe(job.asker, job.command.begun, told)
+                await self._run(job)
+            finally:
+                self._in_background.discard(job.where)
+
+    async def _run(self, job: _Job) -> None:
+        late = await problem_within(job.command.limit, self._clock, partial(self._handle, job))
+        if late is not None and job.answer is None:
+            job.problem, job.answer = late, TOOK_TOO_LONG.format(command=job.command.name)
+            logger.error("a command was cut off", extra=job.report("command_cut_off"))
+
+    async def _handle(self, job: _Job) -> None:
+        command, noted = job.command, job.noted
+        try:
+            call = await self._call(command, job.message, noted.session_key, noted.owner)
+            if await self._permitted(call):
+                job.answer = await command.handler(call)
+            else:
+                job.problem, job.answer = "it was not allowed", NOT_ALLOWED.format(command=command.name)
+        except GatewaySessionsError as error:
+            job.problem, job.answer = _problem(error), sentence_for(error)
+        except Exception as error:  # foreign code: whoever asked is told that it failed
+            job.problem, job.answer = _problem(error), WENT_WRONG.format(command=command.name)
+            logger.exception("a command failed", extra=job.report("command_failed"))
+
+    async def _call(
+        self, command: Command, message: InboundMessage, session_key: str, owner: str
+    ) -> CommandCall:
+        store = self._host.store
+        entry = await store.get_session(session_key)
+        return CommandCall(
+            gateway=self._host,
+            command=command,
+            name=message.command or command.name,
+            arguments=message.arguments,
+            message=message,
+            session_key=session_key,
+            owner=owner,
+            entry=entry,
+            scope=await store.scope_of(message.source),
+        )
+
+    async def _permitted(self, call: CommandCall) -> bool:
+        """Whether whoever asks may; if that cannot be found out, they may not."""
+        answers: list[bool] = []
+
+        async def ask() -> None:
+            answers.append(await self._host.commands.permits(call))
+
+        problem = await problem_within(AT_ONCE, self._clock, ask)
+        if problem is not None:
+            facts = {"command": call.command.name, "session_key": call.session_key, "problem": problem}
+            logger.error(
+                "nobody knows who may use a command", extra={"action": "command_veto_failed", **facts}
+            )
+        return answers == [True]
+
+    async def _receipt(self, job: _Job) -> Accepted:
+        key, session_id = job.noted.session_key, None
+        with suppress(StorageError):  # the command is written down, whatever can be read now
+            session_id = await self._host.store.peek_session_id(key)
+        return Accepted(
+            seq=job.noted.seq, session_key=key, session_id=session_id, disposition=Disposition.COMMAND
+        )
+
+    async def _settle(self, job: _Job) -> None:
+        """Write down what came of it, and owe the answer, however long the database cannot be written."""
+        outcome = Outcome.COMMAND if job.problem is None else Outcome.CANCELLED
+        settle = partial(verbs.settle, job.noted, outcome, job.problem)
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                await self._answers.owe(job.asker, job.answer if job.aloud else None, settle)
+            except (StorageUnavailableError, StorageFullError):
+                logger.exception("a command is settled later", extra=job.report("command_delayed"))
+            else:
+                break
+            job.done.set()
+            await self._clock.sleep(pause.total_seconds())
+            pause = min(2 * pause, LONGEST_PAUSE)
+        name, problem = job.command.name, job.problem
+        self._host.events.emit(EventKind.COMMAND, job.noted.session_key, name=name, problem=problem)
+
+
+def _acknowledged(receipt: Receipt) -> str | None:
+    """What a person is told whose message was to wait."""
+    match receipt:
+        case Accepted():
+            return acknowledgement(receipt.disposition, receipt.depth)
+        case Rejected():
+            return receipt.text
+        case _:
+            return None
+
+
+def _problem(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:MAX_PROBLEM]
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,35 @@
+"""`/help` and `/start`, and the answer to an unknown command."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway_sessions.core.notices.command_replies import GREETING, helped, helped_with
+from gateway_sessions.core.queue.commands import quoted, unwrapped
+from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
+
+
+async def _help(call: CommandCall) -> str:
+    commands = call.gateway.commands
+    wanted = unwrapped(call.arguments).removeprefix("/").lower()
+    if not wanted:
+        return helped(commands.helps)
+    if wanted not in commands:
+        return f"There is no command {quoted(wanted)}. /help lists them."
+    return helped_with(commands[wanted].help)
+
+
+async def _start(_: CommandCall) -> str:
+    return GREETING
+
+
+async def _unknown(call: CommandCall) -> str:
+    return f"There is no command {quoted('/' + call.name)}. /help lists them."
+
+
+COMMANDS: Final = (
+    Command("help", _help, summary="Say what can be asked for.", usage="[command]"),
+    Command("start", _start, summary="Say hello."),
+)
+UNKNOWN: Final = Command("unknown", _unknown, summary="Say that there is no such command.")
+"""Answers for names that no command has, where the configuration wants that."""

@@ -1,0 +1,73 @@
+"""`/queue` and `/status`: the turns that run or wait on a lane."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway_sessions.core.notices.command_replies import Situation, counted, queue_listed, status
+from gateway_sessions.core.queue.commands import QueueAsked, QueueWish, queue_asked, to_be_queued
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
+
+
+async def _queue(call: CommandCall) -> str:
+    asked, store, key = queue_asked(call.arguments), call.store, call.session_key
+    match asked.wish:
+        case QueueWish.CANCEL:
+            gone = await store.cancel_queued(key, asked.seq, by="/queue")
+            return f"Took {counted(gone, 'message')} out." if gone else _unknown(asked)
+        case QueueWish.MOVE:
+            return await _move(call, asked)
+        case QueueWish.CLEAR:
+            gone = await store.clear_queue(key, by="/queue")
+            return f"Took {counted(gone, 'waiting message')} out." if gone else queue_listed(())
+        case _:
+            return queue_listed(await store.list_queued(key))
+
+
+async def _move(call: CommandCall, asked: QueueAsked) -> str:
+    try:
+        await call.store.move_queued(call.session_key, asked.seq, asked.place)
+    except InvalidInputError:
+        return _unknown(asked)
+    return queue_listed(await call.store.list_queued(call.session_key))
+
+
+def _unknown(asked: QueueAsked) -> str:
+    return f"Nothing with the number {asked.seq} waits here. /queue list shows what does."
+
+
+async def _status(call: CommandCall) -> str:
+    store, key = call.store, call.session_key
+    seen, running = await store.explain(key), call.gateway.running_turn(key)
+    waiting = await store.queue_depth(key)
+    if seen.entry is None:
+        return status(Situation(session_id=None, waiting=waiting))
+    record = await store.db.get_session(seen.entry.session_id)
+    works = running is not None and seen.lane.running
+    context = running.context if running is not None and works else None
+    return status(
+        Situation(
+            session_id=seen.entry.session_id,
+            title=record.title if record is not None else None,
+            messages=record.message_count if record is not None else 0,
+            model=(seen.entry.model_override or {}).get("model"),
+            running_for=seen.now - running.started_at if running is not None and works else None,
+            doing=context.doing if context is not None else None,
+            stopping=running is not None and running.stop_reason is not None,
+            waiting=waiting,
+            next_reset=seen.next_reset_local,
+        )
+    )
+
+
+COMMANDS: Final = (
+    Command(
+        "queue",
+        _queue,
+        summary="Let a message wait for a turn of its own; or see what waits, and change it.",
+        usage="[text, list, cancel number, move number place, clear]",
+        queued=to_be_queued,
+    ),
+    Command("status", _status, summary="Say what runs and waits here, and which conversation this is."),
+)

@@ -1,0 +1,58 @@
+"""`/undo` and `/retry`: they take back or repeat the last turns of a lane."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from gateway_sessions.core.notices.command_replies import NOTHING_TO_RETRY, RETRIED_LATER, counted
+from gateway_sessions.core.queue.commands import quoted, said_in, turns_asked
+from gateway_sessions.core.queue.receipts import Rejected
+from gateway_sessions.errors import NothingToUndoError
+from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
+from gateway_sessions.storage.tables.lanes import LaneRow
+from gateway_sessions.storage.transactions.queue import commands as verbs
+from gateway_sessions.storage.transactions.queue.commands import TakenBack
+
+
+async def _undo(call: CommandCall) -> str:
+    taken = await _taken_back(call, turns_asked(call.arguments))
+    if taken is None:
+        raise NothingToUndoError(call.session_key, "nothing was said yet")
+    text, _ = said_in(taken.said)
+    return f"Took back {counted(taken.turns, 'turn')}, from {quoted(text)} on."
+
+
+async def _retry(call: CommandCall) -> str | None:
+    ledger = call.store.ledger
+    failed = await ledger.change(partial(verbs.take_up_failed, call.session_key))
+    if failed is not None:
+        return _taken_up(call, failed)
+    match await ledger.ask_again(call.session_key, call.message):
+        case None:
+            return NOTHING_TO_RETRY
+        case Rejected() as refused:
+            return refused.text
+        case again:
+            return _taken_up(call, again)
+
+
+def _taken_up(call: CommandCall, lane: LaneRow) -> str | None:
+    """Let the turn begin that waits again; what to say, if others come before it."""
+    call.gateway.agents.evict(call.session_key)
+    call.store.ledger.freed(lane)
+    return RETRIED_LATER if lane.running or lane.waiting > 1 else None
+
+
+async def _taken_back(call: CommandCall, turns: int) -> TakenBack | None:
+    take_back = partial(verbs.take_back, call.session_key, turns)
+    taken = await call.store.ledger.change(take_back)
+    if taken is not None:
+        call.gateway.agents.evict(call.session_key)
+    return taken
+
+
+COMMANDS: Final = (
+    Command("retry", _retry, summary="Try the last turn again, or the one that failed."),
+    Command("undo", _undo, summary="Take back the last turns: one, if no number is given.", usage="[number]"),
+)

@@ -1,0 +1,84 @@
+"""Connections of adapters, made again after failures, and the adapter of each account."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.adapters.protocol import Adapter, Submit, block_ends
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.observability.events import EventKind, Events
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE: Final = timedelta(seconds=1)
+LONGEST_PAUSE: Final = timedelta(minutes=1)
+PATIENCE: Final = timedelta(seconds=10)
+"""How long a gateway waits for its adapters before it begins without those that are slow."""
+
+
+class Connections:
+    """Connects adapters, again and again if need be."""
+
+    def __init__(self, clock: Clock, events: Events) -> None:
+        self._clock = clock
+        self._events = events
+        self._tried: list[anyio.Event] = []
+        self.platforms: set[str] = set()
+        """Those that were connected since the beginning; one that is lost for a while is connected again."""
+
+    def start(self, tasks: TaskGroup, adapters: Iterable[Adapter], submit: Submit) -> None:
+        """Connect all adapters in *tasks*, and keep them connected."""
+        for adapter in adapters:
+            tried = anyio.Event()
+            self._tried.append(tried)
+            tasks.start_soon(self._keep, adapter, submit, tried)
+
+    async def tried(self) -> None:
+        """Wait until each adapter has tried to connect, but not for ever: others may be connected."""
+        with anyio.move_on_after(PATIENCE.total_seconds()):
+            for tried in self._tried:
+                await tried.wait()
+
+    async def _keep(self, adapter: Adapter, submit: Submit, tried: anyio.Event) -> None:
+        pause = FIRST_PAUSE
+        platform, account = adapter.platform, adapter.name
+        facts = {"platform": platform, "account": account}
+        while True:
+            try:
+                async with adapter.connect(submit):
+                    pause = FIRST_PAUSE
+                    self.platforms.add(platform)
+                    self._events.emit(EventKind.ADAPTER_CONNECTED, platform=platform, account=account)
+                    tried.set()
+                    await anyio.Event().wait()  # for ever; a fake clock sees that this is no work
+            except (Exception, asyncio.CancelledError) as error:
+                # Foreign code: a platform that is down must not end the others, nor must a library that lets
+                # a cancellation out which nobody here has asked for.
+                if isinstance(error, asyncio.CancelledError) and block_ends():
+                    raise
+                logger.exception("an adapter lost its connection", extra={"action": "adapter_lost", **facts})
+                self._events.emit(EventKind.ADAPTER_LOST, platform=platform, account=account)
+            tried.set()
+            await self._clock.sleep(pause.total_seconds())
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def by_account(adapters: Iterable[Adapter]) -> dict[tuple[str, str], Adapter]:
+    """Each adapter by the account that it serves; `InvalidInputError` where two serve the same."""
+    found: dict[tuple[str, str], Adapter] = {}
+    for adapter in adapters:
+        account = (adapter.platform, adapter.name)
+        if account in found:
+            where = f"{adapter.platform!r} as {adapter.name!r}"
+            problem = f"two adapters serve {where}: give each a name of its own"
+            raise InvalidInputError(problem)
+        found[account] = adapter
+    return found

@@ -1,0 +1,428 @@
+"""The execution of one turn: lend the agent, run it, and commit its messages, use and replies at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Final, TypeVar
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.delivery.outbound import OutboundMessage, Reply, ReplyTarget
+from gateway_sessions.core.notices.notice_texts import (
+    FAILED,
+    GIVEN_UP,
+    INTERRUPTED,
+    NO_SIGN_OF_LIFE,
+    TOOK_TOO_LONG,
+    recovery_note,
+    reset_notice,
+)
+from gateway_sessions.core.sessions.recovery import ResumeReason
+from gateway_sessions.core.transcript.messages import Message, Role
+from gateway_sessions.core.usage.usage_events import Usage
+from gateway_sessions.errors import (
+    FencedError,
+    GatewaySessionsError,
+    StorageError,
+    StoreStoppedError,
+)
+from gateway_sessions.runtime.agents.cache import Loan, lend, validity_of
+from gateway_sessions.runtime.agents.protocol import Agent, run_turn
+from gateway_sessions.runtime.agents.turn_context import TurnContext, TurnPorts
+from gateway_sessions.runtime.gateway.assembly import TurnParts
+from gateway_sessions.runtime.gateway.running_turn import PUT_OFF, RunningTurn, StopReason
+from gateway_sessions.runtime.gateway.streaming import GrowingTurn, Streaming
+from gateway_sessions.runtime.queue.storage_faults import MOST_TRIES, PASSING, is_passing
+from gateway_sessions.runtime.queue.turn import Ended, Turn
+from gateway_sessions.storage.transactions.queue.outbox import Owed
+from gateway_sessions.storage.transactions.transcripts import usage as uses
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE: Final = timedelta(seconds=0.5)
+LONGEST_PAUSE: Final = timedelta(seconds=2)
+"""Between two tries to commit what an agent has done. Its lane waits meanwhile, and goes on so soon after the
+database is back, however long that was away."""
+LONGEST_DELAY: Final = timedelta(seconds=8)
+"""Between two tries of a turn that the database has spoilt: the agent works each time."""
+_DOUBLINGS: Final = 6
+"""After so many, a delay is the longest one."""
+MAX_PROBLEM: Final = 500
+
+
+@dataclass(slots=True)
+class _Work:
+    """What came of an agent's work; nothing, if it was stopped."""
+
+    reply: Reply | None = None
+    error: Exception | None = None
+    loan: Loan | None = None
+    """The agent, if it is not one that all sessions share."""
+
+
+class TurnDesk:
+    """Works on one turn."""
+
+    def __init__(self, parts: TurnParts, turn: Turn, running: RunningTurn) -> None:
+        self._parts = parts
+        self._turn = turn
+        self._running = running
+        self._usages: list[Usage] = []
+        self._notice: str | None = None
+        last = turn.messages[-1]
+        self._target = ReplyTarget.answering(last)
+        self._delivery = parts.delivery_for(last.source.platform, last.account)
+        self._streaming = Streaming(
+            self._delivery, self._target, parts.clock, GrowingTurn.of(turn, parts.is_trusted)
+        )
+        self.outcome = "unknown"
+        """How the turn ended, in a word."""
+        self.settled = False
+        """Whether that is stored."""
+
+    async def work(self) -> Ended | None:
+        """Do the turn; what it left behind, or None if the lane was lost or the turn given back."""
+        try:
+            ended = await self._work()
+        except Exception:
+            await self._count()
+            raise
+        await self._count()
+        if self.settled and not self._running.leaving:
+            await self._parts.prompts.note(self._turn.entry.session_id, self._prompt)
+        return ended
+
+    async def _work(self) -> Ended | None:
+        try:
+            passage = await self._parts.gate(self._turn)
+        except StorageError as error:
+            return await self._failed(error)
+        self._notice = passage.notice
+        return await self._work_on() if passage.allowed else await self._refused()
+
+    # The agent
+
+    async def _work_on(self) -> Ended | None:
+        """Let the agent work. Nobody asks what one has seen that all sessions share, and nobody closes it."""
+        if (shared := self._parts.source.shared) is not None:
+            return await self._end(await self._work_of(shared))
+        with ExitStack() as lent:
+            work = await self._work_of(lent)
+            ended = await self._end(work)
+            if work.loan is not None and ended is not None:
+                self._keep(work.loan, ended)
+            return ended
+
+    def _keep(self, loan: Loan, ended: Ended) -> None:
+        """Keep the agent warm if it has seen all that the transcript says.
+
+        Whatever was edited or deleted since the turn began, on this node or on another one, it has not seen.
+        """
+        as_begun = ended.version.edit_count == self._turn.version.edit_count
+        moved = ended.entry is not None and ended.entry.session_id != self._turn.entry.session_id
+        if ended.entry is not None and self.outcome == "turned" and (as_begun or moved):
+            seen = replace(loan.asked, session_id=ended.entry.session_id, transcript_version=ended.version)
+            loan.keep(seen)
+
+    # Its work
+
+    async def _work_of(self, agent: Agent | ExitStack) -> _Work:
+        """What comes of the agent's work: of that one's, or of one that is lent until the stack is closed.
+
+        Whoever makes one is stopped like the agent itself, and takes of its time.
+        """
+        work, running = _Work(), self._running
+        if running.stop_reason is not None:
+            return work
+        running.context = context = self._context()
+        adapter = self._delivery.adapter if self._delivery is not None else None
+        self._parts.overseer.watch(running, context, adapter, self._target)
+        with running.scope:
+            try:
+                if isinstance(agent, ExitStack):
+                    work.loan = agent.enter_context(await self._lent())
+                    agent = work.loan.agent
+                    context.progress()
+                failpoint("turn_working")
+                work.reply = await run_turn(agent, context, begins=partial(running.begin, agent))
+            except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
+                work.error = error
+        self._parts.overseer.leave(running)
+        context.end()
+        failpoint("turn_answered")
+        return work
+
+    async def _lent(self) -> Loan:
+        parts, entry = self._parts, self._turn.entry
+        validity = validity_of(entry, self._turn.version, parts.settings)
+        return await lend(parts.source, parts.cache, entry, self._turn.transcript, validity)
+
+    def _context(self) -> TurnContext:
+        turn, now, timeout = self._turn, self._parts.clock.now(), self._parts.timeout
+        attempt = turn.attempt + self._parts.spoilt.of(turn.session_key, turn.seq)
+        return TurnContext(
+            entry=turn.entry,
+            messages=turn.messages,
+            seq=turn.seq,
+            token=turn.token,
+            clock=self._parts.clock,
+            ports=TurnPorts(
+                append=lambda rows: turn.append(*rows),
+                say=self._say,
+                read=turn.transcript,
+                show=self._streaming.show,
+                usage=self._usages.append,
+            ),
+            make_prompt=self._prompt,
+            attempt=attempt,
+            recovered=recovery_note(attempt, turn.admitted_at, now, begun=turn.recorded),
+            deadline=None if timeout is None else now + timeout,
+        )
+
+    def _prompt(self) -> str:
+        store, source = self._parts.store, self._turn.messages[0].source
+        return store.session_prompt(source, self._turn.entry, connected=self._parts.platforms)
+
+    async def _say(self, reply: Reply) -> None:
+        message = reply.message
+        if message is None:
+            return
+        await self._streaming.settled()
+        messages = self._streaming.followed_by([message])
+        growing = self._streaming.grown if messages[0].replaces is not None else None
+        with self._expecting(messages) as owed:
+            try:
+                ids = await self._turn.owe(*owed.replies, growing=growing)
+            except GatewaySessionsError as error:
+                in_doubt = isinstance(error, StorageError) and error.in_doubt
+                if not in_doubt:  # else it may be said all the same
+                    self._streaming.not_followed_by(messages)
+                raise
+            owed.committed(ids, self._turn.entry.session_id)
+
+    # Its end
+
+    async def _end(self, work: _Work) -> Ended | None:
+        try:
+            return await self._end_as_it_went(work)
+        except (FencedError, StoreStoppedError, *PASSING):
+            raise
+        except Exception as error:  # what the agent has left is refused, so the agent has failed
+            if self._turn.ended:
+                raise
+            return await self._failed(error)
+
+    async def _end_as_it_went(self, work: _Work) -> Ended | None:
+        await self._streaming.settled()  # else what a task of the agent still shows would come last, for good
+        reason = self._running.stop_reason
+        if reason is StopReason.OVERTAKEN or isinstance(work.error, FencedError):
+            self.outcome = "overtaken"
+            self._turn.abandon()
+            return None
+        if reason is StopReason.ROLLBACK:
+            return await self._stop("rolled_back", self._turn.roll_back)
+        if work.reply is not None:
+            return await self._commit(work.reply)
+        if reason is not None and reason in PUT_OFF:
+            await self._put_off(PUT_OFF[reason])
+            return None
+        return await self._cut_short(reason, work.error)
+
+    async def _cut_short(self, reason: StopReason | None, error: Exception | None) -> Ended | None:
+        match reason:
+            case StopReason.MESSAGE:
+                return await self._stop("interrupted", self._turn.interrupt, self._unfinished())
+            case StopReason.DEADLINE:
+                return await self._fail("took too long", TOOK_TOO_LONG)
+            case StopReason.INACTIVE:
+                return await self._fail("showed no sign of life", NO_SIGN_OF_LIFE)
+            case _:
+                return await self._failed(error)
+
+    async def _commit(self, reply: Reply) -> Ended:
+        self.outcome = "turned"
+        rows = [reply.row] if reply.row is not None else []
+        said = reply.message
+        return await self._settle(
+            self._notices() if said is None else self._streaming.followed_by([*self._notices(), said]),
+            lambda owed, go_on: self._turn.commit(
+                rows,
+                usages=self._usages,
+                replies=owed,
+                last_prompt_tokens=self._prompt_tokens(),
+                go_on=go_on,
+            ),
+        )
+
+    async def _refused(self) -> Ended:
+        """The turn may not run: its messages are answered by the gateway itself."""
+        self.outcome = "refused"
+        row = Message(str(Role.ASSISTANT), self._notice or "", finish_reason="refused")
+        return await self._settle(
+            self._notices(), lambda owed, go_on: self._turn.commit([row], replies=owed, go_on=go_on)
+        )
+
+    async def _stop(
+        self, outcome: str, end: Callable[..., Awaitable[Ended]], rows: Sequence[Message] | None = None
+    ) -> Ended:
+        self.outcome = outcome
+        given = {} if rows is None else {"messages": rows}
+        return await self._settle(
+            (), lambda owed, go_on: end("message", usages=self._usages, replies=owed, go_on=go_on, **given)
+        )
+
+    async def _failed(self, error: Exception | None) -> Ended | None:
+        if self._may_try_again(error):
+            await self._try_later(error)
+            return None
+        problem = f"{type(error).__name__}: {error}" if error is not None else "the agent was stopped"
+        facts = {"action": "turn_failed", "session_key": self._turn.session_key, "seq": self._turn.seq}
+        logger.error("a turn failed", exc_info=error, extra=facts)
+        return await self._fail(problem[:MAX_PROBLEM], FAILED)
+
+    async def _fail(self, problem: str, notice: str) -> Ended:
+        self.outcome = "dead"
+        told = OutboundMessage(text=notice, is_notice=True)
+        return await self._settle(
+            [*self._notices(), told],
+            lambda owed, go_on: self._turn.fail(problem, usages=self._usages, replies=owed, go_on=go_on),
+        )
+
+    def _may_try_again(self, error: Exception | None) -> bool:
+        """Return whether the database failed and not the agent, in a way that may pass."""
+        if is_passing(error):
+            return self._parts.spoilt.of(self._turn.session_key, self._turn.seq) < MOST_TRIES
+        within_limit = self._turn.attempt < self._parts.store.config.agent.max_restart_attempts
+        return within_limit and isinstance(error, PASSING)
+
+    async def _try_later(self, error: Exception | None) -> None:
+        """Let the turn wait in its old place for another try; a fault that passes is no try of the agent."""
+        self.outcome = "put_off"
+        passing = is_passing(error)
+        spoilt = self._parts.spoilt.count(self._turn.session_key, self._turn.seq) if passing else 0
+        pause = min(FIRST_PAUSE * 2 ** min(spoilt or self._turn.attempt, _DOUBLINGS), LONGEST_DELAY)
+        facts = {"action": "turn_delayed", "session_key": self._turn.session_key, "seq": self._turn.seq}
+        logger.warning("a turn is tried again, as the database failed", exc_info=error, extra=facts)
+        retry_at = self._parts.clock.now() + pause
+        await self._insist(lambda: self._turn.release(retry_at=retry_at, counted=not passing))
+
+    async def _put_off(self, why: ResumeReason) -> None:
+        """The gateway ends: the turn goes on after the next start, with what it has done so far.
+
+        That was a try. Had it one too often, it is put aside, and people are told.
+        """
+        self.outcome = "put_off"
+        told = OutboundMessage(text=GIVEN_UP, is_notice=True)
+        with self._expecting([*self._streaming.left_unfinished(), told]) as owed:
+            cut = await self._turn.cut_short(why, owed.replies)
+            if cut.given_up:
+                self.outcome = "dead"
+                owed.committed(cut.notice_ids, cut.entry.session_id if cut.entry is not None else None)
+
+    async def _count(self) -> None:
+        """Count what was used if no end of the turn is stored: it was spent, and changes no conversation."""
+        if self.settled or not self._usages:
+            return
+        spent = partial(uses.record_spent, self._turn.entry.session_id, self._usages, self._parts.clock.now())
+        try:
+            await self._insist(lambda: self._parts.store.db.write(spent))
+        except StorageError:
+            facts = {"action": "usage_lost", "session_key": self._turn.session_key, "seq": self._turn.seq}
+            logger.exception("what a turn has used could not be counted", extra=facts)
+
+    def _unfinished(self) -> list[Message]:
+        """What a model is told of a turn that was interrupted."""
+        shown = self._running.context.shown if self._running.context is not None else None
+        return [Message(str(Role.ASSISTANT), shown or INTERRUPTED, finish_reason="interrupted")]
+
+    def _notices(self) -> list[OutboundMessage]:
+        entry = self._turn.entry
+        # Not by a turn in which nobody is there: people are told when they come back.
+        to_tell = not self._turn.is_internal and self._parts.store.should_notify(entry)
+        told = [reset_notice(entry)] if to_tell else []
+        told += [self._notice] if self._notice is not None else []
+        return [OutboundMessage(text=text, is_notice=True) for text in told]
+
+    def _prompt_tokens(self) -> int | None:
+        if not self._usages:
+            return None
+        last = self._usages[-1]
+        return last.input_tokens + last.cache_read_tokens + last.cache_write_tokens
+
+    async def _settle(
+        self,
+        messages: Sequence[OutboundMessage],
+        end: Callable[[Sequence[Owed], bool | str], Awaitable[Ended]],
+    ) -> Ended:
+        """End the turn with these replies, however long the database cannot be written.
+
+        What was shown and gets no end says so, above all else.
+        """
+        messages = [*self._streaming.left_unfinished(), *messages]
+        with self._expecting(messages) as owed:
+            try:
+                ended = await self._insist(lambda: end(owed.replies, self._parts.goes_on(self._running)))
+            except GatewaySessionsError:
+                self._streaming.not_followed_by(messages)  # whatever is said instead has its place
+                raise
+            self.settled = True
+            self._parts.spoilt.forget(self._turn.session_key, self._turn.seq)
+            failpoint("after_commit_before_deliver")
+            owed.committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
+        return ended
+
+    async def _insist(self, end: Callable[[], Awaitable[T]]) -> T:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await end()
+            except PASSING:
+                if self._running.leaving:
+                    raise  # the next start finds the turn cut off, and tries it again
+                facts = {"action": "commit_delayed", "session_key": self._turn.session_key}
+                logger.exception("a turn could not be committed and is tried again", extra=facts)
+            await self._running.rest(pause, self._parts.clock)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    @contextmanager
+    def _expecting(self, messages: Sequence[OutboundMessage]) -> Generator[_Expected]:
+        """Replies that are about to be committed; in the end the delivery knows which of them were."""
+        key, delivery = self._turn.session_key, self._delivery
+        if delivery is None or not messages:
+            yield _Expected([self._owed(one) for one in messages])
+            return
+        parts = [part for one in messages for part in delivery.parts(one)]
+        follows = delivery.expect(key)
+        owed = _Expected([self._owed(one, under_way=follows and not at) for at, one in enumerate(parts)])
+        try:
+            yield owed
+        finally:
+            delivery.owed(key, owed.session_id, owed.replies if owed.ids else (), owed.ids)
+
+    def _owed(self, message: OutboundMessage, *, under_way: bool = False) -> Owed:
+        return Owed(
+            target=self._target,
+            message=message,
+            owner=self._turn.entry.owner,
+            seq=self._turn.seq,
+            under_way=under_way,
+        )
+
+
+@dataclass(slots=True)
+class _Expected:
+    """Replies before and after their commit."""
+
+    replies: Sequence[Owed]
+    ids: Sequence[int] = ()
+    session_id: str | None = None
+
+    def committed(self, ids: Sequence[int], session_id: str | None) -> None:
+        """They are durable."""
+        self.ids, self.session_id = ids, session_id

@@ -1,0 +1,127 @@
+"""The last call to an agent whose session ended by itself, so that it can save what it needs.
+
+The end of a session and the debt of this word are one transaction, by the hooks of the store; so the new
+session waits for nothing. The word is said at most once for each end: one that fails or is cut off is given
+up where everybody can see it. What the agent says to it is read by nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import anyio
+
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.transcript.chat_rows import model_rows
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.usage.usage_events import Usage, UsageFacts, usage_of
+from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings, made, validity_of
+from gateway_sessions.runtime.agents.protocol import Agent, AgentSource, Farewelling, SessionEnding
+from gateway_sessions.runtime.duties.hooks import SessionFinalized
+from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
+from gateway_sessions.runtime.observability.events import EventKind
+from gateway_sessions.runtime.store.store import SessionStore
+from gateway_sessions.runtime.user_code import in_fresh_context
+from gateway_sessions.storage.transactions.queue import claim
+from gateway_sessions.storage.transactions.sessions import lists
+from gateway_sessions.storage.transactions.transcripts import usage as usages
+
+HOOK: Final = "gateway.farewell"
+"""The name among the store's hooks."""
+TASK: Final = "farewell"
+"""What the use of models is counted for."""
+GRACE: Final = timedelta(seconds=1)
+"""How long an agent that was cut off may clean up."""
+REASONS: Final = frozenset(
+    {EndReason.IDLE, EndReason.DAILY, EndReason.CRON, EndReason.RESUME_PENDING_EXPIRED}
+)
+"""Why sessions end by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farewells:
+    """Says it to the agents of a gateway."""
+
+    store: SessionStore
+    source: AgentSource
+    cache: AgentCache
+    budgets: BudgetGate
+    settings: AgentSettings | None
+    limit: timedelta | None
+    """How long an agent may take; None: it is never asked."""
+
+    def start(self) -> None:
+        """From now on the end of a session brings this about, unless no agent wants to hear of it."""
+        if self.limit is not None and self.source.farewells is not False:
+            self.store.hooks.register(self._over, name=HOOK, once_within=self.limit)
+
+    async def finish(self) -> None:
+        """Say nothing more; what is being said comes to its end. The rest is said by the next gateway."""
+        await self.store.hooks.unregister(HOOK)
+
+    async def _over(self, event: SessionFinalized) -> None:
+        """The hook: a session has ended, for whatever reason."""
+        if event.reason not in REASONS or self.source.farewells is False:
+            return
+        entry = await self.store.db.read(partial(lists.ended_entry, event.session_id))
+        if entry is None:  # somebody has brought it back, or erased it
+            return
+        history = await self.store.load_transcript(event.session_id)
+        if not history:
+            return
+        outcome: str | None = "failed"
+        try:
+            outcome = await self._say(event, entry, history)
+        finally:
+            if outcome is not None:
+                where = (event.session_key, event.session_id)
+                self.store.events.emit(EventKind.FAREWELL, *where, reason=str(event.reason), outcome=outcome)
+
+    async def _say(self, event: SessionFinalized, entry: SessionEntry, history: list[Chat]) -> str | None:
+        """What came of it, in a word; None: the agent does not want to hear of it."""
+        deadline = self.store.clock.now() + (self.limit or timedelta())
+        if not await self.budgets.allows(entry):
+            return "no_budget"
+        used: list[Usage] = []
+
+        def note(facts: UsageFacts) -> None:
+            event_id = f"{event.idempotency_key}:{len(used) + 1}"
+            used.append(usage_of(event_id, self.store.clock.now(), **(UsageFacts(task=TASK) | facts)))
+
+        ending = SessionEnding(
+            entry=entry,
+            reason=event.reason,
+            history=model_rows(history),
+            deadline=deadline,
+            idempotency_key=event.idempotency_key,
+            note_usage=note,
+        )
+        agent = await self._agent(entry, history)
+        try:
+            if not isinstance(agent, Farewelling):
+                return None
+            last_word = partial(agent.on_session_ending, ending)
+            await in_fresh_context("the agent's farewell", last_word, self.store.clock, grace=GRACE)
+        finally:
+            if agent is not self.source.shared:
+                self.cache.discard(agent)
+            with anyio.CancelScope(shield=True):
+                for usage in used:
+                    await self.store.db.write(partial(usages.record, entry.session_id, usage, usage.at))
+        return "said"
+
+    async def _agent(self, entry: SessionEntry, history: list[Chat]) -> Agent:
+        """The one that all sessions share, the session's own if that is still warm, or a new one."""
+        if self.source.shared is not None:
+            return self.source.shared
+        key, session_id = entry.session_key, entry.session_id
+        version = await self.store.db.read(partial(claim.version_of, session_id))
+        validity = validity_of(entry, version, self.settings)
+        warm = self.cache.check_out(key, validity) if self.cache.holds(key, validity) else None
+        if warm is not None:
+            return warm
+        return await made(self.source, self.cache, entry, history)

@@ -1,0 +1,231 @@
+"""Observers of the embedding program: asked before a message and a turn, called after a turn.
+
+It is foreign code. It runs in a context of its own, for five seconds at most, and holds up nobody but whoever
+it is asked about. Where it fails, that is logged, and everything goes on as if it had agreed; or, where it
+`fails_closed`, as if it had refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
+from datetime import timedelta
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.core.notices.notice_texts import refusal
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Rejected, RejectReason
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.agents.protocol import name_of
+from gateway_sessions.runtime.argument_checks import awaited, check_function, check_is
+from gateway_sessions.runtime.gateway.assembly import Passage
+from gateway_sessions.runtime.keyed_locks import KeyedLocks
+from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.user_code import problem_within
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT: Final = timedelta(seconds=5)
+GRACE: Final = timedelta(seconds=1)
+"""How long an observer that took too long may clean up."""
+AT_ONCE: Final = 64
+"""Ended turns that are being told of at the same time; of what comes beyond that nobody is told."""
+
+_AN_OBSERVER: Final = "give an async function of what is observed"
+
+T = TypeVar("T")
+
+Verdict: TypeAlias = str | bool | None
+"""None or True: go on. A text: refuse, and say this. False: refuse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTurn:
+    """A turn, as observers see it."""
+
+    entry: SessionEntry
+    messages: tuple[InboundMessage, ...]
+    seq: int
+    attempt: int
+    outcome: str | None = None
+    """How it ended, in a word; None before it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observer(Generic[T]):
+    """An observer with a patience of its own."""
+
+    ask: Callable[[T], Awaitable[Any]]
+    _: KW_ONLY
+    timeout: timedelta = TIMEOUT
+    fails_closed: bool = False
+    """Whether its failure counts as a refusal."""
+
+    def __post_init__(self) -> None:
+        check_function("ask of an observer", self.ask, _AN_OBSERVER)
+        check_is("timeout of an observer", self.timeout, timedelta, "give a timedelta")
+        if self.timeout <= timedelta():
+            problem = "the timeout of an observer must be more than nothing"
+            raise InvalidInputError(problem)
+
+
+OnMessage: TypeAlias = (
+    Callable[[InboundMessage], Awaitable[InboundMessage | Verdict]] | Observer[InboundMessage]
+)
+"""May also answer with another message, which is taken instead: said by the same person in the same place."""
+OnTurn: TypeAlias = Callable[[ObservedTurn], Awaitable[Verdict]] | Observer[ObservedTurn]
+AfterTurn: TypeAlias = Callable[[ObservedTurn], Awaitable[object]] | Observer[ObservedTurn]
+
+
+class Observers:
+    """All observers of a gateway, of which each may be missing."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        on_message: OnMessage | None = None,
+        on_turn: OnTurn | None = None,
+        after_turn: AfterTurn | None = None,
+    ) -> None:
+        self._clock = clock
+        self._on_message: Observer[InboundMessage] | None = _observer("on_message", on_message)
+        self._on_turn: Observer[ObservedTurn] | None = _observer("on_turn", on_turn)
+        self._after_turn: Observer[ObservedTurn] | None = _observer("after_turn", after_turn)
+        self._lines = KeyedLocks()
+        self._tasks: TaskGroup | None = None
+        self._telling = 0
+        self._told = anyio.Event()
+
+    @property
+    def see_messages(self) -> bool:
+        """Whether anybody is asked about messages."""
+        return self._on_message is not None
+
+    @asynccontextmanager
+    async def line(self, session_key: str, message: InboundMessage) -> AsyncGenerator[None]:
+        """Keep messages of one lane in their order while they are asked about; a command waits for nobody."""
+        if message.command is not None:
+            yield
+            return
+        async with self._lines.held(session_key):
+            yield
+
+    async def seen(self, message: InboundMessage, session_key: str) -> InboundMessage | Rejected:
+        """The message that is to be taken, or why none is."""
+        observer = self._on_message
+        if observer is None:
+            return message
+        verdict = await self._asked("on_message", observer, message, _check_message)
+        if isinstance(verdict, InboundMessage):
+            return verdict
+        text = _refused(verdict)
+        if text is None:
+            return message
+        return Rejected(reason=RejectReason.NOT_ALLOWED, text=text, session_key=session_key)
+
+    async def gate(self, turn: Turn) -> Passage:
+        """Whether a turn may run."""
+        if self._on_turn is None:
+            return Passage()
+        text = _refused(await self._asked("on_turn", self._on_turn, _observed(turn), _check_verdict))
+        return Passage() if text is None else Passage(allowed=False, notice=text)
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Tell of ended turns in *tasks*."""
+        self._tasks = tasks
+
+    def over(self, turn: Turn, outcome: str) -> None:
+        """A turn has ended; nobody waits until that is told."""
+        if self._after_turn is None or self._tasks is None:
+            return
+        if self._telling >= AT_ONCE:
+            _report("after_turn", f"{AT_ONCE} ended turns are being told of already")
+            return
+        self._telling += 1
+        self._tasks.start_soon(self._tell, self._after_turn, _observed(turn, outcome))
+
+    async def finish(self) -> None:
+        """Wait until all ended turns have been told of."""
+        while self._telling:
+            self._told = anyio.Event()
+            await self._told.wait()
+
+    async def _tell(self, observer: Observer[ObservedTurn], turn: ObservedTurn) -> None:
+        try:
+            await self._asked("after_turn", observer, turn, _check_nothing)
+        finally:
+            self._telling -= 1
+            self._told.set()
+
+    async def _asked(
+        self, what: str, observer: Observer[T], about: T, check: Callable[[T, Any], object]
+    ) -> Any:
+        """What the observer says; if it fails, what that counts as."""
+        answers: list[Any] = []
+
+        async def ask() -> None:
+            answer = await awaited(f"{what}, {name_of(observer.ask)},", observer.ask(about))
+            check(about, answer)
+            answers.append(answer)
+
+        problem = await problem_within(observer.timeout, self._clock, ask, grace=GRACE)
+        if problem is None:
+            return answers[0]
+        _report(what, problem)
+        return False if observer.fails_closed else None
+
+
+def _observer(what: str, given: Callable[[T], Awaitable[Any]] | Observer[T] | None) -> Observer[T] | None:
+    if given is None or isinstance(given, Observer):
+        return given  # pyright: ignore[reportUnknownVariableType]  # it loses T, which `given` has
+    check_function(what, given, f"{_AN_OBSERVER}, or an Observer")
+    return Observer(given)
+
+
+def _observed(turn: Turn, outcome: str | None = None) -> ObservedTurn:
+    return ObservedTurn(
+        entry=turn.entry, messages=turn.messages, seq=turn.seq, attempt=turn.attempt, outcome=outcome
+    )
+
+
+def _refused(verdict: Verdict) -> str | None:
+    """What people are told; None if nothing is refused."""
+    if verdict is None or verdict is True:
+        return None
+    return verdict or refusal(RejectReason.NOT_ALLOWED)
+
+
+def _check_verdict(_: object, answer: object) -> None:
+    if answer is not None and not isinstance(answer, bool | str):
+        problem = f"an observer answered a value of {type(answer).__name__}"
+        raise InvalidInputError(problem)
+
+
+def _check_message(message: InboundMessage, answer: object) -> None:
+    if not isinstance(answer, InboundMessage):
+        _check_verdict(message, answer)
+    elif (answer.source, answer.account, answer.idempotency_key) != (
+        message.source,
+        message.account,
+        message.idempotency_key,
+    ):
+        problem = "an observer may change what was said, but not who said it where, nor its name"
+        raise InvalidInputError(problem)
+
+
+def _check_nothing(_: object, __: object) -> None:
+    """Whatever is said after a turn, nobody listens."""
+
+
+def _report(what: str, problem: str) -> None:
+    logger.warning(
+        "an observer failed", extra={"action": "observer_failed", "observer": what, "problem": problem}
+    )

@@ -1,0 +1,116 @@
+"""The tasks that run turns one after another on each lane, and log the failures of turns.
+
+Runs turns, one after another on each lane, and keeps their failures to themselves.
+
+Tasks that are begun for every message.
+
+They live in a plain group of asyncio's, inside a task of the resource's own: to begin one there takes a fifth
+of the time. It is cancelled once, and not at every await, so what runs here must end when it is told to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from gateway_sessions.errors import FencedError, StoreStoppedError
+from gateway_sessions.runtime.gateway.assembly import TurnParts
+from gateway_sessions.runtime.gateway.execution import TurnDesk
+from gateway_sessions.runtime.gateway.running_turn import RunningTurn
+from gateway_sessions.runtime.gateway.scheduler import Lanes
+from gateway_sessions.runtime.observability.events import EventKind, Events
+from gateway_sessions.runtime.queue.turn import Turn
+
+logger = logging.getLogger(__name__)
+
+
+class TurnRunner:
+    """Runs the turns of a gateway."""
+
+    def __init__(self, parts: TurnParts, lanes: Lanes, events: Events) -> None:
+        self._parts = parts
+        self._lanes = lanes
+        self._events = events
+
+    def begin(self, turn: Turn) -> RunningTurn:
+        """A turn that was claimed runs from now on."""
+        running = RunningTurn(turn, self._parts.clock.now())
+        self._lanes.began(running)
+        return running
+
+    async def run(self, running: RunningTurn) -> None:
+        """Run the turn, and those of its lane that follow it at once."""
+        following: RunningTurn | None = running
+        while following is not None:
+            following = await self._run_one(following)
+
+    async def _run_one(self, running: RunningTurn) -> RunningTurn | None:
+        turn = running.turn
+        where = (turn.session_key, turn.entry.session_id)
+        self._events.emit(EventKind.TURN_STARTED, *where, seq=turn.seq, attempt=turn.attempt)
+        desk = TurnDesk(self._parts, turn, running)
+        outcome: str | None = None
+        try:
+            async with turn:
+                ended = await desk.work()
+            outcome = desk.outcome
+            following = ended.next if ended is not None else None
+            return None if following is None else self._followed(running, following)
+        except FencedError:
+            outcome = "overtaken"
+            self._events.emit(EventKind.TURN_FENCED, *where, seq=turn.seq)
+            return None
+        except Exception:  # a fault of ours, or of the database: it must not end other people's turns
+            facts = {"action": "turn_crashed", "session_key": turn.session_key, "seq": turn.seq}
+            logger.exception("a turn could not be ended", extra=facts)
+            unsettled = "dead" if turn.ended else None
+            outcome = desk.outcome if desk.settled else unsettled
+            return None
+        finally:
+            self._lanes.ended(running)
+            self._tell_of(running, outcome or "unknown")
+
+    def _followed(self, running: RunningTurn, following: Turn) -> RunningTurn | None:
+        """Begin the next turn before this one is over: its place never looks free, nor its lane idle.
+
+        One of another lane has a task of its own: what an agent leaves in its context is for nobody else.
+        """
+        if following.session_key == running.turn.session_key:
+            return self.begin(following)
+        self._lanes.start(following)
+        return None
+
+    def _tell_of(self, running: RunningTurn, outcome: str) -> None:
+        turn = running.turn
+        where = (turn.session_key, turn.entry.session_id)
+        for seq in turn.seqs if outcome == "dead" else ():
+            self._events.emit(EventKind.MESSAGE_DEAD, *where, seq=seq)
+        seconds = (self._parts.clock.now() - running.started_at).total_seconds()
+        self._events.emit(EventKind.TURN_ENDED, *where, seq=turn.seq, outcome=outcome, seconds=seconds)
+        self._parts.over(turn, outcome)
+
+
+class Crew:
+    """A group of tasks that runs as long as somebody runs it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin to work on that."""
+        if self._tasks is None:
+            work.close()
+            raise StoreStoppedError(self._name)
+        self._tasks.create_task(work)
+
+    async def run(self) -> None:
+        """Let tasks be begun, until cancelled; then wait for their end."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._tasks = None

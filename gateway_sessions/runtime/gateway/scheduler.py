@@ -1,0 +1,389 @@
+"""The scheduler of turns: one at a time on a lane, limits by owner and in all, first come first served.
+
+One turn at a time on a lane, so many at once for one owner, so many in all. A lane whose turn has ended goes
+on at once only if no other lane waits for its place; so nobody who writes much keeps others waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+
+import anyio
+
+from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.alarm import Alarm, ClockSteps
+from gateway_sessions.runtime.gateway.running_turn import ReadyTurn, RunningTurn, StopReason
+from gateway_sessions.runtime.queue.ledger import Ledger
+from gateway_sessions.runtime.queue.turn import Turn
+
+logger = logging.getLogger(__name__)
+
+RETRY: Final = timedelta(seconds=1)
+"""After the database failed."""
+IN_LINE: Final = 2
+"""For each place so many lanes are found at once that wait for one, so that each follows a turn that ends."""
+WRITES_AGAIN: Final = timedelta(seconds=1)
+"""Who writes again so soon after an answer is as one who had written before it."""
+REMEMBERED: Final = 4096
+"""Of so many lanes it is known when their last turn ended."""
+DAMAGED: Final = timedelta(minutes=5)
+"""Until a lane that could not be read is looked at again: somebody may have repaired it."""
+
+
+class Lanes:
+    """Begins turns and knows those that run."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        max_turns: int,
+        max_turns_per_owner: int,
+        only: Collection[str] | None = None,
+    ) -> None:
+        """With *only*, the turns of all other lanes are left to others."""
+        self._ledger = ledger
+        self._clock = clock
+        self._only = only
+        self._max_turns = max_turns
+        self._max_per_owner = max_turns_per_owner
+        self._alarm = Alarm(clock)
+        self._clock_steps = ClockSteps(clock)
+        self._reserved = 0
+        self._reserved_for: Counter[str] = Counter()
+        self._owners: Counter[str] = Counter()
+        self._about_to_begin = 0
+        """How many lanes were found whose turns may begin, and are about to."""
+        self._in_line: deque[ReadyTurn] = deque()
+        """Those that were found ready, in their order: there was no place yet for their turns."""
+        self._succeeding: set[str] = set()
+        """Lanes whose turns are about to take the places of others."""
+        self._ended_at: dict[str, datetime] = {}
+        """When the last turn of a lane ended, for as long as others wait."""
+        self._stopped = False
+        self._crowded = False
+        """Whether somebody may have been waiting for a place since there was none."""
+        self._news: asyncio.Event | None = None
+        """Set when something ends; there is none as long as nobody waits for that."""
+        self.running: dict[str, RunningTurn] = {}
+        """By session key."""
+        self.may_begin: Callable[[], bool] = _always
+        """Whether anything may begin here at all."""
+        self.start: Callable[[Turn], object] = _nobody
+        """Begins to work on a turn."""
+        ledger.on_ready = lambda _: self.wake()
+        ledger.on_overtaken = self._overtaken
+
+    @property
+    def room(self) -> int:
+        """How many more turns may begin."""
+        if self._stopped or not self.may_begin():
+            return 0
+        return max(self._max_turns - len(self.running) - self._reserved, 0)
+
+    @property
+    def waiting(self) -> int:
+        """How many turns wait to begin here."""
+        if self._only is None:
+            return self._ledger.total_waiting
+        return sum(map(self._ledger.waiting_on, self._only))
+
+    def may_begin_on(self, session_key: str, *, elsewhere: bool) -> bool:
+        """Whether a turn of that lane may begin here, which *elsewhere* is somebody else's by default."""
+        return not elsewhere if self._only is None else session_key in self._only
+
+    def goes_on(self, running: RunningTurn) -> bool | str:
+        """Whether the lane's next turn may follow at once; if others wait, the lane that gets its place."""
+        self._forget_successor(running)
+        self._note_end(running.turn.session_key)
+        if self._stopped:
+            return False
+        if self._others_wait:
+            if (next_lane := self._succeeded_by(running)) is not None:
+                return next_lane
+            # There may be room for others that are about to begin: who was there first goes first.
+            if not self.room or self._about_to_begin or self._alarm.rings:
+                return False
+        return self._owners[running.owner] <= self._max_per_owner
+
+    def _succeeded_by(self, running: RunningTurn) -> str | None:
+        """The lane that has waited longest for a place: it has the one of that turn, which ends."""
+        if not self._ledger.is_alone:  # elsewhere two lanes are never changed together
+            return None
+        for ready in self._leave_line():
+            owner = ready.owner or ""
+            if self._turns_of(owner) - (owner == running.owner) < self._max_per_owner:
+                running.successor = ready
+                self._succeeding.add(ready.session_key)
+                self._count_reserved(owner, 1)
+                break
+        if self._line_is_short:
+            self.wake()
+        return running.successor.session_key if running.successor is not None else None
+
+    @property
+    def _line_is_short(self) -> bool:
+        """Whether more turns may end before it is known who else waits."""
+        unplaced = len(self._ledger.lanes_waiting) - len(self._succeeding)
+        return len(self._in_line) < min(self._max_turns, unplaced // 2 + 1)
+
+    def _leave_line(self) -> Generator[ReadyTurn]:
+        """Those who have waited longest for a place; whoever is passed over is found again."""
+        while self._in_line:
+            ready = self._in_line.popleft()
+            if ready.session_key in self._ledger.lanes_waiting and not self._begins(ready.session_key):
+                yield ready
+
+    def _begins(self, session_key: str) -> bool:
+        """Whether a turn of the lane runs here or is about to take another one's place."""
+        running = self.running.get(session_key)
+        runs = running is not None and running.stop_reason is not StopReason.OVERTAKEN
+        return runs or session_key in self._succeeding
+
+    def _forget_successor(self, running: RunningTurn) -> None:
+        """What was to take the place of that turn runs by now, or waits as before."""
+        if (ready := running.successor) is not None:
+            running.successor = None
+            self._succeeding.discard(ready.session_key)
+            self._count_reserved(ready.owner or "", -1)
+
+    def _turns_of(self, owner: str) -> int:
+        """How many turns of an owner run, or are about to."""
+        return self._owners[owner] + self._reserved_for[owner]
+
+    @property
+    def _others_wait(self) -> bool:
+        """Whether turns wait on lanes on which none runs here."""
+        return not self._ledger.lanes_waiting <= self.running.keys()
+
+    @contextmanager
+    def place(self, owner: str, *, next_in_line: bool = False) -> Generator[bool]:
+        """Whether a turn of that owner may begin now, before those that wait; its place is kept meanwhile."""
+        self._crowded = self._crowded or not self.room
+        free = self.room > 0 and self._turns_of(owner) < self._max_per_owner
+        if not free or (self._crowded and not next_in_line):
+            yield False
+            return
+        self._reserved += 1
+        self._count_reserved(owner, 1)
+        try:
+            yield True
+        finally:
+            self._reserved -= 1
+            self._count_reserved(owner, -1)
+            if not next_in_line:
+                self._wake_those_who_wait()  # if no turn has begun there, others may have it
+            self.wake_watchers()
+
+    def _count_reserved(self, owner: str, more: int) -> None:
+        self._reserved_for[owner] += more
+        if not self._reserved_for[owner]:
+            del self._reserved_for[owner]
+
+    @property
+    def beginning(self) -> bool:
+        """Whether a turn may be about to run: one that was claimed waits no longer, and does not run yet."""
+        return self._reserved > 0
+
+    def began(self, running: RunningTurn) -> None:
+        """A turn runs."""
+        self.running[running.turn.session_key] = running
+        self._owners[running.owner] += 1
+
+    def ended(self, running: RunningTurn) -> None:
+        """It does not run any more."""
+        running.hear_no_more()
+        self._forget_successor(running)
+        if self.running.get(running.turn.session_key) is running:
+            del self.running[running.turn.session_key]
+        self._owners[running.owner] -= 1
+        if not self._owners[running.owner]:
+            del self._owners[running.owner]
+        self._wake_those_who_wait()
+        self.wake_watchers()
+
+    def _note_end(self, session_key: str) -> None:
+        if self._others_wait:
+            self._ended_at.pop(session_key, None)
+            self._ended_at[session_key] = self._clock.now()
+            if len(self._ended_at) > REMEMBERED:
+                del self._ended_at[next(iter(self._ended_at))]
+
+    def in_line_since(self, session_key: str) -> datetime | None:
+        """Since when a message of the lane stands in line that comes now; None: since now.
+
+        Whoever writes again soon after an answer has the place of one who had written ahead: nobody is
+        answered more often for that. Turns must have waited all that time.
+        """
+        ended_at = self._ended_at.get(session_key)
+        return ended_at if ended_at is not None and self._clock.now() - ended_at <= WRITES_AGAIN else None
+
+    def _wake_those_who_wait(self) -> None:
+        """A place may be free now: let those have it who wait for one, or else whoever comes."""
+        if not self._others_wait:
+            self._crowded = False
+            self._ended_at.clear()
+        elif self.room or self._line_is_short:
+            self.wake()
+
+    def wake_watchers(self) -> None:
+        """Something came to its end: whoever waits for calm may look again."""
+        if self._news is not None:
+            self._news.set()
+            self._news = None
+
+    async def calmer(self) -> None:
+        """Wait until something comes to its end."""
+        if self._news is None:
+            self._news = asyncio.Event()
+        await self._news.wait()
+
+    async def calm_within(self, limit: timedelta, calm: Callable[[], bool]) -> bool:
+        """Wait until it is *calm*; whether that was so in time."""
+        in_time = False
+        async with anyio.create_task_group() as tasks:
+
+            async def wait() -> None:
+                nonlocal in_time
+                while not calm():
+                    await self.calmer()
+                in_time = True
+                tasks.cancel_scope.cancel()
+
+            async def late() -> None:
+                await self._clock.sleep(limit.total_seconds())
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(wait)
+            tasks.start_soon(late)
+        return in_time
+
+    def wake(self) -> None:
+        """Something may begin: do not wait for the next look."""
+        self._alarm.ring()
+
+    def stop(self) -> None:
+        """Begin nothing any more."""
+        self._stopped = True
+
+    async def run(self) -> None:
+        """Begin turns whenever one is ready and there is room, until cancelled."""
+        while True:
+            self._alarm.reset()
+            try:
+                pause = await self.sweep()
+            except StoreStoppedError:
+                return
+            except StorageError:
+                logger.exception("turns could not be begun", extra={"action": "claim_failed"})
+                pause = RETRY
+            await self._alarm.wait(pause)
+
+    async def sweep(self) -> timedelta | None:
+        """Begin all that may begin now; how long until the next lane is ready, None if none will be."""
+        if self._clock_steps.was_set_back():
+            await self._ledger.pull_forward()
+        while (room := self.room) and (ready := await self._next_in_line(room)):
+            if not await self._begin_all(ready):
+                break
+        if not self.room:
+            if self._ledger.is_alone and self._others_wait and self._line_is_short:
+                self._in_line = deque(await self._ready(IN_LINE * self._max_turns))
+            return None
+        self._crowded = False
+        return await self._next_ready()
+
+    async def _next_in_line(self, room: int) -> list[ReadyTurn]:
+        """So many lanes whose turns may begin, those that have waited longest."""
+        if not self._ledger.is_alone:
+            return await self._ready(room)
+        found = [] if self._line_is_short else list(islice(self._leave_line(), room))
+        if not found:  # or nobody of those in line waits any more
+            self._in_line = deque(await self._ready(room + IN_LINE * self._max_turns))
+            found = list(islice(self._leave_line(), room))
+        return found
+
+    async def _ready(self, most: int) -> list[ReadyTurn]:
+        full = self._full_owners()
+        if self._only is None:
+            found = [ReadyTurn(*one) for one in await self._ledger.ready(most + len(self._succeeding), full)]
+        else:
+            now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
+            due = (one for one in waiting if one.since <= now and one.owner not in full)
+            found = [ReadyTurn(one.session_key, one.owner) for one in due]
+        return [one for one in found if not self._begins(one.session_key)][:most]
+
+    async def _next_ready(self) -> timedelta | None:
+        if self._only is None:
+            return await self._ledger.next_ready()
+        now, waiting = self._clock.now(), await self._ledger.waiting_among(self._only)
+        return min((one.since - now for one in waiting if one.since > now), default=None)
+
+    async def _begin_all(self, ready: Sequence[ReadyTurn]) -> int:
+        """Begin the turns of some lanes, in this order and as one: they share a commit where they can."""
+        begun: list[bool] = []
+        failed: list[StorageError] = []
+
+        async def begin(session_key: str, owner: str | None) -> None:
+            try:
+                begun.append(await self._begin(session_key, owner))
+            except StorageError as error:  # told when all have been tried
+                failed.append(error)
+            finally:
+                self._about_to_begin -= 1
+
+        self._about_to_begin = len(ready)
+        async with anyio.create_task_group() as tasks:
+            for lane in ready:
+                tasks.start_soon(begin, *lane)
+        if failed:
+            raise failed[0]
+        return sum(begun)
+
+    async def _begin(self, session_key: str, owner: str | None) -> bool:
+        with self.place(owner or "", next_in_line=True) as free:
+            if not free or self._begins(session_key):
+                return False
+            try:
+                turn = await self._ledger.claim(session_key)
+            except StorageCorruptError:
+                await self._leave_aside(session_key)
+                return True
+            if turn is None:
+                return False
+            if self._stopped:  # since this was asked for
+                await turn.release()
+                return False
+            self.start(turn)
+        return True
+
+    async def _leave_aside(self, session_key: str) -> None:
+        """A lane that cannot be read keeps what waits there, and nobody else waiting."""
+        facts = {"action": "lane_damaged", "session_key": session_key}
+        logger.exception("a turn could not be begun, because its lane is damaged", extra=facts)
+        await self._ledger.put_off(session_key, DAMAGED)
+
+    def _full_owners(self) -> list[str]:
+        return [owner for owner, turns in self._owners.items() if turns >= self._max_per_owner]
+
+    def _overtaken(self, session_key: str, token: int) -> None:
+        running = self.running.get(session_key)
+        if running is not None and running.turn.token == token:
+            running.stop(StopReason.OVERTAKEN)
+
+
+def _always() -> bool:
+    return True
+
+
+def _nobody(_: Turn) -> None:
+    """Nobody works on turns yet."""

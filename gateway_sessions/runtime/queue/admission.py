@@ -1,0 +1,545 @@
+"""Admission in memory, before the database: known duplicates, full lanes, room and fair shares.
+
+What a process remembers to refuse messages at no cost, and the line in which an owner's messages wait.
+
+Everything here is memory: no statement reaches the database for a message that is refused by it. A refusal is
+always safe to repeat. Whoever gets one tries again later, and finds then what the database knows.
+
+Whether a message may go on to the database, decided for one process from what it remembers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, NamedTuple, Protocol
+
+from gateway_sessions.core.identity.keys import participant_of
+from gateway_sessions.core.queue.admission import PLACES, Lack, Pace, Room, equal_share, lack_of_room
+from gateway_sessions.core.queue.busy_modes import (
+    Arrival,
+    BusyRules,
+    LaneLoad,
+    Refuse,
+    plan_arrival,
+    refusal_by_count,
+)
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.receipts import Duplicate, Rejected
+from gateway_sessions.ports import Clock
+from gateway_sessions.runtime.queue.limits import OVERLOADED, Limits, rejected
+from gateway_sessions.runtime.queue.routing import Message, Routing
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurn
+
+REMEMBERED_EVENTS: Final = 8192
+"""Events that were taken in, the latest ones: a platform delivers again what is minutes old, not days."""
+REMEMBERED_LANES: Final = 4096
+"""Lanes that have refused a message lately."""
+REFUSES_FOR_SECONDS: Final = 1.0
+"""So long a lane is known to be full. Then one message is let through to see: others may have changed it."""
+OWNERS: Final = 4096
+"""Owners that were seen lately, while it is crowded."""
+CROWDED_SECONDS: Final = 5.0
+"""So long after a refusal for want of room it counts who comes, and room is shared."""
+
+
+class KnownEvents:
+    """Remembers which events of platforms were taken in lately, and where."""
+
+    def __init__(self, most: int = REMEMBERED_EVENTS) -> None:
+        self._most = most
+        self._places: dict[str, tuple[int, str]] = {}
+
+    def note(self, event: str | None, seq: int, session_key: str) -> None:
+        """Remember an event; the oldest one is forgotten for it."""
+        if event is None:
+            return
+        self._places[event] = (seq, session_key)
+        if len(self._places) > self._most:
+            del self._places[next(iter(self._places))]
+
+    def find(self, event: str | None) -> Duplicate | None:
+        """Return where an event was taken in; None if that is not remembered."""
+        found = self._places.get(event) if event is not None else None
+        return None if found is None else Duplicate(seq=found[0], session_key=found[1])
+
+
+class _FullLane:
+    """What is known of a lane that has refused a message."""
+
+    __slots__ = ("at", "coming", "load", "running", "waiting")
+
+    def __init__(self) -> None:
+        self.coming = 0
+        """How many messages are on their way to it."""
+        self.waiting = 0
+        self.load: LaneLoad | None = None
+        """All that the refused message found; None: something has changed since."""
+        self.running: RunningTurn = NO_TURN
+        self.at = 0.0
+
+
+class FullLanes:
+    """Remembers the queues of lanes that have refused a message."""
+
+    def __init__(self) -> None:
+        self._lanes: OrderedDict[str, _FullLane] = OrderedDict()
+
+    def note(self, session_key: str, load: LaneLoad, running: RunningTurn, now: float) -> None:
+        """Remember what a message found that was refused; *running* is what was known of the running turn."""
+        lane = self._lanes.setdefault(session_key, _FullLane())
+        lane.load, lane.running, lane.waiting, lane.at = load, running, load.waiting, now
+        self._lanes.move_to_end(session_key)
+        if len(self._lanes) > REMEMBERED_LANES:
+            self._lanes.popitem(last=False)
+
+    def changed(self, session_key: str, waiting: int) -> None:
+        """Something has changed on a lane, on which so many turns wait now."""
+        lane = self._lanes.get(session_key)
+        if lane is None:
+            return
+        if not waiting:
+            del self._lanes[session_key]
+        else:
+            lane.load, lane.waiting = None, waiting
+
+    def coming(self, session_key: str, more: int) -> None:
+        """So many messages more are on their way to a lane."""
+        if (lane := self._lanes.get(session_key)) is not None:
+            lane.coming = max(lane.coming + more, 0)
+
+    def __contains__(self, session_key: str) -> bool:
+        return session_key in self._lanes
+
+    def refusal(
+        self, session_key: str, arrival: Arrival, rules: BusyRules, running: RunningTurn, now: float
+    ) -> Refuse | None:
+        """Return why the lane refuses this message as well; None if only the database can tell."""
+        lane = self._lanes.get(session_key)
+        if lane is None:
+            return None
+        if not 0 <= now - lane.at < REFUSES_FOR_SECONDS:
+            lane.at = now  # this one goes to see, and the others wait for what it finds
+            return None
+        if lane.load is None:
+            waiting = lane.waiting + lane.coming
+            return refusal_by_count(arrival, waiting, rules, can_steer=running.can_steer)
+        plan = plan_arrival(arrival, lane.load, rules) if lane.running == running else None
+        return plan if isinstance(plan, Refuse) else None
+
+
+class RecentOwners:
+    """Counts the owners who want room, while there is too little of it."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, float] = OrderedDict()
+        self._until = 0.0
+
+    def crowd(self, now: float) -> None:
+        """Note that somebody was refused for want of room."""
+        self._until = now + CROWDED_SECONDS
+
+    def crowded(self, owner: str, now: float) -> bool:
+        """Note that an owner wants room; tell whether it is crowded."""
+        if now >= self._until:
+            self._seen.clear()
+            return False
+        self._seen[owner] = now
+        self._seen.move_to_end(owner)
+        while len(self._seen) > OWNERS or next(iter(self._seen.values())) < now - CROWDED_SECONDS:
+            self._seen.popitem(last=False)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+
+class AdmissionLine:
+    """Lets messages go on to the database: of each owner no more at once than an equal share of all places.
+
+    What comes beyond that waits in line, in its order. So the flood of one owner fills no commit in which
+    messages of others could be.
+    """
+
+    def __init__(self, places: int = PLACES) -> None:
+        self._places = places
+        self._under_way: Counter[str] = Counter()
+        self._lines: dict[str, deque[asyncio.Future[None]]] = {}
+        self._share = places
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def behind(self, owner: str) -> int:
+        """Return how many messages of an owner wait in line."""
+        return len(self._lines.get(owner, ()))
+
+    def enter(self, owner: str) -> bool:
+        """Take a place if one is free and nobody waits for it; end it with `leave`."""
+        under_way = self._under_way[owner]
+        if owner in self._lines or under_way >= equal_share(
+            self._places, len(self._under_way) + (not under_way)
+        ):
+            return False
+        self._under_way[owner] = under_way + 1
+        return True
+
+    async def wait(self, owner: str) -> None:
+        """Wait in line for a place; end it with `leave`."""
+        place = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(owner, deque()).append(place)
+        self._length += 1
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.leave(owner)
+            raise
+        finally:
+            self._length -= 1
+
+    def leave(self, owner: str) -> None:
+        """Give a place back, to whoever waits for it."""
+        self._under_way[owner] -= 1
+        if not self._under_way[owner]:
+            del self._under_way[owner]
+        if not self._lines:
+            return
+        share = equal_share(self._places, len(self._under_way))
+        grown, self._share = share > self._share, share
+        for one in tuple(self._lines) if grown else (owner,):
+            self._let_in(one)
+
+    def _let_in(self, owner: str) -> None:
+        line = self._lines.get(owner)
+        share = equal_share(self._places, len(self._under_way) + (owner not in self._under_way))
+        while line and self._under_way[owner] < share:
+            place = line.popleft()
+            if not place.done():
+                self._under_way[owner] += 1
+                place.set_result(None)
+        if not line:
+            self._lines.pop(owner, None)
+
+
+class _Waiting(NamedTuple):
+    number: int
+    room: asyncio.Future[bool]
+
+
+class RoomLine:
+    """Those who wait for room in the queue, with one message each: who has nothing there, and who has."""
+
+    def __init__(self, on_unused: Callable[[str], object]) -> None:
+        """*on_unused* is told of an owner who was let in and had gone away."""
+        self.on_unused = on_unused
+        self._lines: tuple[dict[str, _Waiting], ...] = ({}, {})
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lines))
+
+    def __contains__(self, owner: str) -> bool:
+        return any(owner in line for line in self._lines)
+
+    async def wait(self, owner: str, until: float, *, empty_handed: bool) -> bool:
+        """Wait until there is room; False if there was none in time."""
+        loop = asyncio.get_running_loop()
+        line = self._lines[not empty_handed]
+        room: asyncio.Future[bool] = loop.create_future()
+        line[owner] = _Waiting(next(self._numbers), room)
+        alarm = loop.call_at(until, _tell, room, False)  # noqa: FBT003 -- what a handle is given
+        try:
+            return await room
+        except asyncio.CancelledError:
+            if room.done() and not room.cancelled() and room.result():
+                self.on_unused(owner)
+            raise
+        finally:
+            alarm.cancel()
+            if (waiting := line.get(owner)) is not None and waiting.room is room:
+                del line[owner]
+
+    def first(self) -> list[tuple[int, str]]:
+        """Return who has waited longest, of each kind, with a number that rises with the time of coming."""
+        heads = (next(iter(line.items())) for line in self._lines if line)
+        return [(waiting.number, owner) for owner, waiting in heads]
+
+    def let_in(self, owner: str) -> bool:
+        """Tell an owner that there is room; False if nobody waits for it any more."""
+        for line in self._lines:
+            if (waiting := line.pop(owner, None)) is not None and not waiting.room.done():
+                waiting.room.set_result(True)
+                return True
+        return False
+
+
+class RefusalPace:
+    """Answers refusals no faster than their cost allows."""
+
+    def __init__(self) -> None:
+        self._pace = Pace()
+        self._held = 0
+
+    def next(self, now: float, waiting: int = 0) -> float:
+        """Return when one more refusal may be answered, beside so many messages that wait for room."""
+        self._pace, at = self._pace.refusing(now, self._held + waiting)
+        return at
+
+    async def keep(self, at: float | None = None) -> None:
+        """Wait until a refusal may be answered; mostly that is at once."""
+        time = asyncio.get_running_loop().time
+        now = time()
+        at = self.next(now) if at is None else at
+        if at <= now:
+            return
+        self._held += 1
+        try:
+            await asyncio.sleep(at - now)
+            self._pace = self._pace.woken(time() - at)
+        finally:
+            self._held -= 1
+
+
+def _tell(room: asyncio.Future[bool], there_is: bool) -> None:  # noqa: FBT001 -- what a handle is given
+    if not room.done():
+        room.set_result(there_is)
+
+
+class LaneHere(NamedTuple):
+    """What only this process knows of a lane; asked when a message is about to go to the database."""
+
+    running: Callable[[], RunningTurn] = lambda: NO_TURN
+    """Tells what is known of the turn that runs here."""
+    begins: Callable[[], bool] = lambda: False
+    """Tells whether the message's turn may begin at once, and keeps its place free."""
+    since: Callable[[], datetime | None] = lambda: None
+    """Tells since when the lane stands in line, if it has to wait; None: since the message came."""
+
+
+NOT_HERE = LaneHere()
+"""No turn runs or begins in this process."""
+
+
+class Wish(NamedTuple):
+    """A message that wants to be taken in."""
+
+    message: InboundMessage
+    rules: BusyRules
+    final: bool
+    """Whether these rules count even if the session has a mode of its own."""
+    solo: bool
+    here: LaneHere
+    routed: Message
+    owner: str
+
+
+class Entered(NamedTuple):
+    """What was known of the lane when the message went on to the database."""
+
+    running: RunningTurn
+    begins: bool
+    since: datetime | None
+    waits: bool
+    """Whether it counts as one that will have to wait for its turn."""
+
+
+class Waiting(Protocol):
+    """How much waits, as `WaitingTurns` counts it."""
+
+    total_waiting: int
+
+    def waiting_for(self, owner: str) -> int:
+        """How many turns wait on all lanes of one owner."""
+        ...
+
+    def room_for(self, most: int, of_owner: str | None = None) -> int:
+        """How many turns may wait at most."""
+        ...
+
+    @property
+    def owners_waiting(self) -> int:
+        """Of how many owners turns wait."""
+        ...
+
+
+class Admissions:
+    """Decides who may go on to the database, and knows who is on the way there."""
+
+    def __init__(self, waiting: Waiting, routing: Routing, limits: Limits, clock: Clock) -> None:
+        self._waiting = waiting
+        self._routing = routing
+        self._limits = limits
+        self._clock = clock
+        self._line = AdmissionLine()
+        self._full = FullLanes()
+        self._owners = RecentOwners()
+        self._room_line = RoomLine(self._room_unused)
+        self._coming: Counter[str] = Counter()
+        """Messages by owner that are on the way and will have to wait for their turn."""
+        self._total_coming = 0
+        self._beginning: set[str] = set()
+        """Lanes to which a message is on the way whose turn may begin at once."""
+        self.pace = RefusalPace()
+
+    async def enter(self, wish: Wish) -> Entered | Rejected:
+        """Let a message go on, behind others of its owner, or refuse it; end `Entered` with `leave`."""
+        owner, now, full = wish.owner, asyncio.get_running_loop().time(), wish.routed.key in self._full
+        refused = self._refused_by_lane(wish, now) if full else None
+        lack = self._lack(owner, now) if refused is None else None
+        if lack is Lack.ALL:
+            if not await self._waits_for_room(owner, now):
+                return OVERLOADED
+        elif refused is not None or lack is not None:
+            await self.pace.keep()
+            return refused or OVERLOADED
+        entered: Entered | None = None
+        self._full.coming(wish.routed.key, 1)
+        try:
+            refused = None if self._line.enter(owner) else await self._refused_in_line(wish, known=full)
+            if refused is None:
+                entered = self._enter(wish)
+        finally:
+            if entered is None:
+                self._full.coming(wish.routed.key, -1)
+        if entered is not None:
+            return entered
+        await self.pace.keep()
+        return refused or OVERLOADED
+
+    async def _refused_in_line(self, wish: Wish, *, known: bool) -> Rejected | None:
+        """Wait behind others of the owner; why the message is refused then, as much may have come in.
+
+        On a lane that was *known* to be full, this message has a place already, or goes to see.
+        """
+        if len(self._line) >= self._limits.max_waiting:
+            return OVERLOADED
+        await self._line.wait(wish.owner)
+        now = asyncio.get_running_loop().time()
+        refused = None if known else self._refused_by_lane(wish, now)
+        if refused is None and self._lack(wish.owner, now) is not None:
+            refused = OVERLOADED
+        if refused is not None:
+            self._line.leave(wish.owner)
+        return refused
+
+    def _refused_by_lane(self, wish: Wish, now: float) -> Rejected | None:
+        """Why the message's lane refuses it, as far as memory tells."""
+        key = wish.routed.key
+        if key not in self._full:
+            return None
+        entry = self._routing.known(key)
+        if entry is None and not wish.final:
+            return None
+        rules = wish.rules if wish.final or entry is None else wish.rules.in_mode(entry.busy_mode)
+        sender = participant_of(wish.message.source, wish.routed.aliases) or wish.message.sender
+        arrival = Arrival.of(wish.message, at=self._clock.now(), sender=sender, solo=wish.solo)
+        refuse = self._full.refusal(key, arrival, rules, wish.here.running(), now)
+        return None if refuse is None else rejected(refuse.reason, refuse.retry_after, key)
+
+    def _lack(self, owner: str, now: float) -> Lack | None:
+        """Who has taken the room that the owner's next message would need; None: there is some."""
+        waiting, limits = self._waiting, self._limits
+        wanting, having = 0, 0
+        if crowded := self._owners.crowded(owner, now):  # nobody asks for these counts else
+            wanting, having = len(self._owners), waiting.owners_waiting
+        room = Room(
+            most=waiting.room_for(limits.max_waiting),
+            most_of_owner=waiting.room_for(limits.max_waiting_per_owner, owner),
+            taken=self._taken,
+            of_owner=self._taken_by(owner) + self._line.behind(owner),
+            owners=max(wanting, having),
+            empty_handed=max(wanting - having, 0),
+            crowded=crowded,
+        )
+        lack = lack_of_room(room)
+        if lack is Lack.ALL:
+            self._owners.crowd(now)
+        return lack
+
+    @property
+    def _taken(self) -> int:
+        """How many turns wait, or are on their way into the queue."""
+        return self._waiting.total_waiting + self._total_coming
+
+    def _taken_by(self, owner: str) -> int:
+        return self._waiting.waiting_for(owner) + self._coming[owner]
+
+    # Room for those who want it
+
+    async def _waits_for_room(self, owner: str, now: float) -> bool:
+        """Wait for room as long as a refusal is held; False if there was none."""
+        until = self.pace.next(now, len(self._room_line))
+        if until <= now or owner in self._room_line:
+            await self.pace.keep(until)
+            return False
+        if not await self._room_line.wait(owner, until, empty_handed=not self._taken_by(owner)):
+            return False
+        self._count(owner, -1)
+        return True
+
+    def _let_in(self) -> None:
+        """Let those go on who wait for room, as far as there is some."""
+        if not self._room_line:
+            return
+        now = asyncio.get_running_loop().time()
+        if self._taken >= self._waiting.room_for(self._limits.max_waiting):
+            self._owners.crowd(now)
+            return
+        while (owner := self._next_for_room(now)) is not None:
+            if self._room_line.let_in(owner):
+                self._count(owner, 1)
+
+    def _next_for_room(self, now: float) -> str | None:
+        """Who gets the next room: of those who have nothing by now, else of all, who has waited longest."""
+        first = sorted(
+            (self._taken_by(owner) > 0, number, owner) for number, owner in self._room_line.first()
+        )
+        return next((owner for *_, owner in first if self._lack(owner, now) is None), None)
+
+    def _room_unused(self, owner: str) -> None:
+        self._count(owner, -1)
+        self._let_in()
+
+    # On the way
+
+    def _enter(self, wish: Wish) -> Entered:
+        owner = wish.owner
+        key, begins = wish.routed.key, wish.here.begins()
+        # Of several messages that come to an idle lane together, one begins a turn and the others wait.
+        waits = not begins or key in self._beginning
+        if waits:
+            self._count(owner, 1)
+        else:
+            self._beginning.add(key)
+        return Entered(wish.here.running(), begins, wish.here.since(), waits)
+
+    def leave(self, wish: Wish, entered: Entered) -> None:
+        """Let the owner's next message go on: the database has answered."""
+        key = wish.routed.key
+        self._full.coming(key, -1)
+        if entered.waits:
+            self._count(wish.owner, -1)
+        else:
+            self._beginning.remove(key)
+        self._line.leave(wish.owner)
+        self._let_in()
+
+    def note_full(self, session_key: str, load: LaneLoad, running: RunningTurn) -> None:
+        """Remember that a lane has refused a message."""
+        self._full.note(session_key, load, running, asyncio.get_running_loop().time())
+
+    def lane_changed(self, session_key: str, waiting: int) -> None:
+        """Something has changed on a lane, on which so many turns wait now."""
+        self._full.changed(session_key, waiting)
+        self._let_in()
+
+    def _count(self, owner: str, more: int) -> None:
+        self._total_coming += more
+        self._coming[owner] += more
+        if not self._coming[owner]:
+            del self._coming[owner]

@@ -1,0 +1,585 @@
+"""`Ledger`: runs the queue transactions of an open store: admit, claim, settle and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Final, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from msgspec import structs
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.identity.keys import NO_ALIASES, owner_of
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
+from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.queue.receipts import Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.speakers import Speakers
+from gateway_sessions.core.sessions.recovery import ResumeReason
+from gateway_sessions.errors import (
+    FencedError,
+    SentBeforeErasureError,
+    SnapshotError,
+    StorageCorruptError,
+    StorageError,
+    UnidentifiedSourceError,
+)
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.queue.admission import NOT_HERE, Admissions, Entered, LaneHere, Wish
+from gateway_sessions.runtime.queue.limits import Limits, rejected
+from gateway_sessions.runtime.queue.routing import MAX_TRIES, Message, Routing
+from gateway_sessions.runtime.queue.turn import Turn
+from gateway_sessions.runtime.queue.waiting import WaitingTurns
+from gateway_sessions.storage.tables import locks
+from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
+from gateway_sessions.storage.transactions.queue import admit as ledger
+from gateway_sessions.storage.transactions.queue import claim as beginning
+from gateway_sessions.storage.transactions.queue import commands, edits, recover, settle, waiting
+from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted, Noted, NotTakenError
+from gateway_sessions.storage.transactions.queue.claim import Claimed, IdTakenError, Starter
+from gateway_sessions.storage.transactions.queue.edits import Changed
+from gateway_sessions.storage.transactions.queue.outbox import Owed
+from gateway_sessions.storage.transactions.queue.recover import CutOff, TurnCut
+from gateway_sessions.storage.transactions.queue.settle import Known, NotAsKnownError, Settled, Settlement
+from gateway_sessions.storage.transactions.queue.turn_rows import Held
+from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesFirst, Request, lane_of
+
+T = TypeVar("T")
+
+READY_AT_ONCE: Final = 16
+"""Ready lanes looked at when somebody takes any of them."""
+LOOK_BEHIND: Final = 4
+"""So many times more are looked at where some are left to others."""
+
+logger = logging.getLogger(__name__)
+
+
+class NotedTries(Protocol):
+    """Where operators read how often in a row the turn of each lane was cut off."""
+
+    @property
+    def noted(self) -> Container[str]:
+        """The lanes of which it says something."""
+        ...
+
+    async def refresh(self) -> None:
+        """Bring it up to date."""
+        ...
+
+
+class Ledger(WaitingTurns):
+    """Runs the verbs of the queue for one open store, and knows how much waits."""
+
+    def __init__(
+        self,
+        context: StoreContext,
+        routing: Routing,
+        limits: Limits,
+        rules_for: Callable[[InboundMessage], BusyRules],
+        tries: NotedTries,
+        *,
+        on_turned: Callable[[str], object],
+        speakers: Speakers,
+    ) -> None:
+        """*on_turned* is told the session of each turn that was completed, whoever has run it."""
+        super().__init__(context, most_of_a_lane=limits.max_waiting_per_owner)
+        self._routing = routing
+        self._limits = limits
+        self._rules_for = rules_for
+        self._tries = tries
+        self._on_turned = on_turned
+        self._speakers = speakers
+        self._admissions = Admissions(self, routing, limits, context.clock)
+        self._given: WeakValueDictionary[tuple[str, int], Turn] = WeakValueDictionary()
+        """The turns that somebody has, by lane and token."""
+        self.is_mine: Callable[[str], bool] = lambda _: True
+        """Whether the turns of a lane should begin in this process."""
+        self.sticky: timedelta | None = None
+        """How long those of other lanes are left to others; None: there are no others."""
+        self.shown: Callable[[], Awaitable[None]] | None = None
+        """Returns when whoever reads sessions.json may see what has changed; None: nobody waits for that."""
+        self.versioned = True
+        """Whether turns know what the transcript is like, to tell whether a warm agent has seen it."""
+        self._calm: dict[str, KnownLane] = {}
+        """Some lanes on which nothing runs or waits, as far as is known here."""
+
+    # Coming in
+
+    async def enqueue(
+        self,
+        message: InboundMessage,
+        rules: BusyRules | None,
+        *,
+        solo: bool = False,
+        here: LaneHere = NOT_HERE,
+    ) -> tuple[Receipt, Turn | None]:
+        """Take a message in, or say why not; without *rules* by those of its session or place.
+
+        If its turn may begin *here*, it begins in the same commit, unless it has to wait.
+        """
+        if (unfit := self._unfit(message)) is not None:
+            return await self.refuse(message, unfit), None
+        given, rules = rules is not None, rules or self._rules_for(message)
+        routed = await self._routing.message_for(message.source, touched=not message.internal)
+        wish = Wish(message, rules, given, solo, here, routed, self._routing.owner_of(routed))
+        entered = await self._admissions.enter(wish)
+        if isinstance(entered, Rejected):
+            return self._unless_known(message, entered), None
+        try:
+            receipt, turn = await self._take_in(wish, entered)
+        finally:
+            self._admissions.leave(wish, entered)
+        if isinstance(receipt, Rejected):
+            return await self.refuse(message, receipt), None
+        return receipt, turn
+
+    async def _take_in(self, wish: Wish, entered: Entered) -> tuple[Receipt, Turn | None]:
+        message, routed = wish.message, wish.routed
+        payload = self._payload_of(message)
+        if isinstance(payload, Rejected):
+            return payload, None
+        message, payload = self._named(message, payload, routed)
+        admission = Admission(
+            message=message,
+            payload=payload,
+            rules=wish.rules,
+            final=wish.final,
+            solo=wish.solo,
+            running=entered.running,
+            since=entered.since,
+        )
+        try:
+            admitted = await self._admit(admission, routed, begin=entered.begins)
+        except NotTakenError as refusal:
+            if refusal.load is not None:
+                self._admissions.note_full(refusal.session_key, refusal.load, entered.running)
+            return rejected(refusal.reason, refusal.retry_after, refusal.session_key), None
+        except SentBeforeErasureError:
+            return rejected(RejectReason.ERASED, None, routed.key), None
+        receipt = admitted if isinstance(admitted, Duplicate) else admitted.receipt
+        self.known_events.note(message.idempotency_key, receipt.seq, receipt.session_key)
+        if isinstance(admitted, Duplicate):
+            return admitted, None
+        failpoint("message_admitted")
+        self._routing.keep(admitted.entry)
+        if admitted.receipt.dropped:
+            self.on_taken_out()
+        turn = self._begun(admitted.claimed) if admitted.claimed is not None else None
+        if turn is None:
+            self._note_lane(admitted.lane, admitted.entry.owner)
+        await self._show(admitted.entry.session_key, turn)
+        return admitted.receipt, turn
+
+    async def ask_again(self, session_key: str, asked: InboundMessage) -> LaneRow | Rejected | None:
+        """Let a lane's last turn wait once more, if there is room for it; None if nothing was said."""
+        rules, routed = self._rules_for(asked), await self._routing.message_for(asked.source, touched=False)
+        owner = self._routing.owner_of(routed)
+        wish = Wish(asked, rules, final=False, solo=True, here=NOT_HERE, routed=routed, owner=owner)
+        if isinstance(entered := await self._admissions.enter(wish), Rejected):
+            return entered
+        try:
+            return await self.change(partial(commands.take_up_answered, session_key, asked))
+        finally:
+            self._admissions.leave(wish, entered)
+
+    async def refuse(self, message: InboundMessage, refused: Rejected) -> Receipt:
+        """Answer with a refusal, no faster than its cost allows; or with what is known of the message.
+
+        What was accepted before is not refused because it comes again, as long as this process remembers it.
+        """
+        await self._admissions.pace.keep()
+        return self._unless_known(message, refused)
+
+    def _unless_known(self, message: InboundMessage, refused: Rejected) -> Receipt:
+        return self.known_events.find(message.idempotency_key) or refused
+
+    async def _admit(self, admission: Admission, routed: Message, *, begin: bool) -> Admitted | Duplicate:
+        found: list[Admitted] = []
+
+        async def admit() -> Admitted | Duplicate:
+            whole = admission
+            if self.sticky is not None:
+                whole = structs.replace(whole, epoch=self._context.db.epoch)
+            if (lane := self._calm.pop(routed.key, None)) is not None:
+                whole = structs.replace(whole, lane=lane)
+            if begin:
+                whole = structs.replace(whole, starter=self._starter())
+            verb: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(_admitting, whole, found)
+            return await self._routing.ask(routed, verb)
+
+        def begun() -> tuple[str, Claimed | None]:
+            return (found[-1].lane.session_key, found[-1].claimed) if found else (routed.key, None)
+
+        try:
+            return await self._with_free_id(routed.key, admit)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(begun))
+            raise
+
+    async def note(self, message: InboundMessage, kind: ItemKind) -> Noted | Duplicate | Rejected:
+        """Write down what is carried out at once, so that it is known when it is delivered again.
+
+        It is not refused because too much waits: it may be what ends that.
+        """
+        payload = self._payload_of(message)
+        if isinstance(payload, Rejected):
+            return payload
+        routed = await self._routing.message_for(message.source, touched=False)
+        message, payload = self._named(message, payload, routed)
+        note: Callable[[Request, Change], Verb[Noted | Duplicate | AliasesFirst]]
+        note = partial(ledger.note, message, payload, kind)
+        try:
+            noted: Noted | Duplicate = await self._routing.ask(routed, note)
+        except SentBeforeErasureError:
+            return rejected(RejectReason.ERASED, None, routed.key)
+        self.known_events.note(message.idempotency_key, noted.seq, noted.session_key)
+        return noted
+
+    async def change_message(self, message: InboundMessage) -> Changed | Duplicate | Rejected:
+        """Carry an edit or a deletion out, wherever the message is by now that it changes."""
+        payload = self._payload_of(message)
+        if isinstance(payload, Rejected):
+            return payload
+        routed = await self._routing.message_for(message.source, touched=False)
+        verb: Callable[[Request, Change], Verb[Changed | Duplicate | AliasesFirst]]
+        verb = partial(edits.change_message, message)
+        try:
+            changed: Changed | Duplicate = await self._routing.ask(routed, verb)
+        except NotTakenError as refusal:
+            return rejected(refusal.reason, refusal.retry_after, refusal.session_key)
+        except SentBeforeErasureError:
+            return rejected(RejectReason.ERASED, None, routed.key)
+        if isinstance(changed, Changed):
+            for lane in (changed.reworded.lane, changed.lane):
+                if lane is not None:
+                    self._note_lane(lane)
+            if changed.reworded.lane is not None:
+                self.on_taken_out()
+        return changed
+
+    def owner_on(self, session_key: str, source: SessionSource) -> str:
+        """Whose the lane of that plain key is, as far as that is known without asking the database."""
+        known = self._routing.known(session_key)
+        return owner_of(source, self._routing.isolation, NO_ALIASES) if known is None else known.owner
+
+    async def lane_of(self, source: SessionSource) -> tuple[str, str]:
+        """The lane that a message of that origin belongs to, whichever name is used, and its owner."""
+        routed = await self._routing.message_for(source, touched=False)
+        find: Callable[[Request, Change], Verb[tuple[str, str] | AliasesFirst]] = _lane_and_owner
+        found: tuple[str, str] = await self._routing.ask(routed, find)
+        return found
+
+    # Going out
+
+    async def claim(self, session_key: str | None = None) -> Turn | None:
+        """The next turn of a lane, or of the lane that has waited longest; None if none is ready."""
+        if session_key is not None:
+            return await self._claim(session_key)
+        damaged: StorageCorruptError | None = None
+        for _ in range(MAX_TRIES):
+            ready = await self.ready()
+            for key, _owner in ready:
+                try:
+                    turn = await self._claim(key)
+                except StorageCorruptError as error:  # the other lanes can go on
+                    damaged = error
+                    continue
+                if turn is not None:
+                    return turn
+            if not ready or damaged is not None:
+                break
+        if damaged is not None:
+            raise damaged
+        return None
+
+    async def ready(
+        self, limit: int = READY_AT_ONCE, but_not: Iterable[str] = ()
+    ) -> list[tuple[str, str | None]]:
+        """Lanes whose next turn may begin and their owners, but of some, those that waited longest first."""
+        now, sticky = self._context.clock.now(), self.sticky
+        # Those of others are passed over for a while; some of ours may stand behind them.
+        found = await self.look(partial(waiting.ready, now, limit * (LOOK_BEHIND if sticky else 1), but_not))
+        mine = (
+            one for one in found if not sticky or self.is_mine(one.session_key) or one.since + sticky <= now
+        )
+        return [(one.session_key, one.owner) for one in mine][:limit]
+
+    async def next_ready(self) -> timedelta | None:
+        """How long until a lane becomes ready that is not; None if none will by itself."""
+        now = self._context.clock.now()
+        at = await self.look(partial(waiting.next_ready, now))
+        return None if at is None else at - now
+
+    async def _claim(self, session_key: str) -> Turn | None:
+        found: list[Claimed | None] = []
+
+        async def claim() -> Claimed | None:
+            verb = partial(beginning.claim, self._starter(session_key), session_key)
+            return await self._context.apply(Actor.POLICY, partial(_noting, verb, found))
+
+        try:
+            claimed = await self._with_free_id(session_key, claim)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(lambda: (session_key, found[-1] if found else None)))
+            raise
+        if claimed is None:
+            return None
+        failpoint("turn_claimed")
+        turn = self._begun(claimed)
+        await self._show(session_key, turn)
+        return turn
+
+    async def put_off(self, session_key: str, pause: timedelta) -> None:
+        """Let the lane's next turn not begin before that has passed; nothing happens to what waits."""
+        ready_at = to_micros(self._context.clock.now() + pause)
+        lock = locks.of_lane(session_key)
+        await self._context.db.change(Statement("put_off_lane", (ready_at, session_key), lock=lock))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else runs turns of the same database, whose verbs run one after another then."""
+        return self._context.db.membership is None
+
+    async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
+        """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane.
+
+        Another one has to be named, and only a store that `is_alone` begins that: two verbs that have two
+        lanes each could wait for each other.
+        """
+        if isinstance(go_on, str) and not self.is_alone:
+            go_on = False
+        try:
+            return await self._settle(settlement, go_on=go_on)
+        except StorageCorruptError:
+            if not isinstance(go_on, str):
+                raise
+            # Perhaps it is the other lane that cannot be read: nothing keeps this turn from its end.
+            return await self._settle(settlement, go_on=False)
+
+    async def _settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
+        key, found = settlement.held.session_key, list[Settled]()
+        next_lane = go_on if isinstance(go_on, str) else None
+
+        async def settle() -> Settled:
+            known = Known(
+                entry=self._routing.known(key),
+                starter=self._starter(next_lane) if go_on else None,
+                next_lane=next_lane,
+                others_wait=self.is_alone and self.waiting_on(key) > 0,
+                versioned=self.versioned,
+            )
+            verb = partial(_ending, settlement, known)
+            return await self._context.apply(Actor.AGENT, partial(_noting, verb, found))
+
+        try:
+            try:
+                settled = await self._with_free_id(key, settle)
+            except NotAsKnownError:
+                settlement = structs.replace(settlement, begun=None)
+                settled = await self._with_free_id(key, settle)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._let_go(lambda: _following(key, found)))
+            if next_lane is not None:
+                await asyncio.shield(self._let_go(lambda: (key, None)))
+            raise
+        failpoint("turn_ended")
+        following = self._after(key, settled)
+        if settlement.outcome is Outcome.TURNED and settled.entry is not None:
+            self._on_turned(settled.entry.session_id)
+        await self._show(key, following)
+        if following is not None and following.session_key != key:
+            await self._show(following.session_key, following)
+        return settled, following
+
+    async def _with_free_id(self, session_key: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try with one id for a new session after another, until one is free or none is needed."""
+        for _ in range(MAX_TRIES):
+            with suppress(IdTakenError):
+                return await attempt()
+        raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
+
+    async def _let_go(self, begun: Callable[[], tuple[str, Claimed | None]]) -> None:
+        """Whoever asked has gone: let others have the lane, and a turn that nobody works on wait again."""
+
+        def look(change: Change) -> Verb[LaneRow]:
+            # This runs behind whatever was under way, of which it is known only now what it did.
+            session_key, claimed = begun()
+            if claimed is None:
+                return load_lane(session_key)
+            return settle.give_back(claimed.held, None, change, counted=False)
+
+        with suppress(StorageError, FencedError):
+            self._note_lane(await self.change(look))
+
+    async def _show(self, session_key: str, turn: Turn | None) -> None:
+        """Wait until the files that tell of a lane may be read. Those that cannot be written stop nothing."""
+        noted = session_key in self._tries.noted
+        if self.shown is None and not noted:
+            return
+        try:
+            if noted:
+                await self.tell_tries()
+            if self.shown is not None:
+                with suppress(SnapshotError):
+                    await self.shown()
+        except asyncio.CancelledError:
+            if turn is not None:
+                await asyncio.shield(turn.release())
+            raise
+
+    def _after(self, session_key: str, settled: Settled) -> Turn | None:
+        if settled.entry is not None:
+            self._routing.keep(settled.entry)
+        following = self._begun(settled.next) if settled.next is not None else None
+        if following is not None and following.session_key == session_key:
+            return following
+        if settled.lane is not None:
+            self._remember(session_key, settled.lane)
+        self._note(session_key, settled.waiting)
+        if settled.waiting:
+            self.on_ready(session_key)
+        return following
+
+    def _remember(self, session_key: str, lane: KnownLane) -> None:
+        """The lane as it was left: most likely its next message finds it like that."""
+        self._calm[session_key] = lane
+        if len(self._calm) > self._limits.remembered_lanes:
+            del self._calm[next(iter(self._calm))]
+
+    def _begun(self, claimed: Claimed) -> Turn:
+        self._note(claimed.held.session_key, claimed.waiting, claimed.entry.owner)
+        self._routing.keep(claimed.entry)
+        turn = self._given[claimed.held.session_key, claimed.held.token] = Turn(self, claimed)
+        return turn
+
+    def knows(self, session_key: str, token: int) -> bool:
+        """Whether somebody in this process has that turn."""
+        return (session_key, token) in self._given
+
+    def given_on(self, session_key: str) -> Turn | None:
+        """The turn of a lane that somebody in this process has and has not ended."""
+        turns = (turn for (key, _), turn in self._given.items() if key == session_key)
+        return next((turn for turn in turns if not turn.ended), None)
+
+    async def take_back(self, session_key: str, token: int) -> None:
+        """Let a turn wait again that began without anybody hearing of it."""
+        held = Held(session_key=session_key, epoch=self._context.db.epoch, token=token)
+        with suppress(FencedError):
+            self.freed(await self.change(lambda change: settle.give_back(held, None, change, counted=False)))
+
+    async def cut_short(self, held: Held, reason: ResumeReason, notices: Sequence[Owed]) -> CutOff:
+        """Give a turn back that a drain had no time for, which was a try."""
+        end = TurnCut(limit=self._context.restart_limit, reason=reason, by="drain", notices=notices)
+        cut = await self.change(partial(recover.cut_short, held, end))
+        if cut.entry is not None:
+            self._routing.keep(cut.entry)
+        await self.tell_tries()
+        return cut
+
+    async def put_aside_stale(self, only: Collection[str] | None) -> int:
+        """Let turns that were cut off too long ago wait for people to ask for them; how many that are."""
+        found = 0
+        after: str | None = ""
+        while after is not None:
+            put_aside = partial(recover.put_aside_stale, only=only, after=after)
+            page, after = await self._context.apply(Actor.RECOVERY, put_aside)
+            for one in page:
+                self._routing.keep(one.entry)
+                self._note_lane(one.lane)
+            found += len(page)
+        if found:
+            logger.warning(
+                "turns were cut off too long ago", extra={"action": "turns_put_aside", "turns": found}
+            )
+            await self.tell_tries()
+        return found
+
+    async def tell_tries(self) -> None:
+        """Bring up to date what operators read of turns that were cut off. It only informs."""
+        with suppress(StorageError):
+            await self._tries.refresh()
+
+    def freed(self, lane: LaneRow) -> None:
+        """How a lane is now, after a turn has changed it."""
+        self._note_lane(lane)
+
+    def new_session_id(self) -> str:
+        """An id for a session that begins now; the database refuses it should it exist."""
+        return self._context.new_session_id()
+
+    def _note(self, session_key: str, waiting: int, owner: str | None = None) -> None:
+        super()._note(session_key, waiting, owner)
+        self._admissions.lane_changed(session_key, waiting)
+
+    def _starter(self, session_key: str | None = None) -> Starter:
+        """Whoever begins a turn here; with the entry of that lane, as far as it is remembered."""
+        return Starter(
+            epoch=self._context.db.opening.epoch,
+            new_session_id=self.new_session_id(),
+            flags=self._routing.isolation,
+            versioned=self.versioned,
+            known=None if session_key is None else self._routing.known(session_key),
+        )
+
+    def _payload_of(self, message: InboundMessage) -> str | Rejected:
+        """The message as it is stored, unless it says nothing or too much."""
+        if (unfit := self._unfit(message)) is not None:
+            return unfit
+        payload = stored_form(message)
+        if len(payload.encode()) > self._limits.max_message_bytes:
+            return rejected(RejectReason.TOO_LARGE, None, None)
+        return payload
+
+    def _named(self, message: InboundMessage, payload: str, routed: Message) -> tuple[InboundMessage, str]:
+        """The message, and as it is stored, with what a model is told of who said it."""
+        named = self._speakers.named(message, routed.key, routed.aliases)
+        return named, payload if named is message else stored_form(named)
+
+    def _unfit(self, message: InboundMessage) -> Rejected | None:
+        """Why a message can never be taken, as far as that can be seen at a glance."""
+        source, limits = message.source, self._limits
+        if not source.has_identifier and not limits.allow_unidentified:
+            raise UnidentifiedSourceError(source.platform)
+        if message.is_empty and message.kind is MessageKind.NEW:
+            return rejected(RejectReason.EMPTY, None, None)
+        if len(message.text) > limits.max_message_bytes:
+            return rejected(RejectReason.TOO_LARGE, None, None)
+        return None
+
+
+def _lane_and_owner(request: Request, _: Change) -> Verb[tuple[str, str] | AliasesFirst]:
+    key = yield from lane_of(request)
+    return key if isinstance(key, AliasesFirst) else (key, request.owner)
+
+
+def _admitting(
+    admission: Admission, found: list[Admitted], request: Request, change: Change
+) -> Verb[ledger.Outcomes]:
+    outcome = yield from ledger.admit(admission, request, change)
+    found[:] = [outcome] if isinstance(outcome, Admitted) else []
+    return outcome
+
+
+def _noting(verb: Callable[[Change], Verb[T]], found: list[T], change: Change) -> Verb[T]:
+    """Keep what came of a verb, should whoever waits for it go away."""
+    found[:] = [(yield from verb(change))]
+    return found[0]
+
+
+def _ending(settlement: Settlement, known: Known, change: Change) -> Verb[Settled]:
+    return settle.end_turn(settlement, change, known)
+
+
+def _following(session_key: str, found: Sequence[Settled]) -> tuple[str, Claimed | None]:
+    """The turn that began when one on that lane ended, with its lane."""
+    following = found[-1].next if found else None
+    return (session_key if following is None else following.held.session_key), following

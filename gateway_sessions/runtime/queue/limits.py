@@ -1,0 +1,49 @@
+"""Limits of a queue: how much may wait and how large a message may be, and the refusal texts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway_sessions.core.notices.notice_texts import refusal
+from gateway_sessions.core.queue.receipts import Rejected, RejectReason
+
+OVERLOADED_RETRY_SECONDS: Final = 30.0
+DRAINING_RETRY_SECONDS: Final = 5.0
+
+
+class Limits:
+    """How much may wait, how large a message may be, and how many lanes are known as they were left."""
+
+    __slots__ = (
+        "allow_unidentified",
+        "max_message_bytes",
+        "max_waiting",
+        "max_waiting_per_owner",
+        "remembered_lanes",
+    )
+
+    def __init__(
+        self,
+        *,
+        max_waiting: int,
+        max_waiting_per_owner: int,
+        max_message_bytes: int,
+        allow_unidentified: bool,
+        remembered_lanes: int,
+    ) -> None:
+        self.max_waiting = max_waiting
+        self.max_waiting_per_owner = max_waiting_per_owner
+        self.max_message_bytes = max_message_bytes
+        self.allow_unidentified = allow_unidentified
+        self.remembered_lanes = remembered_lanes
+
+
+def rejected(reason: RejectReason, retry_after: float | None, session_key: str | None) -> Rejected:
+    """Say why a message was not taken in."""
+    return Rejected(reason=reason, text=refusal(reason), retry_after=retry_after, session_key=session_key)
+
+
+OVERLOADED: Final = rejected(RejectReason.OVERLOADED, OVERLOADED_RETRY_SECONDS, None)
+"""More waits already than may."""
+DRAINING: Final = rejected(RejectReason.DRAINING, DRAINING_RETRY_SECONDS, None)
+"""The gateway is about to end, and there is no time to carry anything out."""

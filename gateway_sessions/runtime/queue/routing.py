@@ -1,0 +1,233 @@
+"""The way of a message to its session: the lane, the cached entry, one shared lookup for many callers.
+
+The way of a message to its session: which lane, and whether the lane's session goes on.
+
+Nearly every message goes on with a session that is in the cache and not due for anything. For those one
+statement is enough, and it changes nothing unless the database agrees that the session is still the same. All
+others are decided inside the database transaction.
+
+The entries that were used last, so that most messages need not read theirs from the database.
+
+A copy in here may be out of date: whoever writes by it lets the database compare its version.
+
+Callers who want the same thing at the same time share one piece of work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from gateway_sessions.core.identity.keys import NO_ALIASES, Isolation, aliased_ids, owner_of, session_key
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.errors import StorageError
+from gateway_sessions.ports import AliasResolver, Verb
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.transactions.sessions.find_or_create import (
+    AliasesFirst,
+    AskedFirst,
+    IdTaken,
+    Request,
+    access,
+    only_clocks_move,
+    touching,
+)
+
+
+class EntryCache:
+    """As many entries as there is room for, by session key; the one kept longest ago makes room."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._entries: OrderedDict[str, SessionEntry] = OrderedDict()
+
+    def get(self, session_key: str) -> SessionEntry | None:
+        """The lane's entry as it was when it was kept."""
+        return self._entries.get(session_key)
+
+    def keep(self, entry: SessionEntry) -> None:
+        """Remember this as the lane's entry, longer than any other."""
+        self._entries[entry.session_key] = entry
+        self._entries.move_to_end(entry.session_key)
+        if len(self._entries) > self._room:
+            self._entries.popitem(last=False)
+
+    def forget_all(self) -> None:
+        """Remember nothing."""
+        self._entries.clear()
+
+
+T = TypeVar("T")
+
+
+class SingleFlight(Generic[T]):
+    """The first caller works, the others wait for its outcome; if it is cancelled, one of them takes over."""
+
+    def __init__(self) -> None:
+        self._flights: dict[Hashable, asyncio.Future[T] | None] = {}
+        """Work under way; the future is made by the first who waits for it, and mostly nobody does."""
+
+    async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """The outcome of *work*, or of the same work that is under way already."""
+        while key in self._flights:
+            flight = await self._landed(key)
+            if not flight.cancelled():
+                return flight.result()
+        self._flights[key] = None
+        try:
+            outcome = await work()
+        except Exception as error:
+            if (waited_for := self._flights.pop(key)) is not None:
+                waited_for.set_exception(error)
+                waited_for.exception()  # the one who waits may be gone, and that is no reason to complain
+            raise
+        except BaseException:
+            if (waited_for := self._flights.pop(key)) is not None:
+                waited_for.cancel()
+            raise
+        if (waited_for := self._flights.pop(key)) is not None:
+            waited_for.set_result(outcome)
+        return outcome
+
+    async def _landed(self, key: Hashable) -> asyncio.Future[T]:
+        """Wait for the work under way, however it ends."""
+        flight = self._flights[key] or asyncio.get_running_loop().create_future()
+        self._flights[key] = flight
+        await asyncio.wait({flight})
+        return flight
+
+
+MAX_TRIES: Final = 8
+"""Ids that are taken and entries that have moved on are met by trying again; more than this is a fault."""
+
+
+class Message(NamedTuple):
+    """What is asked for."""
+
+    source: SessionSource
+    key: str
+    aliases: Mapping[str, str]
+    force_new: bool
+    touched: bool
+
+
+class Routing:
+    """Finds the session for a message."""
+
+    def __init__(
+        self,
+        context: StoreContext,
+        isolation: Isolation,
+        aliases: AliasResolver | None,
+        cache: EntryCache,
+    ) -> None:
+        self._context = context
+        self._isolation = isolation
+        self.alias_of = aliases
+        """Who knows the one id that all ids of a person share, if anybody does."""
+        self._cache = cache
+        self._flights: SingleFlight[SessionEntry] = SingleFlight()
+
+    async def session_for(self, source: SessionSource, *, force_new: bool, touched: bool) -> SessionEntry:
+        """The session that goes on, or the new one in its place. Callers who ask at once share the answer."""
+        message = (await self.message_for(source, touched=touched))._replace(force_new=force_new)
+        alike = (message.key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
+        return await self._flights.share(alike, partial(self._settle, message))
+
+    async def _settle(self, message: Message) -> SessionEntry:
+        now, entry = self._context.clock.now(), self._cache.get(message.key)
+        if (
+            entry is not None
+            and self._merely_goes_on(entry, message, now)
+            and await self._context.db.change(touching(entry, now))
+        ):
+            entry = entry.evolve(now, last_interaction_at=now)
+        else:
+            entry = await self._access(message)
+        self._cache.keep(entry)
+        return entry
+
+    def _merely_goes_on(self, entry: SessionEntry, message: Message, now: datetime) -> bool:
+        """Whether the message goes on with the session and nothing else is to be written."""
+        if message.force_new or not message.touched:
+            return False
+        asks = (message.source, self._isolation, message.aliases)
+        return only_clocks_move(entry, asks, self._context.policy_of(entry), now)
+
+    async def _access(self, message: Message) -> SessionEntry:
+        return (await self.ask(message, access)).entry
+
+    async def message_for(self, source: SessionSource, *, touched: bool) -> Message:
+        """A message of that origin, as `ask` takes it."""
+        aliases = NO_ALIASES if self.alias_of is None else await self._aliases_of(source)
+        key = session_key(source, self._isolation, aliases)
+        return Message(source, key, aliases, force_new=False, touched=touched)
+
+    async def ask(
+        self,
+        message: Message,
+        verb: Callable[[Request, Change], Verb[T | AskedFirst | AliasesFirst | IdTaken]],
+    ) -> T:
+        """Ask until the database has an answer: it may first want to know something that only we can tell."""
+        asked: AskedFirst | None = None
+        active_work = False
+        for _ in range(MAX_TRIES):
+            change = self._context.change(Actor.POLICY)
+            request = Request(
+                source=message.source,
+                key=message.key,
+                flags=self._isolation,
+                aliases=message.aliases,
+                touch=message.touched,
+                force_new=message.force_new,
+                new_session_id=self._context.new_session_id(),
+                known=self._cache.get(message.key),
+                active_work=active_work if asked is not None else None,
+                asked_version=asked.version if asked is not None else None,
+            )
+            outcome = await self._context.db.write(partial(verb, request, change))
+            match outcome:
+                case AskedFirst():
+                    asked, active_work = outcome, await self._context.active_work(outcome.session_key)
+                case AliasesFirst(owner=owner):
+                    message = message._replace(aliases={**message.aliases, **await self._aliases_of(owner)})
+                case IdTaken():
+                    continue
+                case _:
+                    return outcome
+        raise StorageError(message.key, f"could not be settled in {MAX_TRIES} tries")
+
+    @property
+    def isolation(self) -> Isolation:
+        """Who shares a lane with whom."""
+        return self._isolation
+
+    def owner_of(self, message: Message) -> str:
+        """Whose lane it is, as far as that is known without asking the database."""
+        known = self._cache.get(message.key)
+        return owner_of(message.source, self._isolation, message.aliases) if known is None else known.owner
+
+    def known(self, session_key: str) -> SessionEntry | None:
+        """The lane's entry as it is remembered; only the database says whether it is current."""
+        return self._cache.get(session_key)
+
+    def keep(self, entry: SessionEntry) -> None:
+        """Remember this as the lane's entry."""
+        self._cache.keep(entry)
+
+    async def scope_of(self, source: SessionSource) -> Scope:
+        """What the person who wrote may see, under all of their names."""
+        return Scope.of(source, self._isolation, await self._aliases_of(source))
+
+    async def _aliases_of(self, source: SessionSource) -> Mapping[str, str]:
+        resolve = self.alias_of
+        if resolve is None:
+            return NO_ALIASES
+        return {one: await resolve(source.platform, one) for one in aliased_ids(source)}

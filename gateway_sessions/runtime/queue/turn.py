@@ -1,0 +1,367 @@
+"""`Turn`: the right to answer on a lane, with its messages and the ways to end it, each once.
+
+A turn is ended once: committed, failed, interrupted, taken back or released. Whoever was stopped or overtaken
+meanwhile gets `FencedError` from all of these, and nothing that was written counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TypeVar
+
+import msgspec
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.core.delivery.outbound import Growing
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.recovery import ResumeReason
+from gateway_sessions.core.text import brief_text
+from gateway_sessions.core.transcript.messages import Message, message_of
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.usage.usage_events import Usage
+from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
+from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.queue.storage_faults import is_passing
+from gateway_sessions.runtime.user_code import told_to_end
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.lanes import LaneRow
+from gateway_sessions.storage.transactions.queue import settle as verbs
+from gateway_sessions.storage.transactions.queue.claim import Claimed, Version
+from gateway_sessions.storage.transactions.queue.outbox import Owed
+from gateway_sessions.storage.transactions.queue.recover import CutOff
+from gateway_sessions.storage.transactions.queue.settle import Settled, Settlement
+from gateway_sessions.storage.transactions.queue.turn_rows import Held
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+MAX_PROBLEM: Final = 2000
+"""So much is kept of why a turn failed."""
+
+
+class TurnKeeper(Protocol):
+    """What a turn needs of the store that gave it out."""
+
+    async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
+        """Run a changing verb."""
+        ...
+
+    async def look(self, verb: Callable[[], Verb[T]]) -> T:
+        """Run a verb that changes nothing."""
+        ...
+
+    async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
+        """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane."""
+        ...
+
+    async def cut_short(self, held: Held, reason: ResumeReason, notices: Sequence[Owed]) -> CutOff:
+        """Give a turn back that a drain had no time for, which was a try."""
+        ...
+
+    async def tell_tries(self) -> None:
+        """Bring up to date what operators read of turns that were cut off."""
+        ...
+
+    def freed(self, lane: LaneRow) -> None:
+        """How a lane is now: somebody may want it."""
+        ...
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn left behind."""
+
+    entry: SessionEntry | None
+    """The session as it is now; None if the lane has none any more."""
+    message_ids: list[int]
+    reply_ids: tuple[int, ...]
+    version: Version
+    """The state of the transcript after it."""
+    waiting: int
+    next: Turn | None = None
+    """The turn that has begun with this one's end."""
+
+
+class Turn:
+    """Somebody's turn on a lane. `async with` releases it if nothing else has ended it."""
+
+    def __init__(self, keeper: TurnKeeper, claimed: Claimed) -> None:
+        self._keeper = keeper
+        self._claimed = claimed
+        self._ended = False
+        self._messages = tuple(item.message for item in claimed.items)
+        self._is_internal = all(item.message.internal for item in claimed.items)
+        self._added = False
+        """Whether it may be about more than it began with, or that stands in the transcript already."""
+        self.entry = claimed.entry
+        """The session as it was when the turn began."""
+
+    @property
+    def messages(self) -> tuple[InboundMessage, ...]:
+        """What the turn is about: one message, or several that were merged."""
+        return self._messages
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the program has said all that the turn is about, and no person has joined it."""
+        return self._is_internal
+
+    @property
+    def held(self) -> Held:
+        """The proof that this turn has the lane."""
+        return self._claimed.held
+
+    @property
+    def session_key(self) -> str:
+        """The lane."""
+        return self._claimed.held.session_key
+
+    @property
+    def token(self) -> int:
+        """Rises with every turn of the lane; what an older one writes is refused."""
+        return self._claimed.held.token
+
+    @property
+    def seq(self) -> int:
+        """The place of the first message among all that was ever accepted on the lane."""
+        return self._claimed.items[0].seq
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """The places of all messages."""
+        return tuple(item.seq for item in self._claimed.items)
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first try; more if earlier ones were cut off."""
+        return self._claimed.attempt
+
+    @property
+    def recorded(self) -> bool:
+        """Whether an earlier try has put what the turn is about into the transcript, and perhaps more."""
+        return self._claimed.begun_before
+
+    @property
+    def admitted_at(self) -> datetime:
+        """When the first message was accepted."""
+        return self._claimed.items[0].admitted_at
+
+    @property
+    def version(self) -> Version:
+        """The state of the transcript when the turn began."""
+        return self._claimed.version
+
+    @property
+    def growing(self) -> Growing | None:
+        """The message on the platform in which the reply has grown in an earlier try, if there is one."""
+        return self._claimed.growing
+
+    @property
+    def waiting(self) -> int:
+        """How many turns waited behind this one when it began."""
+        return self._claimed.waiting
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn has come to its end."""
+        return self._ended
+
+    async def transcript(self, limit: int | None = None) -> list[Chat]:
+        """What goes to a model: the conversation, with what the turn is about at its end."""
+        session_id = self.entry.session_id
+        return await self._keeper.look(partial(verbs.conversation, self.held, session_id, limit))
+
+    async def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
+        """Add to the transcript at once, behind what the turn is about; returns the ids."""
+        self._check()
+        rows = [message_of(one) for one in messages]
+        self._added = True
+        ids = await self._keeper.change(lambda change: verbs.append(self.held, rows, change))
+        failpoint("turn_appended")
+        return ids
+
+    async def steer(self, seq: int) -> bool:
+        """Let a waiting message be part of this turn; False if it does not wait any more."""
+        return await self.take_in(seq) is not None
+
+    async def take_in(self, seq: int) -> InboundMessage | None:
+        """Let a waiting message be part of this turn: what it says now, None if it does not wait any more."""
+        self._check()
+        self._added = True
+        joined = await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
+        if joined is None:
+            return None
+        self._is_internal = False
+        self._keeper.freed(joined.lane)
+        return joined.message
+
+    def hear(self, edit: InboundMessage) -> None:
+        """One of the turn's messages says something else, and nobody has worked with it yet."""
+        self._messages = tuple(
+            one.saying(edit.text, edit.attachments or one.attachments, max(one.revision, edit.revision))
+            if one.original_key == edit.original_key
+            else one
+            for one in self._messages
+        )
+
+    async def owe(self, *replies: Owed, growing: Growing | None = None) -> tuple[int, ...]:
+        """Owe people something now, before the turn's own reply, in the place of what was *growing*."""
+        self._check()
+        return await self._keeper.change(lambda change: verbs.owe_now(self.held, replies, change, growing))
+
+    async def note_growing(self, growing: Growing) -> None:
+        """Write down in which message of the platform the reply grows: the next try goes on there."""
+        self._check()
+        await self._keeper.change(lambda _: verbs.note_growing(self.held, growing))
+        failpoint("growing_noted")
+
+    async def commit(
+        self,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        last_prompt_tokens: int | None = None,
+        go_on: bool | str = False,
+    ) -> Ended:
+        """Complete the turn: transcript, use, entry, queue and replies change together or not at all.
+
+        If *go_on*, the lane's next turn begins in the same commit. The key of another lane lets the next one
+        of that lane begin, where no other node uses the database.
+        """
+        return await self._end(
+            Outcome.TURNED,
+            go_on=go_on,
+            messages=[message_of(one) for one in messages],
+            usages=usages,
+            replies=replies,
+            last_prompt_tokens=last_prompt_tokens,
+        )
+
+    async def fail(
+        self,
+        problem: str,
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        go_on: bool | str = False,
+    ) -> Ended:
+        """Give the turn up: its messages become dead letters, which can be tried again."""
+        text = brief_text(problem, MAX_PROBLEM)
+        return await self._end(Outcome.DEAD, go_on=go_on, problem=text, usages=usages, replies=replies)
+
+    async def interrupt(
+        self,
+        by: str,
+        messages: Iterable[Message | Mapping[str, Any]] = (),
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        go_on: bool | str = False,
+    ) -> Ended:
+        """Stop the turn: what it has done stands, and nobody does the rest."""
+        return await self._end(
+            Outcome.INTERRUPTED,
+            go_on=go_on,
+            by=by,
+            messages=[message_of(one) for one in messages],
+            usages=usages,
+            replies=replies,
+        )
+
+    async def roll_back(
+        self,
+        by: str,
+        *,
+        usages: Sequence[Usage] = (),
+        replies: Sequence[Owed] = (),
+        go_on: bool | str = False,
+    ) -> Ended:
+        """Stop the turn and take back all that it has put into the transcript."""
+        return await self._end(Outcome.ROLLED_BACK, go_on=go_on, by=by, usages=usages, replies=replies)
+
+    def abandon(self) -> None:
+        """The lane is somebody else's already: there is nothing to end."""
+        self._ended = True
+
+    async def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
+        """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
+        self._check()
+        give_back = partial(verbs.give_back, self.held, retry_at, counted=counted)
+        lane = await self._keeper.change(lambda change: give_back(change=change))
+        self._ended = True
+        self._keeper.freed(lane)
+        if counted:
+            await self._keeper.tell_tries()
+
+    async def cut_short(self, reason: ResumeReason, notices: Sequence[Owed] = ()) -> CutOff:
+        """Give the turn back because a drain had no time left for it: this was a try, as after a crash.
+
+        Its session is marked, to go on with it. After `max_restart_attempts` of these, however its process
+        ended, it becomes a dead letter instead, its session is suspended, and *notices* are owed.
+        """
+        self._check()
+        cut = await self._keeper.cut_short(self.held, reason, notices)
+        self._ended = True
+        self._keeper.freed(cut.lane)
+        return cut
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ended:
+            return
+        try:
+            await self._leave(exc)
+        except FencedError:
+            logger.info("a turn was overtaken", extra={"action": "turn_fenced", **self._facts()})
+        except StorageError:
+            # The lease stays, and the next opening of the store finds the turn cut off.
+            logger.exception("a turn could not be given back", extra={"action": "turn_kept", **self._facts()})
+
+    async def _leave(self, exc: BaseException | None) -> None:
+        match exc:
+            case asyncio.CancelledError() if not told_to_end():
+                await self.fail(str(CancelledItselfError("the work on a turn")))
+            case None | asyncio.CancelledError():
+                await asyncio.shield(self.release())
+            case Exception() if is_passing(exc):
+                await self.release()  # the database failed, and not whoever worked on the turn
+            case Exception():
+                await self.fail(f"{type(exc).__name__}: {exc}")
+            case _:
+                return
+
+    async def _end(self, outcome: Outcome, *, go_on: bool | str, by: str = "turn", **left: Any) -> Ended:
+        self._check()
+        begun = None if self._added else self._claimed
+        settlement = Settlement(
+            held=self.held, outcome=outcome, by=by, begun=begun, internal=self.is_internal, **left
+        )
+        settled, following = await self._keeper.settle(settlement, go_on=go_on)
+        self._ended = True
+        return Ended(
+            entry=settled.entry,
+            message_ids=settled.message_ids,
+            version=settled.version,
+            reply_ids=settled.reply_ids,
+            waiting=settled.waiting,
+            next=following,
+        )
+
+    def _check(self) -> None:
+        if self._ended:
+            raise TurnEndedError(self.session_key, self.token)
+
+    def _facts(self) -> dict[str, object]:
+        return {"session_key": self.session_key, "token": self.token}

@@ -1,0 +1,227 @@
+"""`WaitingTurns`: counts of waiting turns by lane and owner, and the changes that people make to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, KeysView
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from gateway_sessions.core.queue.admission import part_of_node
+from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
+from gateway_sessions.ports import Verb
+from gateway_sessions.runtime.context import StoreContext
+from gateway_sessions.runtime.queue.admission import REMEMBERED_EVENTS, KnownEvents
+from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.tables.lanes import LaneRow, load_lane
+from gateway_sessions.storage.transactions.queue import clock_set_back, settle
+from gateway_sessions.storage.transactions.queue import waiting as queue
+from gateway_sessions.storage.transactions.queue.waiting import AndOvertaken, Overtaken, ReadyLane, overtaking
+
+T = TypeVar("T")
+
+
+class Counted(NamedTuple):
+    """How many turns waited when they were last counted, in all and by owner."""
+
+    total: int
+    of_owners: Counter[str]
+
+
+class WaitingTurns:
+    """Knows how many turns wait on each lane of one open store, and runs the verbs that change them."""
+
+    def __init__(self, context: StoreContext, *, most_of_a_lane: int) -> None:
+        """No lane makes up for more turns than *most_of_a_lane*, whatever its row says."""
+        self._context = context
+        self._most_of_a_lane = most_of_a_lane
+        self._waiting: dict[str, int] = {}
+        self._owners: dict[str, str] = {}
+        """Whose the lanes are on which turns wait."""
+        self._of_owners: Counter[str] = Counter()
+        self.total_waiting = 0
+        """Turns that wait on all lanes."""
+        self._counted: Counted | None = None
+        self.known_events = KnownEvents()
+        """What was taken in lately."""
+        self.on_ready: Callable[[str], object] = _nobody
+        """Told of a lane on which a turn waits and none runs."""
+        self.on_overtaken: Callable[[str, int], object] = _nobody
+        """Told of a lane whose turn may not write any more, and that turn's token."""
+        self.on_taken_out: Callable[[], object] = _nobody
+        """Told that what waited waits no more: people may be owed a word about it."""
+
+    async def count(self) -> None:
+        """Find out how much waits."""
+        if self._context.db.membership is None:
+            # In line with all that changes it, so that nothing newer is forgotten.
+            waiting = await self._context.db.write(queue.waiting_lanes)
+        else:  # others change it as well: it is counted again and again, and never quite exact
+            waiting = await self._context.db.read(queue.waiting_lanes)
+        for session_key in {*self._waiting, *waiting}:
+            self._note(session_key, *waiting.get(session_key, (0, None)))
+        if self._counted is None and self.total_waiting:
+            await self._learn_events()
+        self._counted = Counted(self.total_waiting, Counter(self._of_owners))
+
+    async def _learn_events(self) -> None:
+        """Know again what was taken in before this process began and waits: it may be delivered once more."""
+        for one in reversed(await self.look(partial(queue.waiting_events, REMEMBERED_EVENTS))):
+            self.known_events.note(*one)
+
+    def room_for(self, most: int, of_owner: str | None = None) -> int:
+        """Return how many of *most* turns may wait, as far as this node knows what others take in."""
+        membership, counted = self._context.db.membership, self._counted
+        if membership is None or counted is None:
+            return most
+        nodes = sum(not one.silent for one in membership.nodes)
+        before = counted.total if of_owner is None else counted.of_owners[of_owner]
+        return before + part_of_node(most - before, nodes, leads=membership.leads)
+
+    @property
+    def lanes_waiting(self) -> KeysView[str]:
+        """The lanes on which turns wait."""
+        return self._waiting.keys()
+
+    @property
+    def owners_waiting(self) -> int:
+        """Of how many owners turns wait."""
+        return len(self._of_owners)
+
+    def waiting_on(self, session_key: str) -> int:
+        """How many turns wait on a lane."""
+        return self._waiting.get(session_key, 0)
+
+    def waiting_for(self, owner: str) -> int:
+        """How many turns wait on all lanes of one owner."""
+        return self._of_owners[owner]
+
+    async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
+        """Run a changing verb for a turn."""
+        return await self._context.apply(Actor.AGENT, verb)
+
+    async def look(self, verb: Callable[[], Verb[T]]) -> T:
+        """Run a verb that changes nothing."""
+        return await self._context.db.read(verb)
+
+    async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
+        """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
+        return await self.look(partial(queue.waiting_among, sorted(lanes)))
+
+    async def pull_forward(self) -> None:
+        """The clock was set back: let no turn wait for as long as it was ahead."""
+        now, debounce = self._context.clock.now(), self._context.longest_debounce
+        await self._context.db.write(partial(clock_set_back.pull_turns_forward, now, debounce))
+
+    # Overtaking
+
+    async def overtaking(
+        self, session_key: str, verb: Callable[[Change], Verb[T]], *, by: str, actor: Actor = Actor.PERSON
+    ) -> tuple[T, Overtaken]:
+        """Make a change that overtakes whatever runs or waits on a lane."""
+        whole: Callable[[Change], Verb[AndOvertaken[T]]] = partial(_overtaking, session_key, verb, by)
+        both = await self._context.apply(actor, whole)
+        self._note(session_key, 0)
+        if both.overtaken.cancelled:
+            self.on_taken_out()
+        if both.overtaken.token is not None:
+            self.on_overtaken(session_key, both.overtaken.token)
+        return both.outcome, both.overtaken
+
+    async def stop(self, session_key: str, *, by: str) -> Overtaken:
+        """End the lane's turn and empty its queue."""
+        _, overtaken = await self.overtaking(session_key, partial(settle.calm, session_key), by=by)
+        return overtaken
+
+    # Looking, and changing what waits
+
+    async def depth(self, session_key: str) -> int:
+        """How many turns wait on a lane."""
+        return await self.look(partial(queue.depth, session_key))
+
+    async def listed(self, session_key: str) -> list[QueuedMessage]:
+        """All that waits or runs on a lane."""
+        return await self.look(partial(queue.listed, session_key))
+
+    async def cancel(self, session_key: str, seq: int, *, by: str) -> int:
+        """Take a waiting message out; how many messages were part of its turn."""
+        return await self._rearranged(session_key, partial(queue.cancel, session_key, seq, by))
+
+    async def clear(self, session_key: str, *, by: str) -> int:
+        """Take everything out that waits; how many messages."""
+        return await self._rearranged(session_key, partial(queue.clear, session_key, by))
+
+    async def move(self, session_key: str, seq: int, to: int) -> list[int]:
+        """Let a waiting turn begin as the *to*-th; the new order."""
+        return await self._rearranged(session_key, lambda _: queue.move(session_key, seq, to))
+
+    async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
+        """Messages whose turns failed for good, the newest first."""
+        return await self.look(partial(queue.dead_letters, limit, before or queue.FIRST))
+
+    async def requeue(self, item_id: int) -> str:
+        """Let a dead letter wait again; its lane."""
+        lane = await self.change(partial(queue.requeue, item_id))
+        self._note_lane(lane)
+        return lane.session_key
+
+    async def forget(self, before: datetime) -> int:
+        """Forget what was settled before that; how many rows."""
+        forgotten = 0
+        while some := await self.change(lambda _: queue.forget(before)):
+            forgotten += some
+        return forgotten
+
+    async def first_settled(self) -> datetime | None:
+        """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
+        return await self._context.db.read(queue.first_settled)
+
+    @property
+    def writes_begun(self) -> int:
+        """How many writes this process has begun."""
+        return self._context.db.writes_begun
+
+    async def _rearranged(self, session_key: str, verb: Callable[[Change], Verb[T]]) -> T:
+        whole: Callable[[Change], Verb[tuple[T, LaneRow]]] = partial(_and_lane, session_key, verb)
+        outcome, lane = await self.change(whole)
+        self._note_lane(lane)
+        self.on_taken_out()
+        return outcome
+
+    def _note_lane(self, lane: LaneRow, owner: str | None = None) -> None:
+        self._note(lane.session_key, lane.waiting, owner)
+        if lane.waiting and not lane.running:
+            self.on_ready(lane.session_key)
+
+    def _note(self, session_key: str, waiting: int, owner: str | None = None) -> None:
+        before, known = self._waiting.pop(session_key, 0), self._owners.pop(session_key, None)
+        waiting = min(max(waiting, 0), self._most_of_a_lane)
+        self.total_waiting += waiting - before
+        self._note_owner(known, -before)
+        if waiting:
+            self._waiting[session_key] = waiting
+            if (owner := owner or known) is not None:
+                self._owners[session_key] = owner
+                self._note_owner(owner, waiting)
+
+    def _note_owner(self, owner: str | None, more: int) -> None:
+        if owner is not None:
+            self._of_owners[owner] += more
+            if not self._of_owners[owner]:
+                del self._of_owners[owner]
+
+
+def _and_lane(session_key: str, verb: Callable[[Change], Verb[T]], change: Change) -> Verb[tuple[T, LaneRow]]:
+    outcome = yield from verb(change)
+    return outcome, (yield from load_lane(session_key))
+
+
+def _overtaking(
+    session_key: str, verb: Callable[[Change], Verb[T]], by: str, change: Change
+) -> Verb[AndOvertaken[T]]:
+    return overtaking(change, session_key, verb, by)
+
+
+def _nobody(*_: object) -> None:
+    """Nobody wants to know."""

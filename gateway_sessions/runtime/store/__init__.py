@@ -1,0 +1,16 @@
+"""`SessionStore`, the object that a program embeds, and the parts of its public interface.
+
+- ``account_lanes``: Methods of `SessionStore` that give lanes from before named accounts to those accounts.
+- ``control``: Operations that other programs may ask of the owner through the control socket, and its
+  status.
+- ``conversation_api``: Methods of `SessionStore` for conversations: reset, switch, branch, resume, and
+  transcripts.
+- ``hermes_import``: The import of a Hermes home into an open store, with a dry run; a repeated import
+  continues it.
+- ``opening``: Assembly of a store: database, recovery, snapshot and duties, in the order in which they
+  start.
+- ``privacy_api``: Methods of `SessionStore` that export a person's data or erase the person.
+- ``queue_api``: Methods of `SessionStore` for the queue: enqueue, claim, list, cancel, move, requeue dead
+  letters.
+- ``store``: `SessionStore`: finds and changes the session of each conversation; a gateway runs on it.
+"""

@@ -1,0 +1,231 @@
+"""The import of a Hermes home into an open store, with a dry run; a repeated import continues it.
+
+Every session is a transaction of its own and tells by itself that it is here, so an import that was cut off
+is simply begun again. A dry run takes the same way and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from gateway_sessions.config import Config
+from gateway_sessions.core.export.reports import FindingKind, ImportReport, Progress
+from gateway_sessions.core.identity.keys import Isolation
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError, StorageUnavailableError
+from gateway_sessions.resource import Resource
+from gateway_sessions.runtime.store.opening import Parts
+from gateway_sessions.storage.database import SessionDB
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.hermes.database import HermesDatabase, Row
+from gateway_sessions.storage.hermes.home import HermesHome, Lanes, SessionReader, lanes_of
+from gateway_sessions.storage.hermes.rows import PROVENANCE, safe_id
+from gateway_sessions.storage.tables.change import Actor
+from gateway_sessions.storage.transactions.transfer import import_entries as verbs
+from gateway_sessions.storage.transactions.transfer.import_entries import Known, LaneState
+from gateway_sessions.storage.transactions.transfer.import_session import Fate
+from gateway_sessions.storage.transfer.import_files import Candidate, Importer
+
+PAGE: Final = 100
+MAX_BYTES: Final = 8 << 20
+
+
+@dataclass(slots=True, kw_only=True)
+class HermesImport:
+    """Takes in one home."""
+
+    db: SessionDB
+    path: Path
+    flags: Isolation
+    zone: tzinfo
+    let_go_on: Callable[[Sequence[SessionEntry]], Awaitable[object]] | None
+    """Lets lanes go on with these sessions; None in a dry run, for which the database is only read."""
+    progress: Progress | None = None
+    _importer: Importer = field(init=False)
+    _new: set[str] = field(default_factory=set[str], init=False)
+    _begun: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        dry_run = self.let_go_on is None
+        self._importer = Importer(self.db, dry_run=dry_run, fill=True, progress=self.progress)
+
+    async def run(self) -> ImportReport:
+        """Everything: sessions first, then the lanes that go on with them."""
+        steps = ExitStack()
+        try:
+            home = await in_thread(partial(self._home))
+            database = await in_thread(partial(self._opened, home, steps))
+            lanes = await in_thread(partial(lanes_of, home, database, self.zone, self.flags))
+            if database is not None:
+                await self._sessions(database, lanes)
+            written = await self._lanes(lanes)
+            await in_thread(partial(self._list_the_rest, home, database))
+        finally:
+            await in_thread(steps.close)
+        return self._importer.report(lanes=written, begun=self._begun)
+
+    def _home(self) -> HermesHome:
+        try:
+            return HermesHome.at(self.path.expanduser().absolute())
+        except OSError as error:
+            raise StorageUnavailableError(str(self.path), error.strerror or str(error)) from error
+
+    def _opened(self, home: HermesHome, steps: ExitStack) -> HermesDatabase | None:
+        if home.database is None:
+            return None
+        # Whoever only looks leaves nothing in the store's directory, not for a moment.
+        scratch = None if self.let_go_on is None else self.db.path.parent
+        return steps.enter_context(HermesDatabase(home.database, scratch))
+
+    async def _sessions(self, database: HermesDatabase, lanes: Lanes) -> None:
+        reader = await in_thread(partial(SessionReader.over, database, lanes))
+        places = await in_thread(database.session_rows)
+        seen: set[str] = set()
+        for start in range(0, len(places), PAGE):
+            rows = await in_thread(partial(reader.rows, places[start : start + PAGE]))
+            for row in rows:
+                if isinstance(row, StorageCorruptError):
+                    self._importer.find(FindingKind.ERROR, f"a session cannot be read: {row.problem}")
+            readable = [row for row in rows if not isinstance(row, StorageCorruptError)]
+            seen |= {str(row["id"]) for row in readable}
+            await self._page(reader, readable)
+        orphans = await in_thread(lambda: list(reader.orphans(seen)))
+        for start in range(0, len(orphans), PAGE):
+            await self._page(reader, orphans[start : start + PAGE])
+        await self._importer.finish()
+
+    async def _page(self, reader: SessionReader, rows: Sequence[Row]) -> None:
+        ids = [safe_id(row["id"]) for row in rows]
+        known = await self.db.read(partial(verbs.known, ids, PROVENANCE))
+        batch: list[Candidate] = []
+        for session_id, row in zip(ids, rows, strict=True):
+            here = known.get(session_id)
+            if here is not None and (here.provenance is not None or not here.empty):
+                await self._met(session_id, here, reader.extent(row)._asdict())
+                continue
+            if session_id != row["id"]:
+                self._importer.find(FindingKind.RENAMED, f"Hermes knows it as {row['id']!r}", session_id)
+            try:
+                batch.append(await in_thread(partial(reader.candidate, row)))
+            except StorageUnavailableError:
+                raise
+            except GatewaySessionsError as error:
+                self._importer.find(FindingKind.ERROR, str(error), session_id)
+            if sum(one.size for one in batch) >= MAX_BYTES:
+                await self._take(reader, batch)
+                batch = []
+        await self._take(reader, batch)
+
+    async def _take(self, reader: SessionReader, batch: Sequence[Candidate]) -> None:
+        await in_thread(reader.database.still_the_same)
+        outcomes = await self._importer.take(batch)
+        for one, outcome in zip(batch, outcomes, strict=True):
+            if outcome.fate is Fate.IMPORTED:
+                self._new.add(one.rows.session_id)
+
+    async def _met(self, session_id: str, here: Known, extent: dict[str, int]) -> None:
+        """A session with that id is here; perhaps Hermes has gone on with it since."""
+        if here.provenance is None:
+            self._importer.find(FindingKind.CLASH, "another session has its id", session_id)
+        elif here.provenance != extent:
+            then = here.provenance.get("messages")
+            now = extent["messages"]
+            detail = f"it had {then} messages in Hermes when it was taken in, and has {now} now"
+            self._importer.find(FindingKind.CLASH, f"{detail}; it was left as it is", session_id)
+        else:
+            await self._importer.pass_over(session_id, here.parent, here.relation)
+
+    async def _lanes(self, lanes: Lanes) -> int:
+        """Let the lanes go on with their sessions, unless they have others by now."""
+        find = self._importer.find
+        for problem in lanes.problems:
+            find(FindingKind.LEFT_ALONE, problem)
+        for one in lanes.rejected:
+            find(FindingKind.ERROR, f"lane {one.key or '?'}: {one.reason}")
+        shared = {one.session_key: one for one in lanes.shared}
+        written = 0
+        for start in range(0, len(lanes.entries), PAGE):
+            page = lanes.entries[start : start + PAGE]
+            states = await self.db.read(partial(verbs.lane_states, page))
+            free = [one.session_id for one, state in zip(page, states, strict=True) if state.free]
+            known = await self.db.read(partial(verbs.known, free, PROVENANCE))
+            self._begun += len({*free} - known.keys() - self._new)
+            for entry, state in zip(page, states, strict=True):
+                written += state.free
+                self._tell(entry, state)
+                if state.free and (split := shared.get(entry.session_key)) is not None:
+                    detail = f"lane {split.session_key} shared it with {split.kept_by}"
+                    detail += f", and goes on as {split.new_session_id}"
+                    find(FindingKind.LANE, detail, split.shared_session_id)
+            if self.let_go_on is not None:
+                await self.let_go_on(page)
+        return written
+
+    def _tell(self, entry: SessionEntry, state: LaneState) -> None:
+        """Say so if a lane does not go on with the session that has just been brought along for it."""
+        if not state.free and entry.session_id in self._new:
+            there = state.session_id or "nothing"
+            held = f"{entry.session_id} is on lane {state.holder}" if state.holder else "it can be resumed"
+            detail = f"lane {entry.session_key} has {there} here; {held}"
+            self._importer.find(FindingKind.LANE, detail, entry.session_id)
+
+    def _list_the_rest(self, home: HermesHome, database: HermesDatabase | None) -> None:
+        for table, rows in (database.other_tables() if database is not None else {}).items():
+            self._importer.find(FindingKind.LEFT_ALONE, f"{rows} rows of table {table}")
+        for name in home.others():
+            self._importer.find(FindingKind.LEFT_ALONE, name)
+
+
+async def rehearse_hermes_import(
+    db: SessionDB, config: Config, path: str | Path, *, progress: Progress | None = None
+) -> ImportReport:
+    """What `SessionStore.import_hermes` would do in a store with that database, which is only read."""
+    policies = await in_thread(config.policy_book)
+    zone = ZoneInfo(policies.zone_name)
+    flags = config.isolation
+    work = HermesImport(db=db, path=Path(path), flags=flags, zone=zone, let_go_on=None, progress=progress)
+    return await work.run()
+
+
+class HermesMethods(Resource):
+    """Methods of `SessionStore` for whoever comes from Hermes."""
+
+    config: Config
+    _isolation: Isolation
+
+    @property
+    def _parts(self) -> Parts:
+        raise NotImplementedError
+
+    async def import_hermes(
+        self, path: str | Path, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> ImportReport:
+        """Bring a Hermes home along: sessions, messages, use, and lanes that go on with them.
+
+        The home is only read, Hermes may be running. An import that was cut off is simply begun again. See
+        the report for what could not be taken in as it was.
+        """
+        self._check_running()
+        context = self._parts.context
+        if dry_run:
+            return await rehearse_hermes_import(context.db, self.config, path, progress=progress)
+
+        async def let_go_on(entries: Sequence[SessionEntry]) -> None:
+            await context.apply(Actor.IMPORT, partial(verbs.import_entries, entries=entries))
+
+        work = HermesImport(
+            db=context.db,
+            path=Path(path),
+            flags=self._isolation,
+            zone=ZoneInfo(context.policies.zone_name),
+            let_go_on=let_go_on,
+            progress=progress,
+        )
+        return await work.run()

@@ -1,0 +1,204 @@
+"""Calls of foreign code in a fresh context and within a time limit; tasks that do not end are abandoned.
+
+Whoever waits for it never waits without end: what does not let itself be stopped is left alone, and goes on
+without anybody who hears it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context
+from datetime import timedelta
+from typing import Any, Final, Generic, TypeVar
+
+import anyio
+
+from gateway_sessions.errors import CancelledItselfError
+from gateway_sessions.ports import Clock
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+MAX_PROBLEM: Final = 500
+"""Characters of what foreign code says of its own failure."""
+GRACE: Final = timedelta(seconds=5)
+INSISTENCE: Final = timedelta(seconds=0.1)
+"""How often work that goes on after its grace is cancelled."""
+PATIENCE: Final = timedelta(seconds=1)
+"""How long that is tried; whoever has not ended by then is left alone."""
+
+_left_alone: Final[set[asyncio.Task[None]]] = set()
+"""Work that goes on although it was stopped: asyncio itself keeps no task alive."""
+
+
+def called(what: str, function: Callable[..., T], *given: object) -> T:
+    """What a plain function returns or raises; it runs at once, and sees no context variable of the caller.
+
+    A cancellation that comes out of it is one of its own: nobody can cancel a plain function.
+    """
+    try:
+        return Context().run(function, *given)
+    except asyncio.CancelledError:
+        raise CancelledItselfError(what) from None
+
+
+async def in_fresh_context(
+    what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
+) -> T:
+    """What *work* returns or raises, run in a task of its own that sees no context variable of the caller.
+
+    If the caller is cancelled, *work* is cancelled once, and may clean up for as long as *grace*; then all
+    that it awaits is cancelled, for as long as `PATIENCE`. *what* names it in `CancelledItselfError`, which
+    is raised if it ends by a cancellation of its own.
+    """
+    outcome = _Outcome[T]()
+    task = _begun(outcome.of(work))
+    try:
+        await asyncio.wait({task})
+    finally:
+        await _stopped(what, task, clock, grace)
+    _raise_fatal(task)
+    return outcome.result(what)
+
+
+async def problem_within(
+    limit: timedelta, clock: Clock, work: Callable[[], Awaitable[object]], *, grace: timedelta = GRACE
+) -> str | None:
+    """Run *work* like that, but no longer than *limit*; what went wrong, or None."""
+    outcome = _Outcome[object]()
+    in_time = await _ended_within(
+        limit, f"work of at most {_in_words(limit)}", outcome.of(work), clock, grace
+    )
+    return outcome.problem if in_time else f"took longer than {_in_words(limit)}"
+
+
+async def answer_within(
+    limit: timedelta, what: str, work: Callable[[], Awaitable[T]], clock: Clock, *, grace: timedelta = GRACE
+) -> T:
+    """What *work* returns or raises, run like that; `TimeoutError` if it takes longer than *limit*."""
+    outcome = _Outcome[T]()
+    if not await _ended_within(limit, what, outcome.of(work), clock, grace):
+        problem = f"{what} took longer than {_in_words(limit)}"
+        raise TimeoutError(problem)
+    return outcome.result(what)
+
+
+async def _ended_within(
+    limit: timedelta, what: str, work: Coroutine[Any, Any, None], clock: Clock, grace: timedelta
+) -> bool:
+    """Run *work* in a task of its own, and stop it if it takes too long; whether it ended by itself."""
+    task = _begun(work)
+    try:
+        await _first_of(task, clock.sleep(limit.total_seconds()))
+        in_time = task.done()
+    finally:
+        await _stopped(what, task, clock, grace)
+    _raise_fatal(task)
+    return in_time
+
+
+def _in_words(limit: timedelta) -> str:
+    return f"{limit.total_seconds():g} s"
+
+
+def told_to_end() -> bool:
+    """Whether anybody has cancelled the running task; else a cancellation leaked out of what it called."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class _Outcome(Generic[T]):
+    """How some work ended; at first, and for good if it cancels itself: neither well nor badly."""
+
+    __slots__ = ("failure", "returned")
+
+    def __init__(self) -> None:
+        self.returned: list[T] = []
+        self.failure: Exception | None = None
+
+    async def of(self, work: Callable[[], Awaitable[T]]) -> None:
+        """Do the work and note its end."""
+        try:
+            self.returned.append(await work())
+        except Exception as error:  # noqa: BLE001 -- raised or told to whoever waits for the outcome
+            self.failure = error
+
+    def result(self, what: str) -> T:
+        """What the work has returned; else its failure is raised, once."""
+        if self.failure is not None:
+            try:
+                raise self.failure
+            finally:
+                self.failure = None  # or it would keep itself alive, by its traceback
+        if not self.returned:
+            raise CancelledItselfError(what)
+        return self.returned[0]
+
+    @property
+    def problem(self) -> str | None:
+        """What went wrong, in words."""
+        if self.failure is not None:
+            return f"{type(self.failure).__name__}: {self.failure}"[:MAX_PROBLEM]
+        return None if self.returned else "cancelled itself"
+
+
+def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    # Not in a group of anyio's: it would cancel every await of a clean-up from the beginning. Nor in one of
+    # asyncio's: it would wait for work that never ends.
+    return asyncio.create_task(work, context=Context())  # noqa: TID251 -- waited for, or left alone on purpose
+
+
+async def _stopped(what: str, task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
+    """Stop a task that has not ended, first kindly; one that does not end even so is left alone."""
+    if task.done():
+        return
+    interrupted: asyncio.CancelledError | None = None
+    task.cancel()
+    with anyio.CancelScope(shield=True):
+        try:
+            await _insist(task, clock, grace)
+        except asyncio.CancelledError as stopped_twice:  # then nobody has time for a clean-up
+            interrupted = stopped_twice
+            task.cancel()
+            await _insist(task, clock, timedelta())
+    if not task.done():
+        _leave_alone(what, task)
+    if interrupted is not None:
+        raise interrupted
+
+
+async def _insist(task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
+    """Wait for the end of a cancelled task; after its *grace* cancel it again and again, for a while."""
+
+    async def insist() -> None:
+        await clock.sleep(grace.total_seconds())
+        for _ in range(PATIENCE // INSISTENCE):
+            task.cancel()
+            await clock.sleep(INSISTENCE.total_seconds())
+
+    await _first_of(task, insist())
+
+
+async def _first_of(task: asyncio.Task[None], ours: Coroutine[Any, Any, None]) -> None:
+    """Wait until the task or something of our own has ended; ours is called off then."""
+    async with asyncio.TaskGroup() as tasks:
+        timer = tasks.create_task(ours)
+        try:
+            await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+
+
+def _leave_alone(what: str, task: asyncio.Task[None]) -> None:
+    _left_alone.add(task)
+    task.add_done_callback(_left_alone.discard)
+    logger.error("foreign code does not end and is left alone", extra={"action": "left_alone", "what": what})
+
+
+def _raise_fatal(task: asyncio.Task[None]) -> None:
+    """What ends the whole program is not kept from it."""
+    if task.done() and not task.cancelled() and (fatal := task.exception()) is not None:
+        raise fatal

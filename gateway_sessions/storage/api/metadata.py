@@ -1,0 +1,22 @@
+"""Methods of `SessionDB` that keep facts by name for the embedding program."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gateway_sessions.core.text import Intake, check_word
+from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transactions.upkeep import metadata
+
+
+class MetadataMethods(VerbRunner):
+    """Facts by name, in the same database and the same backups as everything else."""
+
+    async def get_meta(self, key: str) -> str | None:
+        """Return the text that was kept under that name; None if there is none."""
+        return await self.read(partial(metadata.get, check_word("key", key)))
+
+    async def set_meta(self, key: str, value: str | None) -> None:
+        """Keep a text under that name, in place of an earlier one; None forgets it."""
+        text = Intake().text("value", value)
+        await self.write(partial(metadata.put, check_word("key", key), text))

@@ -1,0 +1,221 @@
+"""Methods of `SessionDB` that delete, prune, export and import sessions.
+
+Keeping what is to be kept, and removing the rest without a trace in any table.
+
+Sessions as files: written, and taken in again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Literal
+
+from gateway_sessions.core.export.formats import renderer
+from gateway_sessions.core.export.reports import ExportReport, ImportReport, Progress
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.progress import OnProgress, WorkProgress
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.sessions.retention import Bounds, Group, Member, PruneReport
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transactions.sessions import remove as verbs
+from gateway_sessions.storage.transactions.sessions.remove import Kind
+from gateway_sessions.storage.transactions.transfer import export
+from gateway_sessions.storage.transactions.transfer.export import BEGINNING, Wanted
+from gateway_sessions.storage.transfer.export_files import Lines, SessionWriter, Target, reading, writing
+from gateway_sessions.storage.transfer.import_files import Importer
+
+MOST_GROUPS: Final = 20
+"""Removed in one go."""
+
+
+class RetentionMethods(VerbRunner):
+    """Removal of sessions, one by one or by age and size."""
+
+    async def delete_session(self, session_id: str) -> bool:
+        """Remove a session with all its messages and those of its sub-agents; False if there is none.
+
+        What came from it otherwise stays, and stands for itself. `SessionOnLaneError` for the current session
+        of a lane, `SessionBusyError` while a turn of it runs. After a `StorageError` the session may be gone
+        from sight with messages left in the file: called again, this removes them and says that there is no
+        such session. A store that is opened removes them, too.
+        """
+        gone = await self.write(partial(verbs.delete, session_id, self.change_ids))
+        await self.finish_removals()
+        return bool(gone)
+
+    async def delete_sessions(self, session_ids: Iterable[str]) -> int:
+        """Remove several sessions, each as `delete_session` does; how many were there."""
+        found = [await self.delete_session(one) for one in dict.fromkeys(session_ids)]
+        return sum(found)
+
+    async def prune_sessions(
+        self,
+        *,
+        older_than_days: float | None = 90,
+        max_count: int | None = None,
+        max_bytes: int | None = None,
+        source: str | None = None,
+        relation: str | None = None,
+        only_empty: bool = False,
+        include_archived: bool = False,
+        unended: bool = False,
+        limit: int | None = None,
+        dry_run: bool = False,
+        now: datetime | float | None = None,
+        progress: OnProgress | None = None,
+    ) -> PruneReport:
+        """Remove ended sessions nobody has touched for that long, and the oldest beyond a number or a size.
+
+        With *unended* also those that nobody has ended. Never one that a lane has, that is pinned, touched
+        within a day, or still owed to a hook, nor what was compressed into such a one. A dry run tells what
+        would go; with *limit* so many go, or few more.
+        """
+        if limit is not None and limit < 1:
+            problem = f"limit = {limit} must be 1 or more"
+            raise InvalidInputError(problem)
+        moment = instant_of("now", now) or self._clock.now()
+        bounds = Bounds.at(moment, older_than_days, max_count, max_bytes)
+        kind = Kind(
+            source=source,
+            relation=None if relation is None else Relation(relation),
+            include_archived=include_archived,
+            only_empty=only_empty,
+            unended=unended,
+        )
+        async with self.view() as reader:
+            plan = await reader.read(partial(verbs.plan, bounds, kind, limit))
+        removed = [one.session_id for one in plan.members]
+        in_use: list[str] = []
+        if not dry_run:
+            removed, in_use = await self._remove(plan.groups, progress, unended=unended)
+        gone = frozenset(removed)
+        report = _reported([one for one in plan.members if one.session_id in gone], removed)
+        return replace(report, dry_run=dry_run, kept_in_use=tuple(in_use))
+
+    async def finish_removals(self) -> int:
+        """Remove the messages that are left of large sessions, piece by piece; how many there were."""
+        messages = 0
+        for session_id in await self.read(verbs.leftovers):
+            removed = verbs.PIECE
+            while removed == verbs.PIECE:
+                removed = await self.write(partial(verbs.remove_leftover, session_id, self.change_ids))
+                messages += removed
+        return messages
+
+    async def _remove(
+        self, groups: Sequence[Group], progress: OnProgress | None, *, unended: bool
+    ) -> tuple[list[str], list[str]]:
+        removed: list[str] = []
+        in_use: list[str] = []
+        total = sum(len(one.members) for one in groups)
+        for batch in _batches(groups):
+            if progress is not None:
+                progress(WorkProgress(doing="Removing sessions", done=len(removed), total=total))
+            step = await self.write(partial(verbs.remove_groups, batch, self.change_ids, unended=unended))
+            removed += step.session_ids
+            in_use += step.in_use
+        await self.finish_removals()
+        return removed, in_use
+
+
+def _reported(gone: Sequence[Member], session_ids: Sequence[str]) -> PruneReport:
+    return PruneReport(
+        dry_run=False,
+        session_ids=tuple(session_ids),
+        messages=sum(one.messages for one in gone),
+        text_bytes=sum(one.text_bytes for one in gone),
+    )
+
+
+def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Groups in steps that nobody waits long behind."""
+    batch: list[Group] = []
+    messages = 0
+    for group in groups:
+        if batch and (messages + group.messages > verbs.PIECE or len(batch) == MOST_GROUPS):
+            yield batch
+            batch, messages = [], 0
+        batch.append(group)
+        messages += group.messages
+    if batch:
+        yield batch
+
+
+PAGE: Final = 200
+_BESIDE_THE_DATABASE: Final = ("", "-wal", "-shm", "-journal")
+
+
+class TransferMethods(VerbRunner):
+    """Export and import of sessions."""
+
+    async def export_session(
+        self, session_id: str, *, scope: Scope, include_hidden: bool = True
+    ) -> dict[str, Any]:
+        """A session with its messages; `SessionNotFoundError` if *scope* cannot see it."""
+        wanted = Wanted(scope=scope, include_hidden=include_hidden)
+        return await self.read(partial(export.whole, session_id, wanted))
+
+    async def export_all(
+        self, *, scope: Scope, source: str | None = None, include_hidden: bool = True
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Every session that *scope* may see, the oldest first, each as it is when it is read.
+
+        `write_export` shows all of them as of one moment.
+        """
+        wanted = Wanted(scope=scope, source=source, include_hidden=include_hidden)
+        after = BEGINNING
+        while page := await self.read(partial(export.ids, wanted, after, PAGE)):
+            for after, _ in page:
+                found = await self.read(partial(export.whole_if_there, after[1], wanted))
+                if found is not None:
+                    yield found
+
+    async def write_export(
+        self,
+        target: Target,
+        *,
+        scope: Scope,
+        format: str = "jsonl",  # noqa: A002 -- the word that everybody expects
+        source: str | None = None,
+        session_id: str | None = None,
+        lineage: Literal["single", "logical"] = "single",
+        include_hidden: bool = True,
+        progress: Progress | None = None,
+    ) -> ExportReport:
+        """Write sessions to a file (whole or not at all) or a binary stream, all as of one moment.
+
+        With *lineage* "logical" a compressed conversation stands together, from its beginning to its tip.
+        """
+        if lineage not in ("single", "logical"):
+            problem = f"lineage must be 'single' or 'logical', not {lineage!r}"
+            raise InvalidInputError(problem)
+        made = renderer(format)
+        wanted = Wanted(scope=scope, source=source, include_hidden=include_hidden)
+        database = [self.path.with_name(self.path.name + end) for end in _BESIDE_THE_DATABASE]
+        async with self.view() as reader, writing(target, database) as write:
+            writer = SessionWriter(
+                reader=reader, renderer=made, write=write, wanted=wanted, progress=progress
+            )
+            return await writer.write_all(session_id, logical=lineage == "logical")
+
+    async def import_sessions(
+        self,
+        lines: Lines,
+        *,
+        owner: str | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Take sessions in from a file of JSON Lines, or from lines or objects: the inverse of an export.
+
+        Nothing that is here is changed: see the report for clashes. With *owner* all become theirs.
+        """
+        importer = Importer(self, dry_run=dry_run, progress=progress)
+        async with aclosing(reading(lines)) as found:
+            return await importer.take_lines(found, owner)

@@ -1,0 +1,144 @@
+"""Methods of `SessionDB` that search messages and sessions, and that check or rebuild the search index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, TypedDict, TypeVar, Unpack
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.instants import instant_of
+from gateway_sessions.core.search.criteria import Wanted, wanted_of
+from gateway_sessions.core.search.filters import SearchFilter, words_of
+from gateway_sessions.core.search.results import SearchResult, SessionSearchResult
+from gateway_sessions.core.search.stems import Stems
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.search.protocol import Index, IndexReport
+from gateway_sessions.storage.search.search import Search
+from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transactions.search.hits import Order
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+MOST_HITS: Final = 1_000
+LAST_HIT: Final = 10_000
+"""Nobody leafs further."""
+
+
+class SearchMode(StrEnum):
+    """What a query means."""
+
+    WORDS = "words"  # words, phrases, OR, NOT, beginnings of words
+    SUBSTRING = "substring"  # the text as it stands, anywhere, in any case
+
+
+class SearchOptions(TypedDict, total=False):
+    """What a search can be narrowed to, and how it is meant."""
+
+    source_filter: Sequence[str] | None
+    exclude_sources: Sequence[str] | None
+    role_filter: Sequence[str] | None
+    session_id: str | None
+    session_key: str | None
+    since: datetime | float | str | None
+    until: datetime | float | str | None
+    sort: str | None
+    mode: str
+    fuzzy: bool
+    include_hidden: bool
+    exclude_sessions: Collection[str]
+
+
+class SearchMethods(VerbRunner):
+    """Search over all that may be seen."""
+
+    _index: Index
+    _search: Search
+
+    async def search_stems(self) -> Stems:
+        """The stems by which words are found in all their forms."""
+        raise NotImplementedError
+
+    async def search_messages(
+        self, query: str, *, scope: Scope, limit: int = 20, offset: int = 0, **options: Unpack[SearchOptions]
+    ) -> SearchResult:
+        """Messages that fit a query: the best of the newest first, or with `sort` "newest" or "oldest"."""
+        _check_page(limit, offset)
+        wanted, shown, order = _meant(query, scope, options, await self.search_stems())
+        if wanted is None:
+            return SearchResult()
+        return await self._search.messages(wanted, shown, order, offset=offset, limit=limit)
+
+    async def search_sessions(
+        self, query: str, *, scope: Scope, limit: int = 10, **options: Unpack[SearchOptions]
+    ) -> SessionSearchResult:
+        """The conversations in which something fits a query, each once, with its best message."""
+        _check_page(limit, 0)
+        wanted, shown, order = _meant(query, scope, options, await self.search_stems())
+        if wanted is None:
+            return SessionSearchResult()
+        return await self._search.sessions(wanted, shown, order, limit=limit)
+
+    @property
+    def search_index(self) -> IndexReport:
+        """How the search index is: empty, building, ready or unavailable, and why."""
+        return self._index.report
+
+    async def catch_up_search_index(self) -> None:
+        """Return when all that was said before is in the index. A search does not need that."""
+        await self._index.catch_up()
+
+    async def check_search_index(self) -> IndexReport:
+        """Look at the whole index; a bad one is set aside and made anew from the messages."""
+        return await self._index.check()
+
+    async def rebuild_search_index(self) -> None:
+        """Leave nothing of the index on the disk, and make it anew in the background."""
+        await self._index.rebuild()
+
+
+def _meant(
+    query: str, scope: Scope, options: SearchOptions, stems: Stems
+) -> tuple[Wanted | None, SearchFilter, Order]:
+    shown = SearchFilter(
+        scope=scope,
+        sources=words_of("source_filter", options.get("source_filter")),
+        exclude_sources=words_of("exclude_sources", options.get("exclude_sources")) or frozenset(),
+        roles=words_of("role_filter", options.get("role_filter")),
+        session_id=options.get("session_id"),
+        session_key=options.get("session_key"),
+        since=instant_of("since", options.get("since")),
+        until=instant_of("until", options.get("until")),
+        include_hidden=options.get("include_hidden", False),
+        exclude_sessions=frozenset(options.get("exclude_sessions", ())),
+    )
+    mode = _choice("mode", SearchMode, options.get("mode", SearchMode.WORDS))
+    order = _choice("sort", Order, options.get("sort") or Order.BEST)
+    fuzzy = options.get("fuzzy", False)
+    if fuzzy and mode is SearchMode.SUBSTRING:
+        problem = "fuzzy looks for words like those of the query, so it goes with mode 'words' only"
+        raise InvalidInputError(problem)
+    wanted = wanted_of(query, literal=mode is SearchMode.SUBSTRING, stems=stems, fuzzy=_flag("fuzzy", fuzzy))
+    return wanted, shown, order
+
+
+def _flag(name: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        problem = f"{name} must be True or False, not {given!r}"
+        raise InvalidInputError(problem)
+    return given
+
+
+def _choice(name: str, choices: type[Choice], given: str) -> Choice:
+    try:
+        return choices(given)
+    except ValueError:
+        problem = f"{name} must be one of {', '.join(choices)}, not {given!r}"
+        raise InvalidInputError(problem) from None
+
+
+def _check_page(limit: int, offset: int) -> None:
+    if not 0 < limit <= MOST_HITS or not 0 <= offset <= LAST_HIT:
+        problem = f"limit must be from 1 to {MOST_HITS}, and offset at most {LAST_HIT}"
+        raise InvalidInputError(problem)

@@ -1,0 +1,92 @@
+"""Methods of `SessionDB` that record use of models, and that report sessions' use and insights."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Unpack
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.instants import duration, instant_of
+from gateway_sessions.core.sessions.boundaries import zone_named
+from gateway_sessions.core.sessions.entry import check_session_id
+from gateway_sessions.core.usage.budgets import Spent, day_around
+from gateway_sessions.core.usage.insights import Insights
+from gateway_sessions.core.usage.usage_events import (
+    SessionUsage,
+    UsageFacts,
+    check_cost,
+    check_event_id,
+    check_word,
+    usage_of,
+)
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transactions.transcripts import usage
+from gateway_sessions.storage.transactions.transcripts.usage import Question
+
+
+class UsageMethods(VerbRunner):
+    """What models are used for, and what that costs."""
+
+    async def record_usage(
+        self,
+        session_id: str,
+        event_id: str,
+        *,
+        at: datetime | float | str | None = None,
+        **facts: Unpack[UsageFacts],
+    ) -> bool:
+        """Count one use of a model; False, and nothing is changed, if that event was counted already.
+
+        The id of an event is the caller's and names it over the whole store. A price that is not known is
+        None: it may become known later, see `amend_usage`.
+        """
+        now = self._clock.now()
+        event = usage_of(event_id, instant_of("at", at) or now, **facts)
+        return await self.write(partial(usage.record, check_session_id(session_id), event, now))
+
+    async def amend_usage(
+        self,
+        event_id: str,
+        actual_cost_usd: float,
+        *,
+        cost_source: str | None = None,
+        pricing_version: str | None = None,
+    ) -> bool:
+        """Note what an event really cost, once; False if that was known already."""
+        cost = check_cost("actual_cost_usd", actual_cost_usd)
+        if cost is None:
+            problem = "actual_cost_usd must be a number: it can only become known"
+            raise InvalidInputError(problem)
+        source = (
+            check_word("cost_source", cost_source),
+            check_word("pricing_version", pricing_version),
+        )
+        verb = partial(usage.amend, check_event_id(event_id), cost, source, self._clock.now())
+        return await self.write(verb)
+
+    async def usage_of_session(self, session_id: str) -> SessionUsage:
+        """What a session has used, by model and task."""
+        return await self.read(partial(usage.usage_of_session, check_session_id(session_id)))
+
+    async def spent(self, session_id: str, *, zone: str = "UTC") -> Spent:
+        """What the budgets of a session's next turn have to allow for; the day is that of *zone*, now."""
+        day = day_around(self._clock.now(), zone_named(zone))
+        return await self.read(partial(usage.spent, check_session_id(session_id), day))
+
+    async def insights(
+        self, days: float = 30, *, scope: Scope, source: str | None = None, zone: str = "UTC"
+    ) -> Insights:
+        """What happened in the last days, as far as *scope* sees it; dates and hours are those of *zone*."""
+        until = self._clock.now()
+        span = duration("days", days=days)
+        if span <= timedelta(0):
+            problem = "days must be more than 0"
+            raise InvalidInputError(problem)
+        question = Question(
+            since=until - span, until=until, scope=scope, source=source, zone=zone_named(zone)
+        )
+        # It may take a second or two, which must not keep other reads waiting.
+        async with self.view() as reader:
+            return await reader.read(partial(usage.insights, question))

@@ -1,0 +1,133 @@
+"""The client end of the control socket: one connection to the owner of a store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from gateway_sessions._streams import closing
+from gateway_sessions.core.control_protocol import (
+    MAX_ANSWER_BYTES,
+    MAX_REQUEST_BYTES,
+    PROTOCOL,
+    Answer,
+    Greeting,
+    Request,
+    decode,
+    encode,
+    error_of,
+)
+from gateway_sessions.core.identity.row_ids import with_text_ids
+from gateway_sessions.errors import ControlError, GatewaySessionsError, InvalidInputError
+from gateway_sessions.storage.control.socket import FrameStream, find_address, may_talk, user_of
+from gateway_sessions.storage.files.threads import in_thread
+
+GREETING_SECONDS: Final = 5.0
+GRACE_SECONDS: Final = 1.0
+"""The owner keeps the deadline; its answer needs a moment to arrive."""
+
+
+class OwnerConnection:
+    """A conversation with the owner, for one task. After a `ControlError` it is of no further use."""
+
+    def __init__(self, frames: FrameStream, home: Path) -> None:
+        self._frames = frames
+        self._home = home
+        self.greeting = Greeting(protocol=PROTOCOL, program="", schema=0, pid=0, database="")
+        """Who answers."""
+
+    async def greet(self) -> None:
+        """Learn who owns the home; `ControlError` if we do not understand each other."""
+        self.greeting = self._read(await self._next(GREETING_SECONDS, happened=False), Greeting)
+        if self.greeting.protocol != PROTOCOL:
+            problem = (
+                f"is version {self.greeting.program} of gateway_sessions, which speaks protocol "
+                f"{self.greeting.protocol}; this program speaks {PROTOCOL}"
+            )
+            raise self._error(problem, happened=False)
+
+    async def ask(self, do: str, parameters: object, kind: Any, *, seconds: float) -> Any:
+        """Have an operation carried out; its result of that type, or the error that it ended with."""
+        told = encode(with_text_ids(parameters, outside=True))
+        request = Request(do=do, parameters=msgspec.Raw(told), seconds=seconds)
+        try:
+            await self._frames.send(request, seconds=seconds)
+        except OSError as error:
+            problem = "has closed the connection"
+            raise self._error(problem, happened=False, passing=True) from error
+        answer = self._read(await self._next(seconds + GRACE_SECONDS, happened=True), Answer)
+        if answer.failure is not None:
+            raise error_of(answer.failure)
+        return self._read(answer.result, kind)
+
+    async def _next(self, seconds: float, *, happened: bool) -> bytes:
+        cause: Exception
+        gone = False
+        try:
+            return await self._frames.receive(seconds=seconds)
+        except TimeoutError as error:
+            problem, cause = f"did not answer within {seconds:g} s", error
+        except OSError as error:
+            problem, cause, gone = "has closed the connection without an answer", error, True
+        except InvalidInputError as error:
+            problem, cause = f"sends what is no answer: {error}", error
+        raise self._error(problem, happened=happened, passing=gone and not happened) from cause
+
+    def _read(self, body: bytes | msgspec.Raw, kind: Any) -> Any:
+        try:
+            return decode(body, kind)
+        except InvalidInputError as error:
+            problem = f"gave an answer that is {error}"
+            raise self._error(problem, happened=True) from error
+
+    def _error(self, problem: str, *, happened: bool, passing: bool = False) -> ControlError:
+        what = f"the owner of {self._home}"
+        return ControlError(what, problem, may_have_happened=happened, passing=passing)
+
+
+@asynccontextmanager
+async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
+    """A conversation with the owner of *home*; None if nobody listens there."""
+    place = await in_thread(partial(find_address, home))
+    try:
+        opened = await asyncio.open_unix_connection(place) if place is not None else None
+    except OSError:
+        opened = None  # what is left of an owner that was killed, or one that is just ending
+    if opened is None:
+        yield None
+        return
+    reader, writer = opened
+    async with closing(writer):
+        trusted = await in_thread(partial(user_of, home))
+        try:
+            allowed = may_talk(writer.get_extra_info("socket"), trusted=trusted)
+        except OSError:  # the owner has ended meanwhile, and its socket is closed
+            yield None
+            return
+        if not allowed:
+            who, problem = f"whoever listens at {place}", "is a program of another user"
+            raise ControlError(who, problem, may_have_happened=False)
+        frames = FrameStream(reader, writer, receives=MAX_ANSWER_BYTES, sends=MAX_REQUEST_BYTES)
+        connection = OwnerConnection(frames, home)
+        await connection.greet()
+        yield connection
+
+
+async def ask_to_drain(home: Path, *, seconds: float) -> bool:
+    """Ask the owner of *home* to hand over; False if nobody could be asked yet."""
+    try:
+        with anyio.move_on_after(seconds):
+            async with connected(home) as owner:
+                if owner is None:
+                    return False
+                await owner.ask("drain", {}, Any, seconds=seconds)
+    except GatewaySessionsError:
+        return True  # there is an owner that cannot be asked: nothing is left but to wait for its end
+    return True

@@ -1,0 +1,195 @@
+"""The owner's end of the control socket: it answers clients within limits of time and number.
+
+Clients are trusted as far as that user is, and not to behave: each has deadlines and a bounded buffer, and
+when too many are connected, those that have asked nothing for the longest time have to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from gateway_sessions._streams import accept, closing
+from gateway_sessions.core.control_protocol import (
+    MAX_ANSWER_BYTES,
+    MAX_REQUEST_BYTES,
+    Answer,
+    Greeting,
+    Request,
+    decode,
+    encode,
+    failure_of,
+)
+from gateway_sessions.errors import (
+    ControlError,
+    GatewaySessionsError,
+    InvalidInputError,
+    UnsupportedStorageError,
+)
+from gateway_sessions.storage.control.socket import (
+    HAS_SOCKETS,
+    FrameStream,
+    forget_address,
+    may_talk,
+    prepare_address,
+)
+from gateway_sessions.storage.files.private_files import bind_private
+from gateway_sessions.storage.files.threads import in_thread
+
+logger = logging.getLogger(__name__)
+
+WHAT: Final = "session store"
+MAX_CONNECTIONS: Final = 64
+BACKLOG: Final = 128
+MAX_RESULT_BYTES: Final = MAX_ANSWER_BYTES - 64
+"""What stands around a result in its frame takes some."""
+FRAME_SECONDS: Final = 10.0
+"""How long one frame may take to arrive, or to be taken."""
+IDLE_SECONDS: Final = 600.0
+LONGEST_SECONDS: Final = 3600.0
+"""The latest deadline that a client can ask for."""
+LAST_ANSWERS_SECONDS: Final = 5.0
+PAUSE_SECONDS: Final = 0.1
+"""How long to leave those outside who cannot be let in, because this process may open no more files."""
+
+
+class ControlServer:
+    """Listens in a home. What is asked is carried out by the function that it was given."""
+
+    def __init__(
+        self, home: Path, greeting: Greeting, carry_out: Callable[[str, msgspec.Raw], Awaitable[object]]
+    ) -> None:
+        self._home = home
+        self._greeting = greeting
+        self._carry_out = carry_out
+        self._connected = 0
+        self._idle: dict[anyio.CancelScope, None] = {}
+        """The connections on which nobody waits for an answer, the longest idle first."""
+        self._under_way = 0
+        self._ended = asyncio.Event()
+        """Set whenever an answer was given."""
+        self._finishing = False
+
+    async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Begin to listen; `OSError` or `UnsupportedStorageError` if that is not possible here."""
+        if not HAS_SOCKETS:
+            raise UnsupportedStorageError(str(self._home), "cannot have a control socket on this platform")
+        listener = socket.socket(socket.AF_UNIX)
+        cleanup.callback(listener.close)
+        cleanup.push_async_callback(in_thread, partial(forget_address, self._home))
+        await in_thread(partial(_listen, listener, self._home))
+        tasks.start_soon(self._accept, listener)
+
+    async def finish(self) -> None:
+        """Take no more requests, and let those under way come to an end for a moment."""
+        self._finishing = True
+        with anyio.move_on_after(LAST_ANSWERS_SECONDS):
+            while self._under_way:
+                self._ended.clear()
+                await self._ended.wait()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        async with anyio.create_task_group() as conversations:
+            while True:
+                try:
+                    connection = await accept(listener)
+                except OSError:
+                    await anyio.sleep(PAUSE_SECONDS)
+                    continue
+                if may_talk(connection) and self._has_room():
+                    self._connected += 1
+                    conversations.start_soon(self._converse, connection)
+                else:
+                    connection.close()
+
+    def _has_room(self) -> bool:
+        """Whether one more can come in; somebody who is idle is sent away for it."""
+        if self._connected < MAX_CONNECTIONS:
+            return True
+        for scope in self._idle:
+            scope.cancel()
+            del self._idle[scope]
+            return True
+        return False
+
+    async def _converse(self, connection: socket.socket) -> None:
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=connection)
+            async with closing(writer):
+                frames = FrameStream(reader, writer, receives=MAX_REQUEST_BYTES, sends=MAX_ANSWER_BYTES)
+                await frames.send(self._greeting, seconds=FRAME_SECONDS)
+                while request := await self._next(frames):
+                    await self._answer(frames, request)
+        except OSError:
+            pass  # it went away, or did not take or send what it began: there is nobody to tell
+        finally:
+            self._connected -= 1
+
+    async def _next(self, frames: FrameStream) -> Request | None:
+        """What the client asks next; None if there is no talking with it, or its place is needed."""
+        with anyio.CancelScope() as scope:
+            self._idle[scope] = None
+            try:
+                body = await frames.receive(seconds=FRAME_SECONDS, idle=IDLE_SECONDS)
+                return decode(body, Request)
+            except InvalidInputError as error:
+                await frames.send(Answer(failure=failure_of(error)), seconds=FRAME_SECONDS)
+            finally:
+                self._idle.pop(scope, None)
+        return None
+
+    async def _answer(self, frames: FrameStream, request: Request) -> None:
+        self._under_way += 1
+        try:
+            try:
+                answer = Answer(result=msgspec.Raw(await self._result(request)))
+                await frames.send(answer, seconds=FRAME_SECONDS)
+            except GatewaySessionsError as error:
+                await frames.send(Answer(failure=failure_of(error)), seconds=FRAME_SECONDS)
+        finally:
+            self._under_way -= 1
+            self._ended.set()
+
+    async def _result(self, request: Request) -> bytes:
+        if self._finishing:
+            problem = "is just being closed"
+            raise ControlError(WHAT, problem, may_have_happened=False, passing=True)
+        seconds = min(max(request.seconds, 0), LONGEST_SECONDS)
+        try:
+            with anyio.fail_after(seconds):
+                answer = encode(await self._carry_out(request.do, request.parameters))
+        except GatewaySessionsError:
+            raise
+        except TimeoutError as error:
+            problem = f"was not done within {seconds:g} s"
+            raise ControlError(request.do, problem, may_have_happened=True) from error
+        except Exception as error:  # a mistake of ours must not take the store down
+            logger.exception(
+                "a request failed", extra={"action": "control_failed", "operation": request.do[:64]}
+            )
+            problem = "failed in a way that nobody foresaw; the log of the owner has more"
+            raise ControlError(request.do, problem, may_have_happened=True) from error
+        if len(answer) > MAX_RESULT_BYTES:
+            problem = (
+                f"has a result of {len(answer):,} bytes, more than the {MAX_RESULT_BYTES:,} of an answer"
+            )
+            raise ControlError(request.do, problem, may_have_happened=True)
+        return answer
+
+
+def _listen(listener: socket.socket, home: Path) -> None:
+    """Begin to listen for *home*; nobody can come in before the mode of the socket is set."""
+    place = prepare_address(home)
+    listener.setblocking(False)  # noqa: FBT003 -- the only form there is
+    bind_private(listener, place)
+    listener.listen(BACKLOG)

@@ -1,0 +1,156 @@
+"""The path and the peer check of the control socket, and frames sent over it within deadlines.
+
+Where the owner of a home listens: in it, or, if its path is too long for a socket, where a note says.
+
+The system bounds the path of a socket to about a hundred bytes. A longer home has its socket in a directory
+of this user's own, below the one the system gives to running programs, and a note in the home with its path.
+
+Frames over a connected socket, each within a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import socket
+import stat
+import struct
+import sys
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from gateway_sessions.core.control_protocol import Frames, frame
+from gateway_sessions.errors import UnsupportedStorageError
+from gateway_sessions.storage.files.atomic_file import read_all, write_atomically
+from gateway_sessions.storage.files.private_files import make_private_directory
+
+SOCKET_FILE: Final = "sessions.sock"
+NOTE_FILE: Final = "sessions.sock.path"
+LONGEST_PATH: Final = 103
+"""In bytes; macOS has room for a few less than Linux."""
+HAS_SOCKETS: Final = hasattr(socket, "AF_UNIX") and sys.platform != "win32"
+
+_LINUX: Final = struct.Struct("3i")
+_BSD: Final = struct.Struct("2I")
+
+
+def prepare_address(home: Path) -> Path:
+    """A path at which a socket for *home* can be bound; what an earlier owner left there is taken away."""
+    near = home / SOCKET_FILE
+    place = near
+    if len(os.fsencode(near)) > LONGEST_PATH:
+        place = _far_from(home)
+        write_atomically(home / NOTE_FILE, os.fsencode(place))
+    else:
+        (home / NOTE_FILE).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(place.lstat().st_mode):
+            raise UnsupportedStorageError(str(place), "is in the way of the control socket; remove it")
+        place.unlink()
+    return place
+
+
+def find_address(home: Path) -> Path | None:
+    """Where the owner of *home* listens, if it does."""
+    if not HAS_SOCKETS:
+        return None
+    note = read_all(home / NOTE_FILE)
+    place = home / SOCKET_FILE if note is None else Path(os.fsdecode(note))
+    return place if place.is_socket() else None
+
+
+def forget_address(home: Path) -> None:
+    """Nobody listens there any more."""
+    with contextlib.suppress(OSError):
+        if (place := find_address(home)) is not None:
+            place.unlink(missing_ok=True)
+        (home / NOTE_FILE).unlink(missing_ok=True)
+
+
+def may_talk(connection: socket.socket, *, trusted: int | None = None) -> bool:
+    """Whether the program at the other end runs as this user, as root, or as the *trusted* user."""
+    return _peer(connection) in {0, os.geteuid(), trusted}
+
+
+def user_of(home: Path) -> int:
+    """The user that the home belongs to, whom root may ask as well."""
+    return home.stat().st_uid
+
+
+def _peer(connection: socket.socket) -> int:
+    """The user of the other end. Where the system does not tell, the modes of the files alone must do."""
+    if hasattr(socket, "SO_PEERCRED"):
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _LINUX.size)
+        return int(_LINUX.unpack(told)[1])
+    if sys.platform == "darwin":  # pragma: no cover -- the option of another system
+        level, option = 0, 1
+        return int(_BSD.unpack_from(connection.getsockopt(level, option, 128))[1])
+    return os.geteuid()  # pragma: no cover -- systems without either
+
+
+def _far_from(home: Path) -> Path:
+    """A socket of a short path that belongs to *home* and to this user only."""
+    directory = _runtime_directory()
+    make_private_directory(directory)
+    status = directory.lstat()
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
+    place = directory / f"{name}.sock"
+    if not private or len(os.fsencode(place)) > LONGEST_PATH:
+        raise UnsupportedStorageError(
+            str(directory), "is no private directory with a short path, so there is no control socket"
+        )
+    return place
+
+
+def _runtime_directory() -> Path:
+    """Return the directory of this user's sockets: among temporary files if the system gives none."""
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    if given and Path(given).is_dir():
+        return Path(given) / "gateway-sessions"
+    return Path(tempfile.gettempdir()) / f"gateway-sessions-{os.geteuid()}"
+
+
+CHUNK: Final = 1 << 16
+
+
+class FrameStream:
+    """Sends and receives frames. After any error it is of no further use."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, receives: int, sends: int
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._frames = Frames(receives)
+        self._sends = sends
+        self._received: deque[bytes] = deque()
+
+    async def send(self, value: object, *, seconds: float) -> None:
+        """Send one value; TimeoutError if the other side does not take it in time."""
+        data = frame(value, self._sends)
+        with anyio.fail_after(seconds):
+            self._writer.write(data)
+            await self._writer.drain()
+
+    async def receive(self, *, seconds: float, idle: float | None = None) -> bytes:
+        """The next frame. It may take *seconds* to arrive from its first byte, which may take *idle*."""
+        if idle is not None and not self._received and not self._frames.partial:
+            with anyio.fail_after(idle):
+                await self._take_some()
+        with anyio.fail_after(seconds):
+            while not self._received:
+                await self._take_some()
+        return self._received.popleft()
+
+    async def _take_some(self) -> None:
+        data = await self._reader.read(CHUNK)
+        if not data:
+            raise ConnectionResetError
+        self._received.extend(self._frames.feed(data))

@@ -1,1 +1,0 @@
-"""Databases: each runs verbs in transactions and speaks our errors."""

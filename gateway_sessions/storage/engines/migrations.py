@@ -1,0 +1,44 @@
+"""Schema versions: which migrations a database needs, and when it is too new or too old to use.
+
+A schema carries the version it has and the oldest program version that can still read it. Steps expand first
+and contract one release later, so two neighbouring releases can share a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway_sessions.errors import NoStoreError, SchemaTooNewError, SchemaTooOldError
+from gateway_sessions.storage.tables.queries import Migration
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """What a database says about itself."""
+
+    version: int
+    readable_from: int
+
+
+def plan_migrations(
+    path: str, found: SchemaVersion | None, known: Sequence[Migration]
+) -> tuple[Migration, ...]:
+    """The steps still to take; raises `SchemaTooNewError` if the database is beyond this program.
+
+    A newer schema that we can still read is used as it is: no step is due, and none is undone.
+    """
+    ours = known[-1].version
+    if found is None:
+        return tuple(known)
+    if found.readable_from > ours:
+        raise SchemaTooNewError(path, readable_from=found.readable_from, ours=ours)
+    return tuple(step for step in known if step.version > found.version)
+
+
+def require_ready(path: str, found: SchemaVersion | None, known: Sequence[Migration]) -> None:
+    """Make sure that this program understands what it is about to read, and will not change."""
+    if found is None:
+        raise NoStoreError(path)
+    if plan_migrations(path, found, known):
+        raise SchemaTooOldError(path, found=found.version, ours=known[-1].version)

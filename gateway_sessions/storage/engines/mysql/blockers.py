@@ -1,0 +1,34 @@
+"""The report which MySQL or MariaDB connections hold locks in a transaction."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
+from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.engines.mysql.errors import lacks_a_right
+from gateway_sessions.storage.engines.server.blockers import Blocker, described
+
+_WHO: Final = """
+    SELECT processes.id, processes.user, processes.host,
+        timestampdiff(SECOND, transactions.trx_started, now()), processes.command = 'Sleep'
+    FROM information_schema.innodb_trx AS transactions
+    JOIN information_schema.processlist AS processes ON processes.id = transactions.trx_mysql_thread_id
+    WHERE processes.db = database() AND processes.id <> connection_id()
+    ORDER BY transactions.trx_started LIMIT 3
+"""
+_UNKNOWN: Final = "grant PROCESS to this login to be told which connection holds it"
+
+
+async def who_holds_locks(link: Link) -> str:
+    """Return which connections are in a transaction, for how long, and whether they do anything."""
+    try:
+        rows = await link.fetch(_WHO)
+    except MySQLError as error:
+        if not lacks_a_right(error):
+            raise
+        return _UNKNOWN
+    return described(
+        Blocker(connection=number, where=f"{user} at {host}", seconds=float(seconds), idle=bool(idle))
+        for number, user, host, seconds, idle in rows
+    )

@@ -1,0 +1,278 @@
+"""The MySQL and MariaDB engine and its read-only form, with the connection that sends heartbeats.
+
+A database on a MySQL server as the whole database of a store, which many nodes may have open.
+
+A MySQL or MariaDB database that many processes may use: each verb is a transaction on a connection.
+
+Every connection is set up once, before it is used for anything else; nothing that a transaction needs of its
+own outlives it. So everything holds behind a proxy that shares connections, if it keeps what is set on them.
+
+A database on a MySQL server that another process may own: read, and nothing else.
+
+A connection beside the pool, for what must wait for nobody: saying that one lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import asyncmy
+
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import VerbFactory
+from gateway_sessions.storage.engines.index_column import FULLTEXT, Language
+from gateway_sessions.storage.engines.migrations import require_ready
+from gateway_sessions.storage.engines.mysql.address import parse
+from gateway_sessions.storage.engines.mysql.asyncmy import Connection, MySQLError, OwnPool, Pool, make_pool
+from gateway_sessions.storage.engines.mysql.blockers import who_holds_locks
+from gateway_sessions.storage.engines.mysql.connection import Link, Links, borrowed
+from gateway_sessions.storage.engines.mysql.errors import FOREIGN, PLACE, TROUBLES, WHAT, translate
+from gateway_sessions.storage.engines.mysql.schema import inspect, prepare
+from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
+from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, Limits, ServerDriver
+from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
+from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.tables.queries import Migration, Query
+
+CACHED_STATEMENTS: Final = 96
+"""Room for what is asked all the time; the server counts the statements of all connections together."""
+_SAME_AGAIN: Final = "UPDATE meta SET value = value WHERE name = 'schema_version'"
+_MIGRATION_SECONDS: Final = 24 * 3600.0
+_CLOSE_SECONDS: Final = 10.0
+_NO_TLS: Final = (ssl.SSLError, ConnectionResetError)
+"""What comes of asking a server for a protected connection that knows none."""
+
+
+class MySQLDriver(ServerDriver):
+    """Runs verbs on a MySQL or MariaDB database, which others may use as well."""
+
+    engine = "mysql"
+    troubles = TROUBLES
+    index_language: Language = FULLTEXT
+
+    def __init__(
+        self,
+        database: str | Pool,
+        *,
+        limits: Limits = USUAL,
+        cached_statements: int = CACHED_STATEMENTS,
+        migrations: Sequence[Migration] = (),
+        jitter: Callable[[], float] = ANY,
+    ) -> None:
+        """*database* is an address, or a pool of asyncmy that somebody else closes.
+
+        What is set on the connections of that pool stays set, and they must count the rows that a change
+        finds: `client_flag=asyncmy.constants.CLIENT.FOUND_ROWS`.
+        """
+        super().__init__(limits=limits, migrations=migrations, jitter=jitter)
+        self._database = database
+        self._cached_statements = cached_statements
+
+    async def blockers(self) -> str:
+        """Who holds locks that others wait for, in words; empty if nobody does."""
+        try:
+            async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
+                return await who_holds_locks(cast("Link", link))
+        except FOREIGN as error:
+            raise TROUBLES.translate(error) from error
+
+    async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
+        pool = self._database
+        if isinstance(pool, str):
+            pool = await connect(pool, self._limits, self._limits.connections)
+            cleanup.push_async_callback(hang_up, pool)
+        links = Links(pool, self._limits, self._cached_statements)
+        await self._prepare(links, migrations)
+        return links.lent
+
+    async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
+        """Bring the database up to date, on a connection that nobody uses afterwards: it waits too long."""
+        async with links.lent() as link:
+            try:
+                await prepare(link.patient(_MIGRATION_SECONDS), migrations)
+            finally:
+                link.close()
+        async with links.lent() as link:
+            counts_rows_found = await link.change(_SAME_AGAIN, [()])
+        if not counts_rows_found:
+            problem = "the connections of the pool must be made with client_flag=CLIENT.FOUND_ROWS"
+            raise InvalidInputError(problem)
+
+
+async def connect(text: str, limits: Limits, connections: int) -> OwnPool:
+    """A pool of so many connections to an address."""
+    address = parse(text)
+    make = partial(make_pool, connections, limits.acquire_seconds)
+    if address.tls is None:
+        return await make(address.arguments())
+    pool = await make(address.arguments() | {"ssl": await in_thread(address.tls)})
+    if address.merely_prefers_tls and not await _is_protected(pool, limits):
+        return await make(address.arguments())
+    return pool
+
+
+async def _is_protected(pool: Pool, limits: Limits) -> bool:
+    """Whether the server knows what a pool asks for; the connection that was made for that stays in it."""
+    try:
+        pool.release(await borrowed(pool, limits))
+    except MySQLError as error:
+        if not isinstance(error.__cause__, _NO_TLS):
+            raise
+        return False
+    return True
+
+
+async def hang_up(pool: OwnPool) -> None:
+    """Let what runs come to its end, for a while."""
+    pool.close()
+    try:
+        await asyncio.wait_for(pool.wait_closed(), _CLOSE_SECONDS)
+    except TimeoutError:
+        pool.terminate()
+
+
+class MySQLReadingEngine(ReadServer, MySQLDriver):
+    """Reads a database that another process may own."""
+
+    place: str = PLACE
+
+    def __init__(self, address: str, home: Path, *, limits: Limits = USUAL) -> None:
+        super().__init__(address, limits=limits)
+        self.path = home / FILE_ON_SERVERS
+
+    async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
+        async with links.lent() as link:
+            require_ready(WHAT, (await inspect(link)).version, migrations)
+
+
+T = TypeVar("T")
+
+POLLING_STATEMENTS: Final = 8
+"""Room for what a node asks when it says that it lives."""
+
+
+class OneOfPool:
+    """Keeps one connection of a pool that somebody else closes, so that nobody else has it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._kept: Connection | None = None
+
+    async def acquire(self) -> Connection:
+        """The connection; another one if it was lost."""
+        if self._kept is not None and not self._kept.connected:
+            self.close()
+        if self._kept is None:
+            self._kept = cast("Connection", await self._pool.acquire())
+        return self._kept
+
+    def release(self, conn: Connection) -> None:
+        """It stays where it is."""
+
+    def close(self) -> None:
+        """Let the pool have it back."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._pool.release(kept)
+
+    async def wait_closed(self) -> None:
+        """Nothing is under way on it."""
+
+    def terminate(self) -> None:
+        """It is not ours to hang up."""
+
+
+class Line:
+    """One connection, made again whenever it was lost. One thing at a time happens on it."""
+
+    calls: bool = False
+    """A server of this kind tells a connection nothing unasked."""
+
+    def __init__(self, connect: Callable[[], Awaitable[OwnPool]], limits: Limits) -> None:
+        """*connect* makes a pool of one connection."""
+        self._connect = connect
+        self._limits = limits
+        self._pool: OwnPool | None = None
+        self._links: Links | None = None
+        self._turn = asyncio.Lock()
+
+    async def run(self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction that takes no locks by name."""
+        async with self._turn:
+            try:
+                async with self._lent() as link:
+                    await link.begin_aside()
+                    result = await Run(link, queries, language).drive(Begun(verb()))
+                    await link.commit()
+                    return result
+            except FOREIGN as error:
+                raise translate(error) from error
+
+    async def call(self, epochs: frozenset[int]) -> None:
+        """Nobody can be called: whoever is meant looks by itself."""
+
+    async def close(self) -> None:
+        """End in order."""
+        pool, self._pool, self._links = self._pool, None, None
+        if pool is not None:
+            await hang_up(pool)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncGenerator[Link]:
+        """The connection. Whatever does not come to its end ends with it."""
+        if self._links is None:
+            self._pool = await self._connect()
+            self._links = Links(self._pool, self._limits, POLLING_STATEMENTS)
+        async with self._links.lent() as link:
+            with ExitStack() as hanging_up:
+                hanging_up.callback(link.close)
+                yield link
+                hanging_up.pop_all()
+
+
+LEAST: Final = 2
+"""Connections that a pool must have: the line keeps one."""
+
+
+class MySQLEngine(SharedServer, MySQLDriver):
+    """A database on a server, with the directory of what this machine keeps beside it."""
+
+    place: str = PLACE
+
+    def __init__(
+        self,
+        address: str,
+        home: Path,
+        *,
+        limits: Limits = USUAL,
+        allow_network: bool,
+        pool: object | None = None,
+    ) -> None:
+        """A *pool* of asyncmy has all connections; it was made by somebody who also closes it."""
+        given = None if pool is None else _pool(pool)
+        super().__init__(given or address, limits=limits)
+        self._home = home
+        self._allow_network = allow_network
+        make = partial(connect, address, self._limits, 1) if given is None else partial(_one_of, given)
+        self._line = Line(make, self._limits)
+
+
+async def _one_of(pool: Pool) -> OneOfPool:
+    return OneOfPool(pool)
+
+
+def _pool(given: object) -> Pool:
+    if not isinstance(given, asyncmy.Pool):
+        problem = f"pool must be made by asyncmy.create_pool, not a {type(given).__name__}"
+        raise InvalidInputError(problem)
+    if cast("Any", given).maxsize < LEAST:  # it has no types of its own
+        problem = f"pool needs {LEAST} connections or more: one of them says that the node lives"
+        raise InvalidInputError(problem)
+    return cast("Pool", given)

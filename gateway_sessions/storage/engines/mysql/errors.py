@@ -1,0 +1,219 @@
+"""Translation of MySQL and MariaDB errors to ours, without addresses and quoted values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from gateway_sessions.errors import (
+    GatewaySessionsError,
+    InvalidInputError,
+    MissingRightError,
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StorageLockedError,
+    StorageUnavailableError,
+)
+from gateway_sessions.storage.engines.mysql.asyncmy import (
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    MySQLError,
+    NotSupportedError,
+    ProgrammingError,
+)
+from gateway_sessions.storage.engines.server.executor import Troubles
+
+WHAT: Final = "MySQL"
+"""What errors call the database. An address can hold a password."""
+PLACE: Final = "mysql://…"
+"""The same where a path might stand."""
+FOREIGN: Final = (MySQLError, OSError, TimeoutError, UnicodeEncodeError, OverflowError)
+"""All that comes out of the driver; anything else is ours, or a bug."""
+LOST: Final = (InterfaceError, InternalError, OSError, TimeoutError)
+"""The connection is gone, cannot be had, or is not where we think it is."""
+_OF_THE_PROGRAM: Final = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+"""What stays as it is, however often it is asked: keys, names, kinds of values."""
+
+CANNOT_CONNECT: Final = 2003
+TOO_LARGE: Final = 1153
+ONE_AT_A_TIME: Final = 1295
+"""Some kinds of statements take no more than one row of values."""
+_LOST_CODES: Final = frozenset(
+    {
+        *range(1152, 1162),  # something about the network; also a packet that is too large
+        1053,  # the server is shut down
+        1927,  # the connection was killed
+        2002,
+        CANNOT_CONNECT,
+        2006,
+        2013,
+        2026,  # TLS
+        2055,
+        4031,  # it did nothing for too long
+    }
+)
+_STALE: Final = frozenset({1243, 1615})
+"""The server does not know a statement any more that it has prepared."""
+_READ_ONLY: Final = frozenset({1290, 1836})
+"""Another server has become the one to write to; a new connection may find it."""
+_OVERTAKEN: Final = frozenset(
+    {
+        1020,  # changed since it was read
+        1048,  # an upsert met another row than its own: see `update_instead` among the fragments
+        1062,  # a key is taken
+        1205,  # waited too long for a lock
+        1213,  # deadlock
+        1615,
+    }
+)
+_LOCKED: Final = frozenset({1205, 3572})
+"""Another transaction has the lock, for longer than is waited for it."""
+_FULL: Final = frozenset({1021, 1114})
+_OF_STORAGE: Final = frozenset({1005, 1026, 1030})
+"""The file system has refused something; which is in the text only."""
+_NO_ROOM: Final = re.compile(r"\b28\b|No space left")
+_CORRUPT: Final = frozenset({1034, 1035, 1194, 1195, 1712, 1877})
+_UNUSABLE_VALUE: Final = frozenset({1264, 1265, 1292, 1300, 1366, 1406, 3140, 3141, 4038})
+_REFUSED: Final = frozenset(
+    {
+        1044,
+        1045,
+        1130,
+        1524,  # the account logs in by a plugin that the server has not loaded
+        1698,
+        1820,  # the password must be changed first
+        1862,
+        2059,  # the driver knows no such way to log in
+        3118,  # the account is locked
+        3159,  # the connection must be protected
+        3955,
+        4151,
+    }
+)
+_LACKS_A_RIGHT: Final = frozenset({1142, 1143, 1227})
+_NO_DATABASE: Final = frozenset({1046, 1049})
+_PERMANENT_STATES: Final = ("0A", "21", "22", "23", "42")
+"""The same, by the class of what the server calls the state. The list is closed: whatever is not in it may be
+better later, also what a proxy or a newer server says in its own words."""
+_PERMANENT: Final = frozenset({1048, 1054, 1062, 1136, 1364, 1451, 1452, 4025})
+"""The same, by number, of a driver that keeps no states."""
+_LATER: Final = (
+    _LOST_CODES
+    | _READ_ONLY
+    | _OVERTAKEN - {1048, 1062}
+    | frozenset(
+        {
+            1203,  # connections of this user
+            1226,
+            1461,  # prepared statements
+            1792,  # read only
+        }
+    )
+)
+"""What may be better later although its state or its kind does not tell."""
+
+
+_MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError], str], ...]] = (
+    (_FULL, StorageFullError, "no room on the server's disk; nothing acknowledged was lost"),
+    (_CORRUPT, StorageCorruptError, "{}; the database was left as it is"),
+    (
+        frozenset({TOO_LARGE}),
+        InvalidInputError,
+        "a value is larger than the max_allowed_packet of the server ({})",
+    ),
+    (_UNUSABLE_VALUE, InvalidInputError, "a value cannot be stored: {}"),
+    (_REFUSED, StorageUnavailableError, "refuses the login ({})"),
+    (_NO_DATABASE, StorageUnavailableError, "has no database of that name ({})"),
+    (frozenset({CANNOT_CONNECT}), StorageUnavailableError, "cannot be reached ({})"),
+    (_LOCKED, StorageLockedError, "a lock was not free in time ({})"),
+    (_LATER, StorageUnavailableError, "{}"),
+)
+
+
+def is_overtaken(error: Exception) -> bool:
+    """Whether somebody else was faster: run afresh, a verb sees what they did.
+
+    A row that is not there yet cannot be locked, so two verbs that make it at once meet in its unique key.
+    """
+    return isinstance(error, MySQLError) and _code(error) in _OVERTAKEN
+
+
+def is_end(error: BaseException) -> bool:
+    """Whether it is the last that is heard of a connection, or leaves it where nobody knows."""
+    if isinstance(error, MySQLError) and _code(error) in _LOST_CODES | _STALE | _READ_ONLY:
+        return True
+    return isinstance(error, LOST)
+
+
+def was_cut(error: BaseException) -> bool:
+    """Whether the connection was of no use before anything was asked of it: another one may do."""
+    return is_end(error) and not isinstance(error, TimeoutError)
+
+
+def translate(error: Exception) -> GatewaySessionsError:
+    """Our error for one of `FOREIGN`."""
+    if isinstance(error, MySQLError):
+        return _from_server(error)
+    if isinstance(error, (UnicodeEncodeError, OverflowError)):
+        return InvalidInputError(f"a value cannot be stored: {_kind(error)}")
+    return StorageUnavailableError(WHAT, f"cannot be reached ({_kind(error)})")
+
+
+def _from_server(error: MySQLError) -> GatewaySessionsError:
+    code, kind = _code(error), _kind(error)
+    if code in _OF_STORAGE and _NO_ROOM.search(str(error)):
+        code = next(iter(_FULL))
+    if code == CANNOT_CONNECT and error.__cause__ is not None:
+        kind = _kind(error.__cause__)
+    if code in _LACKS_A_RIGHT:
+        # Its text names the user and the table, and quotes nothing that is in it.
+        return MissingRightError(WHAT, f"{error.args[-1]}; grant the right ({kind})")
+    for codes, ours, problem in _MEANINGS:
+        if code in codes:
+            text = problem.format(kind)
+            return InvalidInputError(text) if ours is InvalidInputError else ours(WHAT, text)
+    if isinstance(error, LOST):
+        return StorageUnavailableError(WHAT, f"cannot be reached ({kind})")
+    return StorageError(WHAT, kind) if _is_permanent(error) else StorageUnavailableError(WHAT, kind)
+
+
+def lacks_a_right(error: MySQLError) -> bool:
+    """Whether this login may not do that."""
+    return _code(error) in _LACKS_A_RIGHT
+
+
+def _is_permanent(error: MySQLError) -> bool:
+    state = str(getattr(error, "sqlstate", None) or "")
+    return (
+        isinstance(error, _OF_THE_PROGRAM)
+        or state.startswith(_PERMANENT_STATES)
+        or _code(error) in _PERMANENT
+    )
+
+
+def _code(error: MySQLError) -> int:
+    """The number of the error; 0 if it has none."""
+    first = error.args[0] if error.args else 0
+    return first if isinstance(first, int) else 0
+
+
+def _kind(error: BaseException) -> str:
+    """What went wrong, without the text of it: the server quotes keys and what people said."""
+    code = _code(error) if isinstance(error, MySQLError) else 0
+    reason = getattr(error, "strerror", None)
+    name = type(error).__name__
+    return f"{name} {code}" if code else f"{name}: {reason}" if reason else name
+
+
+TROUBLES: Final = Troubles(
+    what=WHAT,
+    foreign=FOREIGN,
+    translate=translate,
+    is_overtaken=is_overtaken,
+    is_end=is_end,
+    was_cut=was_cut,
+)

@@ -1,0 +1,213 @@
+"""The PostgreSQL engine and its read-only form: the connection pool, dialect and limits.
+
+A database on a PostgreSQL server as the whole database of a store, which many nodes may have open.
+
+A PostgreSQL database that many processes may use: each verb is a transaction on a connection of a pool.
+
+Everything holds behind a pooler that lends a server connection for one transaction: time limits are set with
+every transaction, and nothing is left on a connection.
+
+A database on a PostgreSQL server that another process may own: read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import asyncpg
+
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.engines.index_column import TSVECTOR, Language
+from gateway_sessions.storage.engines.migrations import require_ready
+from gateway_sessions.storage.engines.postgresql.connection import PostgresLink, as_one
+from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, PLACE, TROUBLES, WHAT
+from gateway_sessions.storage.engines.postgresql.notifications import (
+    NO_ADDRESS,
+    Line,
+    OwnWire,
+    PooledWire,
+    introduced,
+)
+from gateway_sessions.storage.engines.postgresql.schema import inspect, prepare
+from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
+from gateway_sessions.storage.engines.server.batching import GroupingDriver
+from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, Limits
+from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
+from gateway_sessions.storage.engines.server.executor import Compose
+from gateway_sessions.storage.tables.queries import Migration
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+
+CACHED_STATEMENTS: Final = 512
+"""Room for all queries, so that none is planned twice on a connection."""
+_CLOSE_SECONDS: Final = 10.0
+
+
+class PostgresDriver(GroupingDriver):
+    """Runs verbs on a PostgreSQL database, which others may use as well."""
+
+    engine = "postgresql"
+    troubles = TROUBLES
+    index_language: Language = TSVECTOR
+
+    def __init__(
+        self,
+        database: str | asyncpg.Pool,
+        *,
+        limits: Limits = USUAL,
+        cached_statements: int = CACHED_STATEMENTS,
+        migrations: Sequence[Migration] = (),
+        jitter: Callable[[], float] = ANY,
+    ) -> None:
+        """*database* is an address, or a pool that somebody else closes.
+
+        Behind a pooler in transaction mode, 0 *cached_statements* are right, unless it knows prepared ones.
+        """
+        super().__init__(limits=limits, migrations=migrations, jitter=jitter)
+        self._database = database
+        self._cached_statements = cached_statements
+
+    @property
+    def compose(self) -> Compose:
+        """How this server is asked several things at once."""
+        return as_one
+
+    async def blockers(self) -> str:
+        """Who holds locks that others wait for, in words; empty if nobody does."""
+        try:
+            async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
+                return await cast("PostgresLink", link).who_holds_locks()
+        except FOREIGN as error:
+            raise TROUBLES.translate(error) from error
+
+    async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
+        pool = self._database
+        if isinstance(pool, str):
+            pool = await self._own_pool(pool, cleanup)
+        async with pool.acquire(timeout=self._limits.acquire_seconds) as connection:
+            await self._prepare(connection, migrations)
+        return partial(_lent, pool, self._limits)
+
+    async def _own_pool(self, address: str, cleanup: AsyncExitStack) -> asyncpg.Pool:
+        try:
+            pool = await asyncpg.create_pool(
+                address,
+                min_size=1,
+                max_size=self._limits.connections,
+                statement_cache_size=self._cached_statements,
+                timeout=self._limits.acquire_seconds,
+                command_timeout=self._limits.answer_seconds,
+                reset=_nothing_to_reset,
+                server_settings=introduced(address),
+                connect=OneAfterTheOther().connect,
+            )
+        except (ValueError, asyncpg.ClientConfigurationError):
+            # The cause would quote the address, with the password in it.
+            raise InvalidInputError(NO_ADDRESS) from None
+        cleanup.push_async_callback(_close, pool)
+        return pool
+
+    async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
+        """Bring the database up to date."""
+        await prepare(connection, migrations)
+
+
+class OneAfterTheOther:
+    """Connects as asyncpg does, but begins one connection at a time: between them the loop does all else.
+
+    As one begins, asyncpg reads the certificates that the address names, on the loop. A list of all
+    authorities takes so long that a pool which grows to its full size at once would keep the loop too long.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def connect(self, *arguments: Any, **options: Any) -> asyncpg.Connection:
+        """A connection, made from what asyncpg is given."""
+        async with self._turn:
+            await asyncio.sleep(0)
+        return await asyncpg.connect(*arguments, **options)
+
+
+@asynccontextmanager
+async def _lent(pool: asyncpg.Pool, limits: Limits) -> AsyncGenerator[PostgresLink]:
+    connection = await pool.acquire(timeout=limits.acquire_seconds)
+    try:
+        yield PostgresLink(connection, limits)
+    finally:
+        with suppress(*FOREIGN):  # whatever was done on it is over by now
+            await pool.release(connection)
+
+
+async def _nothing_to_reset(_: asyncpg.Connection) -> None:
+    """Whatever a transaction has set ended with it: asking the server to forget more costs a round trip."""
+
+
+async def _close(pool: asyncpg.Pool) -> None:
+    """Let what runs come to its end, for a while."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(pool.close(), _CLOSE_SECONDS)
+
+
+LEAST: Final = 2
+"""Connections that a pool must have: the line keeps one."""
+
+
+class PostgresEngine(SharedServer, PostgresDriver):
+    """A database on a server, with the directory of what this machine keeps beside it."""
+
+    place: str = PLACE
+
+    def __init__(
+        self,
+        address: str,
+        home: Path,
+        *,
+        limits: Limits = USUAL,
+        allow_network: bool,
+        poll_only: bool = False,
+        prepared_statements: bool = True,
+        pool: object | None = None,
+    ) -> None:
+        """A *pool* of asyncpg has all connections; it was made by somebody who also closes it."""
+        given = None if pool is None else _pool(pool)
+        kept = CACHED_STATEMENTS if prepared_statements else 0
+        super().__init__(given or address, limits=limits, cached_statements=kept)
+        self._home = home
+        self._allow_network = allow_network
+        wire = OwnWire(address, self._limits) if given is None else PooledWire(given, self._limits)
+        self._line = Line(wire, self._limits, None if poll_only else self._called)
+
+
+def _pool(given: object) -> asyncpg.Pool[asyncpg.Record]:
+    if not isinstance(given, asyncpg.Pool):
+        problem = f"pool must be made by asyncpg.create_pool, not a {type(given).__name__}"
+        raise InvalidInputError(problem)
+    pool = cast("asyncpg.Pool[asyncpg.Record]", given)
+    if pool.get_max_size() < LEAST:
+        problem = f"pool needs {LEAST} connections or more: one of them says that the node lives"
+        raise InvalidInputError(problem)
+    return pool
+
+
+class PostgresReadingEngine(ReadServer, PostgresDriver):
+    """Reads a database that another process may own."""
+
+    place: str = PLACE
+
+    def __init__(
+        self, address: str, home: Path, *, limits: Limits = USUAL, prepared_statements: bool = True
+    ) -> None:
+        kept = CACHED_STATEMENTS if prepared_statements else 0
+        super().__init__(address, limits=limits, cached_statements=kept)
+        self.path = home / FILE_ON_SERVERS
+
+    async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
+        require_ready(WHAT, await inspect(connection), migrations)

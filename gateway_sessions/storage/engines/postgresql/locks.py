@@ -1,0 +1,97 @@
+"""Advisory locks of transactions on PostgreSQL, and the report which connections hold them.
+
+How transactions on a PostgreSQL server keep out of each other's way.
+
+Everything is an advisory lock that ends with its transaction: it can be had for what has no row yet, it
+leaves no trace in any table, it is the same for all rows that belong together, and the server frees it
+whatever happens to us. Whoever changes the database has the lock of the store as well: shared by verbs that
+name what they decide on, alone for all others.
+
+Who holds the locks of a PostgreSQL database, in words for an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from gateway_sessions.storage.engines.server.blockers import Blocker, described
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+
+MIGRATING: Final = 0x67736573
+"""Who holds this lock brings the database up to date; the others wait and find it done."""
+_STORE: Final = f"{MIGRATING}, 1"
+"""Two numbers: a kind of lock of their own, which no name can come to."""
+TAKE: Final = "SELECT pg_advisory_xact_lock($1)"
+
+
+def number_of(lock: str) -> int:
+    """What the server calls a lock. Two that come to the same number merely wait for each other."""
+    return int.from_bytes(blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+def take_all(wanted: Sequence[str]) -> str:
+    """Take several locks, in one order everywhere, so that no two that take some wait for each other."""
+    numbers = sorted({number_of(one) for one in wanted})
+    return f"SELECT {','.join(f'pg_advisory_xact_lock({one})' for one in numbers)}"
+
+
+def entrance(locks: Sequence[str], epoch: int | None) -> str:
+    """What a changing transaction does before all else: get its locks, and make sure that it may still write.
+
+    Without any, it runs alone. Once a node was declared dead, dividing by zero ends its transactions. Whoever
+    declares it dead has the lock of the store alone: no earlier change is under way any more.
+    """
+    if locks:
+        taken = f"SELECT pg_advisory_xact_lock_shared({_STORE});{take_all(locks)};"
+    else:
+        taken = f"SELECT pg_advisory_xact_lock({_STORE});"
+    if epoch is None:
+        return taken
+    return f"{taken}SELECT 1 / count(*) FROM nodes WHERE epoch = {epoch};"  # noqa: S608 -- a number
+
+
+_WHO: Final = f"""
+    SELECT holding.pid, coalesce(nullif(activity.application_name, ''), activity.usename::text),
+        coalesce(host(activity.client_addr), 'this machine'),
+        extract(epoch FROM clock_timestamp() - activity.xact_start)::float8,
+        activity.state LIKE 'idle%', holding.locks
+    FROM (
+        SELECT pid, min(granted_at) AS since, array_agg(DISTINCT name) AS locks
+        FROM (
+            SELECT locks.pid, other.xact_start AS granted_at, CASE
+                WHEN locks.locktype = 'relation' THEN 'table ' || classes.relname
+                WHEN locks.classid = {MIGRATING} AND locks.objid = 1 AND locks.objsubid = 2
+                    THEN 'the lock of the store'
+                WHEN locks.classid = 0 AND locks.objid = {MIGRATING} THEN 'the lock of an upgrade'
+                ELSE 'a lock of a lane or session' END AS name
+            FROM pg_locks AS locks
+            LEFT JOIN pg_stat_activity AS other ON other.pid = locks.pid
+            LEFT JOIN pg_class AS classes ON locks.locktype = 'relation' AND classes.oid = locks.relation
+            WHERE locks.granted AND locks.pid <> pg_backend_pid()
+                AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                AND (locks.locktype = 'advisory' OR (
+                    classes.relkind IN ('r', 'p') AND classes.relnamespace = current_schema()::regnamespace
+                    AND locks.mode <> 'AccessShareLock'))
+        ) AS named GROUP BY pid
+    ) AS holding LEFT JOIN pg_stat_activity AS activity ON activity.pid = holding.pid
+    ORDER BY 'the lock of the store' = ANY (holding.locks) DESC, holding.since LIMIT 3
+"""  # noqa: S608 -- a number
+
+
+async def who_holds_locks(connection: asyncpg.Connection | PoolConnectionProxy) -> str:
+    """Return which connections hold locks, for how long, and what they are doing; the worst first."""
+    rows = await connection.fetch(_WHO)
+    return described(_blockers(rows))
+
+
+def _blockers(rows: Iterable[asyncpg.Record]) -> Iterable[Blocker]:
+    for pid, program, address, seconds, idle, locks in rows:
+        where = f"{program} at {address}" if program else None
+        yield Blocker(connection=pid, where=where, seconds=seconds, idle=bool(idle), holds=tuple(locks))

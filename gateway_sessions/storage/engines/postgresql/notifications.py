@@ -1,0 +1,183 @@
+"""The connection beside the pool that sends heartbeats and notifies other nodes by LISTEN/NOTIFY."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, Union, cast
+
+import asyncpg
+
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import VerbFactory
+from gateway_sessions.storage.engines.index_column import Language
+from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
+from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, translate
+from gateway_sessions.storage.engines.server.driver import Limits
+from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.tables.queries import Query
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+T = TypeVar("T")
+
+AnyConnection: TypeAlias = Union[asyncpg.Connection, "PoolConnectionProxy"]
+NO_ADDRESS: Final = "this is no address of a PostgreSQL database: postgresql://user@host:5432/name"
+CHANNEL: Final = "gateway_sessions"
+_CALL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
+_BEGIN: Final = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED;SET LOCAL statement_timeout = 5000;SET LOCAL lock_timeout = 2000;"
+    "SET LOCAL idle_in_transaction_session_timeout = 5000"
+)
+"""Whoever stops in the middle keeps its row, which others want to remove."""
+CLOSE_SECONDS: Final = 2.0
+_PROGRAM: Final = "gateway_sessions"
+"""What the server's operator sees as the name of our connections, unless the address says another."""
+
+
+def introduced(address: str) -> dict[str, str]:
+    """What a connection says of itself beyond its address."""
+    return {} if "application_name" in address else {"application_name": _PROGRAM}
+
+
+class Wire(Protocol):
+    """Where a line gets its connection from."""
+
+    async def connect(self) -> AnyConnection:
+        """One that nobody else has."""
+        ...
+
+    async def disconnect(self, connection: AnyConnection) -> None:
+        """Have it back, in order."""
+        ...
+
+
+class OwnWire:
+    """Connections that are made for the line."""
+
+    def __init__(self, address: str, limits: Limits) -> None:
+        self._address = address
+        self._limits = limits
+
+    async def connect(self) -> AnyConnection:
+        """One that nobody else has."""
+        try:
+            return await asyncpg.connect(
+                self._address,
+                timeout=self._limits.acquire_seconds,
+                command_timeout=self._limits.answer_seconds,
+                statement_cache_size=0,
+                server_settings=introduced(self._address),
+            )
+        except (ValueError, asyncpg.ClientConfigurationError):
+            raise InvalidInputError(NO_ADDRESS) from None
+
+    async def disconnect(self, connection: AnyConnection) -> None:
+        """Have it back, in order."""
+        await connection.close(timeout=CLOSE_SECONDS)
+
+
+class PooledWire:
+    """Connections of a pool that somebody else closes: the line keeps one for as long as it is there."""
+
+    def __init__(self, pool: asyncpg.Pool, limits: Limits) -> None:
+        self._pool = pool
+        self._limits = limits
+
+    async def connect(self) -> AnyConnection:
+        """One that nobody else has."""
+        return await self._pool.acquire(timeout=self._limits.acquire_seconds)
+
+    async def disconnect(self, connection: AnyConnection) -> None:
+        """Have it back, in order."""
+        await self._pool.release(cast("PoolConnectionProxy", connection), timeout=CLOSE_SECONDS)
+
+
+class Line:
+    """One connection, made again whenever it was lost. One thing at a time happens on it."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        limits: Limits,
+        hear: Callable[[frozenset[int]], object] | None,
+    ) -> None:
+        """*hear* is told who was called; None: nobody listens, as behind a pooler."""
+        self._wire = wire
+        self._limits = limits
+        self._hear = hear
+        self._connection: AnyConnection | None = None
+        self._turn = asyncio.Lock()
+
+    @property
+    def calls(self) -> bool:
+        """Whether a node hears when another one calls it."""
+        return self._hear is not None
+
+    async def run(self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction that takes no locks by name."""
+        async with self._turn:
+            try:
+                with self._hanging_up():
+                    connection = await self._connected()
+                    await connection.execute(_BEGIN)
+                    run = Run(PostgresLink(connection, self._limits), queries, language)
+                    result = await run.drive(Begun(verb()))
+                    await connection.execute("COMMIT")
+                    return result
+            except FOREIGN as error:
+                raise translate(error) from error
+
+    async def call(self, epochs: frozenset[int]) -> None:
+        """Call others. Nothing is lost if nobody hears it."""
+        if self._hear is None:
+            return
+        async with self._turn:
+            with suppress(*FOREIGN), self._hanging_up():
+                connection = await self._connected()
+                await connection.execute(_CALL, ",".join(map(str, sorted(epochs))))
+
+    async def close(self) -> None:
+        """End in order."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*FOREIGN):
+                if self._hear is not None:
+                    await connection.remove_listener(CHANNEL, self._heard)
+                await self._wire.disconnect(connection)
+
+    async def _connected(self) -> AnyConnection:
+        if self._connection is None or _is_lost(self._connection):
+            self._connection = None
+            connection = await self._wire.connect()
+            self._connection = connection
+            if self._hear is not None:
+                await connection.add_listener(CHANNEL, self._heard)
+        return self._connection
+
+    def _heard(self, *call: object) -> None:
+        named = [one for one in str(call[-1]).split(",") if one.isdecimal()]
+        if self._hear is not None:
+            self._hear(frozenset(map(int, named)))
+
+    @contextmanager
+    def _hanging_up(self) -> Generator[None]:
+        """Whatever does not come to its end ends with the connection."""
+        done = False
+        try:
+            yield
+            done = True
+        finally:
+            if not done and self._connection is not None:
+                with suppress(asyncpg.InterfaceError):  # its pool may have it back already
+                    self._connection.terminate()
+                self._connection = None
+
+
+def _is_lost(connection: AnyConnection) -> bool:
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:  # what its pool has back cannot even be asked
+        return True

@@ -1,0 +1,102 @@
+"""Migrations of a PostgreSQL database, all in one transaction, and checks of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from gateway_sessions._failpoints import failpoint
+from gateway_sessions.errors import (
+    ForeignDatabaseError,
+    MissingRightError,
+    StorageLockedError,
+    UnsupportedStorageError,
+)
+from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
+from gateway_sessions.storage.engines.postgresql.errors import WHAT
+from gateway_sessions.storage.engines.postgresql.locks import MIGRATING, TAKE, who_holds_locks
+from gateway_sessions.storage.tables.queries import Migration
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+OLDEST_SERVER: Final = 15
+"""The oldest that is tested."""
+MIGRATION_SECONDS: Final = 3600.0
+"""As long as a step of the schema may take on a large database."""
+LOCK_SECONDS: Final = 10
+"""So long a step waits for others, who use a table or bring the database up to date as well: while it waits
+for a table, everybody else waits behind it."""
+READABLE_FROM: Final = 5
+"""The oldest schema a program must know to work with what this one writes: earlier ones know no nodes."""
+_WITHOUT_LOCKS: Final = ("CockroachDB", "-YB-")
+"""Servers that speak like PostgreSQL, by what their version says of them."""
+_OURS: Final = frozenset({"meta", "lanes", "entries", "clocks"})
+_TABLES: Final = """
+    SELECT relname::text FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+"""
+_VERSIONS: Final = "SELECT name, value FROM meta WHERE name IN ('schema_version', 'readable_from')"
+_SET_VERSION: Final = """
+    INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+"""
+
+
+async def prepare(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
+    """Check that the database can be ours, and take the migrations that are due, all or none."""
+    await _check_server(connection)
+    try:
+        await _migrate(connection, known)
+    except asyncpg.InsufficientPrivilegeError as error:
+        role = await connection.fetchval("SELECT current_user")
+        problem = f"the role {role} lacks a right: {error.args[0]}; grant it"
+        raise MissingRightError.at_opening(WHAT, problem) from error
+
+
+async def _migrate(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
+    if not plan_migrations(WHAT, await inspect(connection), known):
+        return  # nobody who hangs while it does the same keeps this one waiting
+    try:
+        await _take_steps(connection, known)
+    except asyncpg.LockNotAvailableError as error:
+        who = await who_holds_locks(connection)
+        raise StorageLockedError(WHAT, f"its tables cannot be brought up to date now; {who}") from error
+
+
+async def _take_steps(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
+    async with connection.transaction():
+        await connection.execute(f"SET LOCAL lock_timeout = {LOCK_SECONDS * 1000}")
+        await connection.execute(TAKE, MIGRATING, timeout=MIGRATION_SECONDS)
+        due = plan_migrations(WHAT, await inspect(connection), known)
+        for step in due:
+            await connection.execute(step.script, timeout=MIGRATION_SECONDS)
+            failpoint("during_migration")
+        if due:
+            versions = (("schema_version", due[-1].version), ("readable_from", READABLE_FROM))
+            await connection.executemany(_SET_VERSION, [(name, str(version)) for name, version in versions])
+
+
+async def inspect(connection: PoolConnectionProxy) -> SchemaVersion | None:
+    """The version of the schema; None if nothing is there; `ForeignDatabaseError` if it is not ours."""
+    tables = {row[0] for row in await connection.fetch(_TABLES)}
+    if not tables:
+        return None
+    rows = await connection.fetch(_VERSIONS) if tables >= _OURS else []
+    values: dict[str, str] = {row[0]: row[1] for row in rows}
+    if len(values) < len(("schema_version", "readable_from")):
+        raise ForeignDatabaseError(WHAT, f"{len(tables)} tables of another program")
+    return SchemaVersion(int(values["schema_version"]), int(values["readable_from"]))
+
+
+async def _check_server(connection: PoolConnectionProxy) -> None:
+    found = connection.get_server_version().major
+    if found < OLDEST_SERVER:
+        raise UnsupportedStorageError(WHAT, f"version {found} is too old, {OLDEST_SERVER} or newer is needed")
+    version = str(await connection.fetchval("SELECT version()"))
+    if any(name in version for name in _WITHOUT_LOCKS):
+        raise UnsupportedStorageError(WHAT, "this server takes advisory locks and does not keep them")
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise UnsupportedStorageError(WHAT, f"a database in {encoding} cannot hold what people say; use UTF8")

@@ -1,0 +1,369 @@
+"""The choice of an engine by a URL or path, and the providers that other packages register.
+
+Which database a URL or path names, and what it takes to open it.
+
+Kinds of databases: what ours are to the store, so are those that other packages bring along.
+
+A provider makes engines. A package registers one as an entry point of the group `gateway_sessions.providers`,
+whose name is the scheme of its addresses: whoever opens `name://…` gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from hashlib import sha256
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from platformdirs import user_state_path
+
+from gateway_sessions._plugins import PROVIDERS, registered
+from gateway_sessions.core.cluster import POOL_SIZE, ClusterRules
+from gateway_sessions.errors import (
+    BrokenProviderError,
+    InvalidInputError,
+    UnknownProviderError,
+    UnsupportedStorageError,
+)
+from gateway_sessions.storage.engines.protocol import Engine
+from gateway_sessions.storage.engines.server.driver import PATIENT, USUAL, Limits
+from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine, SqliteReadingEngine, Synchronous
+
+CONTRACT: Final = 1
+"""Rises with every change that a provider has to follow: new queries, tables, or parts of an engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be opened, and how."""
+
+    address: str
+    """As it was given; only the provider reads it. It may hold a password."""
+    home: Path
+    """The directory of what this machine keeps of the database."""
+    survives_power_cut: bool = True
+    allow_network: bool = False
+    poll_only: bool = False
+    """Whether nodes wake each other by looking alone."""
+    prepared_statements: bool = True
+    """Whether statements may be kept on a connection of the server."""
+    pool_size: int = POOL_SIZE
+    """Connections to a server for the work of this process."""
+    patient: bool = False
+    """Whether a server may take as long as it likes: whoever asks wants to know everything."""
+    pool: object | None = None
+    """Connections that the program hands in, which are never closed here; None: the engine makes its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of database that is named by addresses, whether or not it is installed here."""
+
+    name: str
+    usual: str
+    """How an address of it looks."""
+
+    @property
+    def shown(self) -> str:
+        """What an address of it is shown as: the rest may hold a password."""
+        return f"{self.name}://…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDBProvider(Kind):
+    """A kind of database that is installed, and who makes its engines."""
+
+    contract: int
+    """The `CONTRACT` that it was written for."""
+    engine: Callable[[Wanted], Engine]
+    """The database for whoever owns it, or is a node of it."""
+    reader: Callable[[Wanted], Engine]
+    """The same database for reading only, whoever owns it."""
+    schemes: frozenset[str] = frozenset()
+    """What its addresses may begin with besides its name."""
+    takes_pools: bool = False
+    """Whether it works on connections that are handed in."""
+
+    def answers_to(self, scheme: str) -> bool:
+        """Whether addresses that begin with it are addresses of this kind."""
+        return scheme == self.name or scheme in self.schemes
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A kind of database as it is found here."""
+
+    name: str
+    package: str
+    problem: str | None = None
+    """Why it cannot be used."""
+
+
+def loaded(entry: EntryPoint) -> SessionDBProvider:
+    """The provider that a package has registered; `BrokenProviderError` if it cannot be used."""
+    try:
+        found: object = entry.load()
+    except Exception as error:  # foreign code: whatever it raises, the others can be used
+        raise _broken(entry, f"cannot be imported ({type(error).__name__}: {error})") from error
+    if not isinstance(found, SessionDBProvider):
+        raise _broken(entry, "is no SessionDBProvider")
+    if found.contract != CONTRACT:
+        what = package_of(entry) if found.contract < CONTRACT else "gateway-sessions"
+        fault = f"was written for contract {found.contract}, and this version has {CONTRACT}: update {what}"
+        raise _broken(entry, fault)
+    if found.name != entry.name:
+        raise _broken(entry, f"calls itself {found.name!r}, and is registered as {entry.name!r}")
+    return found
+
+
+def package_of(entry: EntryPoint) -> str:
+    """The package that brings it along, with its version. Looks at the disk."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
+
+
+def _broken(entry: EntryPoint, fault: str) -> BrokenProviderError:
+    return BrokenProviderError(f"{entry.name}://…", f"{entry.value} of {package_of(entry)} {fault}")
+
+
+OWN_PACKAGE: Final = "gateway-sessions"
+_DIGITS: Final = 16
+_NAMING: Final = ("host", "port", "dbname", "database", "unix-socket", "unix_socket")
+"""Options that say which database is meant."""
+
+
+def _file(wanted: Wanted) -> Engine:
+    path = database_path(wanted.address)
+    if wanted.home != path.parent:
+        problem = f"home must be the directory of the database {path}, or be left out"
+        raise InvalidInputError(problem)
+    synchronous = Synchronous.FULL if wanted.survives_power_cut else Synchronous.NORMAL
+    return SqliteEngine(path, synchronous=synchronous, allow_network=wanted.allow_network)
+
+
+def _file_to_read(wanted: Wanted) -> Engine:
+    return SqliteReadingEngine(database_path(wanted.address))
+
+
+# Only who uses a server has its driver.
+def _postgresql(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(POSTGRESQL, "asyncpg", "postgres"):
+        from gateway_sessions.storage.engines.postgresql.engine import PostgresEngine  # noqa: PLC0415 -- see above
+
+        return PostgresEngine(
+            wanted.address,
+            wanted.home,
+            limits=_limits(wanted),
+            allow_network=wanted.allow_network,
+            poll_only=wanted.poll_only,
+            prepared_statements=wanted.prepared_statements,
+            pool=wanted.pool,
+        )
+
+
+def _postgresql_to_read(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(POSTGRESQL, "asyncpg", "postgres"):
+        from gateway_sessions.storage.engines.postgresql.engine import PostgresReadingEngine  # noqa: PLC0415 -- as above
+
+        return PostgresReadingEngine(
+            wanted.address,
+            wanted.home,
+            limits=_limits(wanted),
+            prepared_statements=wanted.prepared_statements,
+        )
+
+
+def _mysql(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
+        from gateway_sessions.storage.engines.mysql.engine import MySQLEngine  # noqa: PLC0415 -- as above
+
+        return MySQLEngine(
+            wanted.address,
+            wanted.home,
+            limits=_limits(wanted),
+            allow_network=wanted.allow_network,
+            pool=wanted.pool,
+        )
+
+
+def _mysql_to_read(wanted: Wanted) -> Engine:
+    with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
+        from gateway_sessions.storage.engines.mysql.engine import MySQLReadingEngine  # noqa: PLC0415 -- as above
+
+        return MySQLReadingEngine(wanted.address, wanted.home, limits=_limits(wanted))
+
+
+def _limits(wanted: Wanted) -> Limits:
+    return replace(PATIENT if wanted.patient else USUAL, connections=wanted.pool_size)
+
+
+SQLITE: Final = SessionDBProvider(
+    name="sqlite", contract=CONTRACT, usual="sqlite:///path", engine=_file, reader=_file_to_read
+)
+POSTGRESQL: Final = SessionDBProvider(
+    name="postgresql",
+    contract=CONTRACT,
+    usual="postgresql://user@host:5432/name",
+    engine=_postgresql,
+    reader=_postgresql_to_read,
+    schemes=frozenset({"postgres"}),
+    takes_pools=True,
+)
+MYSQL: Final = SessionDBProvider(
+    name="mysql",
+    contract=CONTRACT,
+    usual="mysql://user@host:3306/name",
+    engine=_mysql,
+    reader=_mysql_to_read,
+    schemes=frozenset({"mariadb"}),
+    takes_pools=True,
+)
+OURS: Final = (SQLITE, POSTGRESQL, MYSQL)
+SERVERS: Final = (POSTGRESQL, MYSQL)
+
+
+def provider_of(url_or_path: str | Path) -> SessionDBProvider:
+    """The kind of database that a URL or path names; `UnknownProviderError` if it is not installed."""
+    kind = server_at(url_or_path)
+    if kind is None:
+        return SQLITE
+    if isinstance(kind, SessionDBProvider):
+        return kind
+    scheme, others = kind.name, registered(PROVIDERS)
+    if scheme not in others:
+        known = [one.name for one in OURS] + sorted(others)
+        hint = "".join(f" (did you mean {one!r}?)" for one in get_close_matches(scheme, known, 1))
+        problem = f"is a kind of database that is not installed{hint}; there is {', '.join(known)}"
+        raise UnknownProviderError(kind.shown, problem)
+    return loaded(others[scheme])
+
+
+def server_at(url_or_path: str | Path) -> Kind | None:
+    """The kind of database that an address names, installed or not; None if it is a file by its path."""
+    scheme, separator, _ = str(url_or_path).partition("://")
+    scheme = scheme.lower()
+    if not separator or SQLITE.answers_to(scheme):
+        return None
+    ours = next((one for one in SERVERS if one.answers_to(scheme)), None)
+    return ours or Kind(name=scheme, usual=f"{scheme}://…")
+
+
+def all_providers() -> Sequence[Listing]:
+    """All kinds of databases that are installed here, ours first. It imports the others."""
+    found = [Listing(one.name, OWN_PACKAGE) for one in OURS]
+    for name, entry in sorted(registered(PROVIDERS).items()):
+        problem = None
+        if any(one.answers_to(name) for one in OURS):
+            problem = "its name is that of a kind of ours, which is used instead"
+        else:
+            try:
+                loaded(entry)
+            except BrokenProviderError as error:
+                problem = error.problem
+        found.append(Listing(name, package_of(entry), problem))
+    return found
+
+
+def engine_at(
+    url_or_path: str | Path,
+    *,
+    home: str | Path | None,
+    survives_power_cut: bool,
+    allow_network: bool,
+    cluster: ClusterRules,
+    prepared_statements: bool = True,
+    pool_size: int = POOL_SIZE,
+    pool: object | None = None,
+    patient: bool = False,
+) -> Engine:
+    """The database that a URL or path names; those that we do not know are refused by name."""
+    provider = provider_of(url_or_path)
+    if pool is not None and not provider.takes_pools:
+        problem = f"{provider.shown} makes its own connections: leave pool out"
+        raise InvalidInputError(problem)
+    wanted = Wanted(
+        address=str(url_or_path),
+        home=_home_of(provider, url_or_path, home),
+        survives_power_cut=survives_power_cut,
+        allow_network=allow_network,
+        poll_only=cluster.poll_only,
+        prepared_statements=prepared_statements,
+        pool_size=_counted(pool_size),
+        pool=pool,
+        patient=patient,
+    )
+    return provider.engine(wanted)
+
+
+def reading_engine_at(
+    url_or_path: str | Path,
+    *,
+    home: str | Path | None,
+    prepared_statements: bool = True,
+    pool_size: int = POOL_SIZE,
+    patient: bool = False,
+) -> Engine:
+    """The same database, which another process may own, for reading only."""
+    provider = provider_of(url_or_path)
+    wanted = Wanted(
+        address=str(url_or_path),
+        home=_home_of(provider, url_or_path, home),
+        prepared_statements=prepared_statements,
+        pool_size=_counted(pool_size),
+        patient=patient,
+    )
+    return provider.reader(wanted)
+
+
+def database_path(url_or_path: str | Path) -> Path:
+    """The file that a URL or path names; other databases are refused by name."""
+    text = str(url_or_path)
+    if "://" not in text:
+        return Path(text).expanduser().absolute()
+    parts = urlsplit(text)
+    if parts.scheme != "sqlite" or parts.netloc:
+        raise UnsupportedStorageError(f"{parts.scheme}://…", f"is no file; give a path or {SQLITE.usual}")
+    return Path(unquote(parts.path.removeprefix("/"))).absolute()
+
+
+def home_of_server(server: Kind, url: str, node: str | None = None) -> Path:
+    """Where this machine keeps what a node needs beside a database on a server, if nobody says where."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        problem = f"this is no address of a {server.name} database: {server.usual}"
+        raise InvalidInputError(problem) from None
+    options = parse_qs(parts.query)
+    named = [parts.netloc.rpartition("@")[2], parts.path]
+    named += [value for name in _NAMING for value in options.get(name, ())]
+    named += [node] if node is not None else []
+    digest = sha256("\n".join(named).encode("utf-8", "surrogatepass")).hexdigest()
+    return user_state_path("gateway-sessions") / f"{server.name}-{digest[:_DIGITS]}"
+
+
+def _counted(pool_size: int) -> int:
+    if pool_size < 1:
+        problem = f"pool_size = {pool_size} must be 1 or more"
+        raise InvalidInputError(problem)
+    return pool_size
+
+
+def _home_of(provider: SessionDBProvider, address: str | Path, home: str | Path | None) -> Path:
+    if home is not None:
+        return Path(home).expanduser().absolute()
+    return database_path(address).parent if provider is SQLITE else home_of_server(provider, str(address))
+
+
+@contextmanager
+def _its_driver_is_there(provider: SessionDBProvider, package: str, extra: str) -> Generator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        problem = f"needs a package that is not installed: pip install 'gateway-sessions[{extra}]'"
+        raise UnsupportedStorageError(provider.shown, problem) from None

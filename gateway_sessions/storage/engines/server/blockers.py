@@ -1,0 +1,34 @@
+"""`Blocker`: a connection that holds locks others wait for, described for an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """A connection in a transaction of its own."""
+
+    connection: int
+    """What the server calls it."""
+    where: str | None
+    """The program and its machine; None: this login may not know."""
+    seconds: float | None
+    """For how long its transaction has lasted; None: this login may not know."""
+    idle: bool
+    """Whether it does nothing at the moment, as a process that was stopped."""
+    holds: tuple[str, ...] = ()
+
+
+def described(blockers: Iterable[Blocker]) -> str:
+    """Return a sentence about the blockers; an empty one if there are none."""
+    return "; ".join(map(_sentence, blockers))
+
+
+def _sentence(one: Blocker) -> str:
+    who = f"connection {one.connection}" + (f" ({one.where})" if one.where else "")
+    lasts = "" if one.seconds is None else f" in a transaction that has lasted {one.seconds:.0f} s"
+    idle = " and does nothing now" if one.idle else ""
+    holds = f" holds {', '.join(one.holds)}" if one.holds else " holds locks"
+    return f"{who}{holds}{lasts}{idle}"

@@ -1,0 +1,388 @@
+"""The SQLite engine and its read-only form: one writing connection and several reading ones.
+
+The embedded database: one connection writes and checkpoints, a few read, each on a thread of its own.
+
+A SQLite file as the whole database of a store: it owns the directory around it, and sees to the file.
+
+A SQLite file that another process may own: read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sqlite3
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final, NoReturn, TypeVar
+from urllib.parse import quote
+
+from anyio.abc import TaskGroup
+
+from gateway_sessions.core.committed_changes import News
+from gateway_sessions.core.search.stems import Stems
+from gateway_sessions.errors import NoStoreError, StorageError, StoreStoppedError
+from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
+from gateway_sessions.storage.engines.index_column import Language
+from gateway_sessions.storage.engines.migrations import require_ready
+from gateway_sessions.storage.engines.protocol import Upkeep, VacuumReport
+from gateway_sessions.storage.engines.sqlite import backup
+from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, back_up, keep_newest, newest_backup
+from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, check_library, inspect, prepare
+from gateway_sessions.storage.engines.sqlite.worker import (
+    MAX_VERBS,
+    READ,
+    WRITE,
+    Errand,
+    Queue,
+    Request,
+    Stop,
+    Worker,
+    drive,
+    refuse_all,
+)
+from gateway_sessions.storage.files.private_files import prepare_database_file, prepare_to_read
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.home import owned, prepare_home, refuse_unfinished_repair
+from gateway_sessions.storage.tables.queries import Migration, Query, load_migrations, load_queries
+
+ENGINE: Final = "sqlite"
+BUSY_SECONDS: Final = 15.0
+"""How long a transaction waits for a lock that somebody else holds on the file, a backup tool for example."""
+READERS: Final = 2
+
+T = TypeVar("T")
+
+
+class Synchronous(StrEnum):
+    """When a commit counts as done."""
+
+    FULL = "FULL"  # when it would survive a power failure
+    NORMAL = "NORMAL"  # when it would survive the end of this process
+
+
+class SqliteDriver:
+    """Runs verbs on one SQLite file. The caller makes sure that no other process writes it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Synchronous = Synchronous.FULL,
+        busy_seconds: float = BUSY_SECONDS,
+        migrations: Sequence[Migration] = (),
+    ) -> None:
+        self._path = path
+        self._synchronous = synchronous
+        self._busy_seconds = busy_seconds
+        self._migrations = migrations
+        self._queries: Mapping[str, Query] = {}
+        self._writes: Queue = SimpleQueue()
+        self._reads: Queue = SimpleQueue()
+        self._writer: Worker | None = None
+        self._serving = False
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after a commit that has changed what sessions.json shows."""
+        self.on_news: Callable[[Sequence[News]], None] = lambda _: None
+        """Called with what commits have brought about, in their order; nobody is answered before."""
+
+    async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Open the file, bring it up to date and begin to serve; *cleanup* closes everything again."""
+        check_library()
+        cleanup.callback(self._refuse_waiting)
+        self._queries = await in_thread(partial(load_queries, ENGINE))
+        migrations: Sequence[Migration] = self._migrations or await in_thread(
+            partial(load_migrations, ENGINE)
+        )
+        try:
+            await in_thread(partial(prepare_database_file, self._path, APPLICATION_ID))
+        except OSError as error:
+            raise translate(error, str(self._path)) from error
+        self._writer = await self._open(self._writes, cleanup, read_only=False)
+        self._writer.on_change, self._writer.on_news = self.on_change, self.on_news
+        try:
+            await self._writer.call(
+                lambda raw: prepare(raw, self._path, migrations, synchronous=self._synchronous)
+            )
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            raise translate(error, str(self._path)) from error
+        readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
+        cleanup.callback(self._stop)
+        self._serving = True
+        for worker in (self._writer, *readers):
+            tasks.start_soon(worker.run)
+
+    @property
+    def changes(self) -> int:
+        """How often the truth behind sessions.json has changed since the file was opened."""
+        return self._writer.changes if self._writer is not None else 0
+
+    def end_with(self, verb: VerbFactory[None]) -> None:
+        """Run that verb when nothing else will be run any more. Nobody learns whether it could be."""
+        if self._writer is not None:
+            self._writer.last = Request(verb, asyncio.get_running_loop().create_future())
+
+    def write(self, verb: VerbFactory[T]) -> Awaitable[T]:
+        """Run a verb in a transaction; when this is awaited, the outcome is durable.
+
+        It stands in line at once. Cancelled while it waits there, it is withdrawn; cancelled while it runs,
+        its outcome stands.
+        """
+        return self._ask(self._writes, verb)
+
+    def change(self, statement: Statement) -> Awaitable[int]:
+        """Run one changing statement, durably; how many rows it has changed. The shortest of verbs."""
+        return self._ask(self._writes, statement)
+
+    async def attend(self, errand: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something on the writing connection between two batches; writers wait until it is done."""
+        if not self._serving:
+            raise StoreStoppedError("database")
+        request: Errand[T] = Errand(errand, asyncio.get_running_loop().create_future())
+        self._writes.put(request)
+        return await request.future
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing; it sees everything acknowledged before."""
+        return await self._ask(self._reads, verb)
+
+    @asynccontextmanager
+    async def view(self) -> AsyncGenerator[Reader]:
+        """A reader of its own whose verbs all see the same moment."""
+        if not self._serving:
+            raise StoreStoppedError("database")
+        async with AsyncExitStack() as cleanup:
+            worker = await self._open(SimpleQueue(), cleanup, read_only=True)
+            try:
+                await worker.call(_begin_to_read)
+            except sqlite3.Error as error:
+                raise translate(error, str(self._path)) from error
+            yield _View(worker, self)
+
+    async def run_in_view(self, worker: Worker, verb: VerbFactory[T]) -> T:
+        """Run a verb on the connection of a view."""
+        try:
+            return await worker.call(lambda raw: drive(raw, self._queries, verb()))
+        except sqlite3.Error as error:
+            raise translate(error, str(self._path)) from error
+
+    def _ask(self, queue: Queue, work: VerbFactory[T] | Statement) -> asyncio.Future[T]:
+        if not self._serving:
+            raise StoreStoppedError("database")
+        request: Request[T] = Request(work, asyncio.get_running_loop().create_future())
+        queue.put(request)
+        return request.future
+
+    async def _open(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
+        mode, begin = ("ro", READ) if read_only else ("rwc", WRITE)
+        limit = 1 if read_only else MAX_VERBS  # a reader leaves what waits behind its verb to the others
+        worker = Worker(str(self._path), self._queries, queue, begin=begin, max_verbs=limit)
+        uri = f"file:{quote(str(self._path))}?mode={mode}"
+        try:
+            await worker.connect(uri, cleanup, busy_seconds=self._busy_seconds)
+            if read_only:
+                await worker.call(lambda raw: raw.execute("PRAGMA query_only = ON"))
+        except sqlite3.Error as error:
+            raise translate(error, str(self._path)) from error
+        return worker
+
+    def _stop(self) -> None:
+        """Let every worker's thread go, so that its connection can be closed."""
+        self._serving = False
+        self._writes.put(Stop.STOP)
+        for _ in range(READERS):
+            self._reads.put(Stop.STOP)
+
+    def _refuse_waiting(self) -> None:
+        """Nobody serves the queues any more."""
+        refuse_all(self._writes, "database")
+        refuse_all(self._reads, "database")
+
+
+def _begin_to_read(connection: sqlite3.Connection) -> None:
+    """Begin a transaction and see what is there at once: by itself it would wait for the first verb."""
+    connection.execute("BEGIN")
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+
+class _View:
+    """Reads on one connection whose transaction stays open."""
+
+    def __init__(self, worker: Worker, driver: SqliteDriver) -> None:
+        self._worker = worker
+        self._driver = driver
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing."""
+        return await self._driver.run_in_view(self._worker, verb)
+
+
+class SqliteReader(SqliteDriver):
+    """Runs reading verbs. It takes no lock that the owner would wait for, and never checkpoints."""
+
+    async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        """Open the file as it is and begin to serve; *cleanup* closes everything again."""
+        check_library()
+        if not await in_thread(self._path.exists):
+            raise NoStoreError(str(self._path))
+        await in_thread(partial(prepare_to_read, self._path))
+        cleanup.callback(self._refuse_waiting)
+        self._queries = await in_thread(partial(load_queries, ENGINE))
+        await in_thread(partial(load_migrations, ENGINE))
+        readers = [await self._open(self._reads, cleanup, read_only=True) for _ in range(READERS)]
+        try:
+            await readers[0].call(self._check)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise translate(error, str(self._path)) from error
+        cleanup.callback(self._stop)
+        self._serving = True
+        for worker in readers:
+            tasks.start_soon(worker.run)
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Nothing can be written here."""
+        self._refuse()
+
+    async def attend(self, errand: Callable[[sqlite3.Connection], T]) -> T:
+        """Nothing can be tidied up here."""
+        self._refuse()
+
+    async def change(self, statement: Statement) -> int:
+        """Nothing can be changed here."""
+        self._refuse()
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        require_ready(str(self._path), inspect(connection, self._path), load_migrations(ENGINE))
+
+    def _refuse(self) -> NoReturn:
+        raise StorageError(str(self._path), "was opened for reading; ask its owner to change something")
+
+
+BEYOND = (1 << 63) - 1
+
+
+class FileUpkeep:
+    """What the owner of a SQLite file does for it, on the writing connection between two batches."""
+
+    def __init__(self, path: Path, driver: SqliteDriver) -> None:
+        self._path = path
+        self._driver = driver
+
+    async def vacuum(self) -> VacuumReport:
+        """Write the file anew without gaps. Writers wait meanwhile, and the disk needs room for both."""
+        return await self._driver.attend(backup.vacuum)
+
+    async def optimise(self) -> None:
+        """Let the database learn what its tables hold by now."""
+        await self._driver.attend(backup.optimise)
+
+    async def empty_log(self) -> bool:
+        """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
+        return await self._driver.attend(backup.empty_log)
+
+    async def overwrite_deleted(self, *, overwrite: bool) -> None:
+        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        await self._driver.attend(partial(backup.overwrite_deleted, overwrite=overwrite))
+
+    def newest_backup(self) -> datetime | None:
+        """When the newest copy was taken. Looks at the disk."""
+        return newest_backup(self._path.parent / BACKUPS)
+
+    async def back_up(self, now: datetime, *, keep: int | None) -> Path:
+        """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
+        folder = self._path.parent / BACKUPS
+        copy = await in_thread(partial(back_up, self._path, folder, now))
+        if keep is not None:
+            await in_thread(partial(keep_newest, folder, keep))
+        return copy
+
+
+class SqliteEngine(SqliteDriver):
+    """A file that this process owns, with the directory around it."""
+
+    index_language: Language | None = None
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Synchronous = Synchronous.FULL,
+        busy_seconds: float = BUSY_SECONDS,
+        migrations: Sequence[Migration] = (),
+        allow_network: bool = False,
+    ) -> None:
+        super().__init__(path, synchronous=synchronous, busy_seconds=busy_seconds, migrations=migrations)
+        self._allow_network = allow_network
+        self.upkeep: Upkeep | None = FileUpkeep(path, self)
+
+    def stem_with(self, stems: Stems) -> None:
+        """The index is a file beside this one."""
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._path
+
+    @property
+    def place(self) -> str:
+        """The same in words."""
+        return str(self._path)
+
+    @asynccontextmanager
+    async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
+        """Own the directory until the end of the block."""
+        home = self._path.parent
+        await in_thread(partial(prepare_home, home, allow_network=self._allow_network))
+        async with owned(home, clock, wait=wait):
+            await in_thread(partial(refuse_unfinished_repair, self._path))
+            yield
+
+    @property
+    def shared(self) -> None:
+        """Nobody else has it open."""
+
+    def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
+        """Ids for rows. The lock of the directory sees to it that there is no later owner."""
+        del epoch
+        return itertools.count(first_id)
+
+
+class SqliteReadingEngine(SqliteReader):
+    """A file that another process may own: nothing of it is changed."""
+
+    upkeep: Upkeep | None = None
+    index_language: Language | None = None
+
+    def stem_with(self, stems: Stems) -> None:
+        """The index is a file beside this one."""
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._path
+
+    @property
+    def place(self) -> str:
+        """The same in words."""
+        return str(self._path)
+
+    @asynccontextmanager
+    async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
+        """Readers own nothing."""
+        del clock, wait
+        yield
+
+    @property
+    def shared(self) -> None:
+        """Nobody else has it open."""
+
+    def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
+        """Nobody takes an id here."""
+        del epoch
+        return itertools.count(first_id)

@@ -1,0 +1,355 @@
+"""Files and directories that only the owner of their directory can read from the first instant.
+
+A file that is made first and given its rights afterwards can be opened by others in between. So rights are
+an argument of the call that makes the file, and no umask can widen them. A program that runs as root makes
+files with the rights of the directory's owner: they belong to the owner at once, and a link that the
+owner put in the way leads root nowhere that the owner could not go.
+
+SQLite gives the files beside a database the mode of the database. It makes the database itself readable for
+everybody, so the database is made here before SQLite opens it.
+
+Everything here blocks, and holds for the calling thread only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import socket
+import sqlite3
+import stat
+import sys
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from urllib.parse import quote
+
+from gateway_sessions.errors import StorageUnavailableError, UnsupportedStorageError
+
+FILE_MODE: Final = 0o600
+DIRECTORY_MODE: Final = 0o700
+ROOT: Final = 0
+SIDECARS: Final = ("-wal", "-shm")
+"""What SQLite keeps beside a database while somebody has it open."""
+_WRITE_VERSION: Final = slice(18, 20)
+"""The bytes of a SQLite header that say how the file is written: twice 2 for a write-ahead log."""
+
+
+def create_private(path: Path) -> int:
+    """A new file is made and opened for writing; `FileExistsError` if there is anything of that name."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+    if sys.platform == "win32":
+        return os.open(path, flags | os.O_BINARY, FILE_MODE)
+    with _acting_in(path.parent) as folder:
+        descriptor = os.open(path.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=folder)
+        _hand_over(descriptor, folder)
+    return descriptor
+
+
+def make_private_file(path: Path, content: bytes = b"") -> None:
+    """A file with that content exists afterwards; one that is there already stays as it is."""
+    with contextlib.suppress(FileExistsError):
+        descriptor = create_private(path)
+        try:
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+
+
+def fill_private_file(path: Path, fill: Callable[[Path], object]) -> None:
+    """A new file exists afterwards, with what *fill* has written to the empty file that it is given.
+
+    What *fill* makes beside that file, a journal for example, never stands in the directory as root's.
+    """
+    make_private_file(path)
+    if sys.platform == "win32" or _foreign_owner(path.parent.stat()) is None:
+        fill(path)
+        return
+    with TemporaryDirectory() as elsewhere:
+        made = Path(elsewhere, path.name)
+        make_private_file(made)
+        fill(made)
+        with made.open("rb") as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target)
+
+
+def make_private_directory(path: Path) -> None:
+    """The directory exists afterwards. It and its missing parents are made for their owner only."""
+    if sys.platform == "win32":
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    refuse_foreign_link(path)
+    if path.is_dir():
+        return
+    if not path.parent.is_dir():
+        make_private_directory(path.parent)
+    with _acting_in(path.parent) as folder, contextlib.suppress(FileExistsError):
+        os.mkdir(path.name, DIRECTORY_MODE, dir_fd=folder)
+        _hand_over_name(path.name, folder)
+    if not path.is_dir():
+        raise NotADirectoryError(20, "is in the way of a directory", str(path))
+
+
+def make_private(path: Path) -> None:
+    """Others may do nothing with a file any more, and it belongs to the owner of its directory."""
+    if sys.platform == "win32":
+        return
+    refuse_link(path)
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode):
+        raise UnsupportedStorageError(str(path), "is not a regular file")
+    owner = _foreign_owner(path.parent.stat())
+    wrong_owner = owner is not None and found.st_uid != owner[0]
+    wrong_mode = stat.S_IMODE(found.st_mode) != FILE_MODE
+    if not wrong_owner and not wrong_mode:
+        return
+    with _pinned(path) as place:
+        with contextlib.suppress(PermissionError):  # another user's file: whoever owns it has to do it
+            place.chmod(FILE_MODE)
+        if wrong_owner and owner is not None:
+            os.chown(place, *owner)
+
+
+def prepare_database_file(path: Path, application_id: int) -> None:
+    """The file of a database exists afterwards, is private, and so are the files beside it.
+
+    What was made by an earlier version, or by root, gets the mode and the owner that it should have. A file
+    of another program stays as it is: SQLite opens it next, and then it is refused.
+    """
+    if sys.platform == "win32":
+        return
+    refuse_foreign_link(path)
+    place = path.resolve()
+    owner = _foreign_owner(place.parent.stat())
+    if not place.exists():
+        # As root, SQLite would make a journal of root's for a file that is empty.
+        make_private_file(place, b"" if owner is None else _empty_database())
+    require_usable(place)
+    if not _may_be_ours(place, application_id):
+        return
+    for one in (place, *_beside(place)):
+        make_private(one)
+    _make_sidecars(place)
+    require_usable(place)
+
+
+def prepare_to_read(path: Path) -> None:
+    """Whoever reads a database as root leaves no file of root's beside it; the database stays as it is."""
+    if sys.platform == "win32" or not path.exists():
+        return
+    refuse_foreign_link(path)
+    place = path.resolve()
+    for one in _beside(place):
+        refuse_link(one)
+    _make_sidecars(place)
+    require_usable(place, os.R_OK)
+
+
+def require_usable(database: Path, rights: int = os.R_OK | os.W_OK) -> None:
+    """A file of a database that this user may not use is an error; SQLite would not say which one it is."""
+    for one in (database, *_beside(database)):
+        if one.exists() and not os.access(one, rights):
+            raise StorageUnavailableError(str(one), f"cannot be used by this user: {ownership(one)}")
+
+
+def ownership(path: Path) -> str:
+    """Whom a file belongs to and what others may do with it, and the command that gives it back."""
+    found, wanted = path.stat(), path.parent.stat().st_uid
+    if found.st_uid == wanted:
+        return f"its mode is {stat.S_IMODE(found.st_mode):o}; chmod 600 {path}"
+    has, should = user_name(found.st_uid), user_name(wanted)
+    return f"it belongs to {has}, not to {should}; chown {should} {path}"
+
+
+def user_name(user: int) -> str:
+    """A user in words; the number, where the system knows no name."""
+    if sys.platform == "win32":
+        return str(user)
+    import pwd  # noqa: PLC0415 -- there is no such module on Windows
+
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def is_ill_born(path: Path) -> bool:
+    """Whether a file is open to others, or belongs to somebody else than its directory does."""
+    found = path.lstat()
+    return bool(found.st_mode & 0o077) or found.st_uid != path.parent.stat().st_uid
+
+
+def refuse_link(path: Path) -> None:
+    """A link where a file of ours belongs is an error, whoever made it."""
+    if path.is_symlink():
+        raise UnsupportedStorageError(str(path), "is a link, and links are not followed here; remove it")
+
+
+def refuse_foreign_link(path: Path) -> None:
+    """A link that another user could have made is an error: it could lead anywhere."""
+    if is_foreign_link(path):
+        raise UnsupportedStorageError(
+            str(path), "is a link that another user made or could have made; name the place it leads to"
+        )
+
+
+def is_foreign_link(path: Path) -> bool:
+    """Return whether a path is a link that another user made or could have made."""
+    if sys.platform == "win32" or not path.is_symlink():
+        return False
+    return not {path.lstat().st_uid, path.parent.stat().st_uid} <= {ROOT, os.geteuid()}
+
+
+def bind_private(listener: socket.socket, place: Path) -> None:
+    """A Unix socket gets its name, and nobody but the directory's owner can connect at any moment."""
+    with contextlib.suppress(OSError):  # Linux gives the name the mode of the socket, others do not know one
+        os.fchmod(listener.fileno(), FILE_MODE)
+    with _acting_in(place.parent) as folder:
+        # The owner need not be allowed to reach the directory by its path, so it is named by its descriptor.
+        through = Path(f"/proc/self/fd/{folder}")
+        listener.bind(str((through if through.is_dir() else place.parent) / place.name))
+        _hand_over_name(place.name, folder)
+    if stat.S_IMODE(place.lstat().st_mode) != FILE_MODE:
+        place.chmod(FILE_MODE)
+
+
+def replace_file(source: Path, target: Path) -> None:
+    """A file gets another name, taking it from the file or link that has it."""
+    _in_folders(source, target, os.replace, lambda: source.replace(target))
+
+
+def link_file(source: Path, target: Path) -> None:
+    """A file gets a second name."""
+    _in_folders(source, target, os.link, lambda: os.link(source, target))
+
+
+def unlink_file(path: Path) -> None:
+    """A name goes away; what a link leads to stays."""
+    if sys.platform == "win32":
+        path.unlink()
+        return
+    with _acting_in(path.parent) as folder:
+        os.unlink(path.name, dir_fd=folder)
+
+
+def _in_folders(source: Path, target: Path, act: Callable[..., None], plainly: Callable[[], object]) -> None:
+    if sys.platform == "win32":
+        plainly()
+        return
+    with _folder(source.parent) as here, _acting_in(target.parent) as there:
+        act(source.name, target.name, src_dir_fd=here, dst_dir_fd=there)
+
+
+@contextmanager
+def _folder(directory: Path) -> Generator[int]:
+    """An open directory: whoever exchanges its path for a link meanwhile changes nothing."""
+    refuse_foreign_link(directory)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _acting_in(directory: Path) -> Generator[int]:
+    """An open directory; for root, until the end of the block, this thread has the rights of its owner."""
+    with _folder(directory) as descriptor:
+        owner = _foreign_owner(os.fstat(descriptor))
+        if owner is None or (switch := _switch()) is None:
+            yield descriptor
+            return
+        set_user, set_group = switch
+        user, group = owner
+        group_before = set_group(group)
+        user_before = set_user(user)
+        try:
+            yield descriptor
+        finally:
+            set_user(user_before)
+            set_group(group_before)
+
+
+def _foreign_owner(directory: os.stat_result) -> tuple[int, int] | None:
+    """Whom a new file in a directory must be given to; None: it belongs to the right user by itself."""
+    if os.geteuid() != ROOT or directory.st_uid == ROOT:
+        return None
+    return directory.st_uid, directory.st_gid
+
+
+@cache
+def _switch() -> tuple[Callable[[int], int], Callable[[int], int]] | None:
+    """The calls by which one thread takes the rights of another user on files; only Linux has them."""
+    library = ctypes.CDLL(None)
+    user, group = getattr(library, "setfsuid", None), getattr(library, "setfsgid", None)
+    return None if user is None or group is None else (user, group)
+
+
+def _hand_over(descriptor: int, folder: int) -> None:
+    """Give a new file to the owner of its directory, where the system could not do so at once."""
+    owner = _foreign_owner(os.fstat(folder))
+    if owner is not None and os.fstat(descriptor).st_uid != owner[0]:
+        os.fchown(descriptor, *owner)
+
+
+def _hand_over_name(name: str, folder: int) -> None:
+    owner = _foreign_owner(os.fstat(folder))
+    if owner is not None and os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid != owner[0]:
+        os.chown(name, *owner, dir_fd=folder, follow_symlinks=False)
+
+
+def _may_be_ours(database: Path, application_id: int) -> bool:
+    """Whether a file has that mark, or none yet. Nothing is made beside it by looking."""
+    uri = f"file:{quote(str(database))}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+            (found,) = connection.execute("PRAGMA application_id").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return database.stat().st_size == 0
+    return found == application_id or not (found or tables)
+
+
+def _beside(database: Path) -> list[Path]:
+    return [database.with_name(database.name + suffix) for suffix in SIDECARS]
+
+
+def _make_sidecars(database: Path) -> None:
+    """SQLite gives away the files that it makes as root, but a moment after they have appeared."""
+    if _foreign_owner(database.parent.stat()) is not None:
+        for one in _beside(database):
+            make_private_file(one)
+
+
+@contextmanager
+def _pinned(path: Path) -> Generator[Path]:
+    """A path that leads to this very file, whatever becomes of its name.
+
+    The file is not opened: closing a descriptor of a database would take away this process's locks on it.
+    """
+    if not hasattr(os, "O_PATH"):
+        yield path
+        return
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+@cache
+def _empty_database() -> bytes:
+    """A database without tables that is written by a write-ahead log from the beginning."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript("CREATE TABLE passing (value); DROP TABLE passing; VACUUM")
+        content = bytearray(connection.serialize())
+    content[_WRITE_VERSION] = b"\x02\x02"
+    return bytes(content)

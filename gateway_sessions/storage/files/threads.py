@@ -1,0 +1,40 @@
+"""Blocking calls in a thread, with progress that is reported back on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+
+def told_by_thread(tell: Callable[[T], object] | None) -> Callable[[T], object] | None:
+    """What a thread may call in the place of *tell*, which is then called on this loop, in the same order."""
+    if tell is None:
+        return None
+    loop = asyncio.get_running_loop()
+    return lambda what: loop.call_soon_threadsafe(partial(tell, what))
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run blocking *work* in a thread.
+
+    A thread cannot be stopped. A cancellation therefore waits until the work is done, or the next piece of
+    work on the same file would run beside it.
+    """
+    done = asyncio.get_running_loop().run_in_executor(None, work)
+    interrupted: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):
+        while not done.done():
+            try:
+                await asyncio.wait({done})
+            except asyncio.CancelledError as cancelled:
+                interrupted = cancelled
+    if interrupted is not None:
+        done.exception()  # its outcome is of no use to anybody
+        raise interrupted
+    return done.result()

@@ -1,0 +1,220 @@
+"""Read-only access to a Hermes database, without a change to it or a file beside it.
+
+While Hermes runs, SQLite shows one moment of it. When nobody has it open, it is read as an immutable file,
+because SQLite would else make files beside it; should somebody begin to write then, that is noticed. Changes
+that a crash left in a log beside the database are read from a copy of both.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple, Self, TypeAlias
+from urllib.parse import quote
+
+from gateway_sessions.errors import ForeignDatabaseError, StorageCorruptError, StorageUnavailableError
+from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.salvage import READ_ERRORS, columns_of, quoted
+from gateway_sessions.storage.files.atomic_file import copy_whole
+
+Row: TypeAlias = dict[str, Any]
+
+BUSY_SECONDS: Final = 5.0
+
+
+class Extent(NamedTuple):
+    """How far the messages of a session reach."""
+
+    messages: int = 0
+    last_message_id: int = 0
+
+
+TAKEN_IN: Final = frozenset(
+    {"schema_version", "sessions", "messages", "session_model_usage", "gateway_routing"}
+)
+_OURS_TO_IGNORE: Final = ("sqlite_", "messages_fts")
+_IDENTITY: Final = (
+    "id", "source", "user_id", "session_key", "chat_id", "chat_type", "thread_id", "origin_json",
+    "profile_name", "parent_session_id",
+)  # fmt: skip
+_CHILDREN: Final = ("id", "end_reason", "ended_at", "started_at", "source", "model_config")
+
+
+@dataclass(slots=True)
+class HermesDatabase:
+    """One look at the database. Use it with `with`, from one thread at a time."""
+
+    path: Path
+    scratch: Path | None
+    """Where a copy may lie for as long as it is needed; None: wherever the system keeps such files."""
+    _steps: ExitStack = field(default_factory=ExitStack, init=False)
+    _connection: sqlite3.Connection = field(init=False)
+    _columns: dict[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"], init=False)
+    _watched: tuple[object, ...] | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        with self._our_errors(), ExitStack() as steps:
+            self._open(steps)
+            self._steps = steps.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._steps.close()
+
+    def session_rows(self) -> list[int]:
+        """Where the sessions stand in their table, the oldest first."""
+        order = "started_at, rowid" if "started_at" in self._columns["sessions"] else "rowid"
+        return [row[0] for row in self._rows(f"SELECT rowid FROM sessions NOT INDEXED ORDER BY {order}")]  # noqa: S608 -- constants
+
+    def session(self, row: int) -> Row:
+        """One session with all of its columns."""
+        found = self._named("sessions", "WHERE rowid = ?", (row,))
+        if not found:
+            raise StorageCorruptError(str(self.path), f"row {row} of sessions cannot be found again")
+        return found[0]
+
+    def extents(self) -> dict[str, Extent]:
+        """How many messages each session has, counted in the table itself and not in an index of it."""
+        found = self._rows(
+            "SELECT session_id, count(*), max(id) FROM messages NOT INDEXED GROUP BY session_id"
+        )
+        return {str(row[0]): Extent(row[1], row[2]) for row in found}
+
+    def messages(self, session_id: str) -> list[Row]:
+        """The messages of a session in the order in which they were stored."""
+        return self._named("messages", "WHERE session_id = ? ORDER BY id", (session_id,))
+
+    def usage(self, session_id: str) -> list[Row]:
+        """What a session has used, by model and task, as far as this version counted it."""
+        if "session_model_usage" not in self._columns:
+            return []
+        return self._named("session_model_usage", "WHERE session_id = ?", (session_id,))
+
+    def children(self, session_id: str) -> list[Row]:
+        """The sessions that came from one, with the time of their last message."""
+        known = [name for name in _CHILDREN if name in self._columns["sessions"]]
+        if (
+            "parent_session_id" not in self._columns["sessions"]
+            or "timestamp" not in self._columns["messages"]
+        ):
+            return []
+        found = self._rows(
+            f"SELECT {', '.join(known)},"  # noqa: S608 -- names of a closed set
+            " (SELECT max(timestamp) FROM messages WHERE messages.session_id = sessions.id)"
+            " FROM sessions WHERE parent_session_id = ?",
+            (session_id,),
+        )
+        return [dict(zip([*known, "last_message_at"], row, strict=True)) for row in found]
+
+    def identity(self, session_id: str) -> Row | None:
+        """Whose a session is, as far as its row tells, and where it came from."""
+        known = [name for name in _IDENTITY if name in self._columns["sessions"]]
+        sql = f"SELECT {', '.join(known)} FROM sessions WHERE id = ?"  # noqa: S608 -- names of a closed set
+        found = self._rows(sql, (session_id,))
+        return dict(zip(known, found[0], strict=True)) if found else None
+
+    def end_of(self, session_id: str) -> str | None:
+        """Why a session ended, if it did."""
+        if "end_reason" not in self._columns["sessions"]:
+            return None
+        found = self._rows("SELECT end_reason FROM sessions WHERE id = ?", (session_id,))
+        return found[0][0] if found else None
+
+    def routing(self) -> list[tuple[str, str, bytes]]:
+        """The routing table: the directory that a lane belongs to, its key and its entry."""
+        if "gateway_routing" not in self._columns:
+            return []
+        scope = "CAST(scope AS TEXT)" if "scope" in self._columns["gateway_routing"] else "''"
+        found = self._rows(
+            f"SELECT {scope}, CAST(session_key AS TEXT), CAST(entry_json AS BLOB)"  # noqa: S608 -- constants
+            " FROM gateway_routing ORDER BY 1, 2"
+        )
+        return [(row[0] or "", row[1] or "", row[2] or b"") for row in found]
+
+    def other_tables(self) -> dict[str, int]:
+        """Tables that hold something and are not taken in."""
+        others = (
+            name for name in self._columns if name not in TAKEN_IN and not name.startswith(_OURS_TO_IGNORE)
+        )
+        counted = {name: self._rows(f"SELECT count(*) FROM {quoted(name)}")[0][0] for name in others}  # noqa: S608
+        return {name: rows for name, rows in counted.items() if rows}
+
+    def still_the_same(self) -> None:
+        """Raise `StorageUnavailableError` if somebody has begun to write; what was read may be torn then."""
+        if self._watched is not None and self._watched != _state(self.path):
+            problem = (
+                "was changed while it was read; import it again, what is taken in already is passed over"
+            )
+            raise StorageUnavailableError(str(self.path), problem)
+
+    def _open(self, steps: ExitStack) -> None:
+        wal, shm = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
+        journal = self.path.with_name(self.path.name + "-journal")
+        path, options = self.path, "mode=ro"
+        if _size(wal) and not shm.exists():
+            path = self._copy(wal, steps)
+        elif not shm.exists() and not _size(journal):
+            self._watched = _state(self.path)
+            options = "mode=ro&immutable=1"
+        uri = f"file:{quote(str(path))}?{options}"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        self._connection = steps.enter_context(closing(connection))
+        connection.text_factory = _readable
+        connection.execute("BEGIN")
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        self._columns = {name: columns_of(connection, name) for (name,) in tables}
+        needed = {"sessions": {"id"}, "messages": {"id", "session_id", "role"}}
+        for table, columns in needed.items():
+            if not columns.issubset(self._columns.get(table, ())):
+                raise ForeignDatabaseError(
+                    str(self.path), f"no table {table} with {', '.join(sorted(columns))}"
+                )
+
+    def _copy(self, wal: Path, steps: ExitStack) -> Path:
+        folder = Path(steps.enter_context(TemporaryDirectory(dir=self.scratch, prefix=".hermes.")))
+        for source in (self.path, wal):
+            copy_whole(source, folder / source.name)
+        return folder / self.path.name
+
+    def _named(self, table: str, condition: str, params: Sequence[object]) -> list[Row]:
+        columns = self._columns[table]
+        names = ", ".join(map(quoted, columns))
+        rows = self._rows(f"SELECT {names} FROM {quoted(table)} {condition}", params)  # noqa: S608 -- quoted
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def _rows(self, sql: str, params: Sequence[object] = ()) -> list[Any]:
+        with self._our_errors():
+            return self._connection.execute(sql, params).fetchall()
+
+    @contextmanager
+    def _our_errors(self) -> Generator[None]:
+        try:
+            yield
+        except READ_ERRORS as error:
+            raise translate(error, str(self.path)) from error
+        except OSError as error:
+            raise StorageUnavailableError(str(self.path), error.strerror or str(error)) from error
+
+
+def _state(path: Path) -> tuple[object, ...]:
+    """What changes when somebody writes to the database."""
+    status = path.stat()
+    beside = tuple(_size(path.with_name(path.name + end)) for end in ("-wal", "-journal"))
+    return status.st_size, status.st_mtime_ns, beside
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _readable(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")

@@ -1,0 +1,335 @@
+"""A Hermes home: its lanes from the routing table and sessions.json, and its sessions for an import.
+
+A Hermes home: where its database and its index are, which lanes it has, and what each session comes to.
+
+The routing table of a Hermes home: newer versions keep the index there and mirror it in sessions.json.
+
+The database is opened read-only and left as it was. An entry in the table wins over the one in the file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+from gateway_sessions.core.export.reading import bundle_of, unpacked
+from gateway_sessions.core.identity.keys import Isolation, encode_part, owner_of
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.instants import EPOCH
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions_json.entries import entry_from_json
+from gateway_sessions.core.sessions_json.import_plan import Continuation, our_key, plan_import
+from gateway_sessions.core.sessions_json.snapshot import RejectedEntry, SnapshotContent, parse
+from gateway_sessions.errors import InvalidInputError, InvalidSnapshotError, StorageCorruptError
+from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.files.atomic_file import read_all
+from gateway_sessions.storage.hermes.database import Extent, HermesDatabase, Row
+from gateway_sessions.storage.hermes.rows import (
+    Lineage,
+    continuation_among,
+    relation_of,
+    safe_id,
+    session_from,
+    word,
+)
+from gateway_sessions.storage.sessions_json import FILE_NAME
+from gateway_sessions.storage.transactions.transfer.import_session import encoded
+from gateway_sessions.storage.transfer.import_files import Candidate
+
+DATABASE: Final = "state.db"
+_TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'gateway_routing'"
+_ROWS: Final = (
+    "SELECT CAST(session_key AS TEXT), CAST(entry_json AS BLOB) FROM gateway_routing"
+    " WHERE scope = ? ORDER BY session_key"
+)
+
+
+def with_routing_table(content: SnapshotContent, sessions_dir: Path, zone: tzinfo) -> SnapshotContent:
+    """The file's entries, replaced and completed by those of the table beside or above it, if any."""
+    return completed(content, _routing_rows(sessions_dir), zone)
+
+
+def completed(content: SnapshotContent, rows: Iterable[tuple[str, bytes]], zone: tzinfo) -> SnapshotContent:
+    """The file's entries, replaced and completed by keys and entries from a table."""
+    entries = {entry.session_key: entry for entry in content.entries}
+    rejected = list(content.rejected)
+    for key, text in rows:
+        try:
+            entries[key] = entry_from_json(key, text, zone)
+        except InvalidInputError as error:
+            rejected.append(RejectedEntry(key, f"in {DATABASE}: {error}", text))
+    ordered: tuple[SessionEntry, ...] = tuple(entries[key] for key in sorted(entries))
+    return SnapshotContent(ordered, tuple(rejected), content.meta, content.intact)
+
+
+def _routing_rows(sessions_dir: Path) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for directory in (sessions_dir.parent, sessions_dir):
+        database = directory / DATABASE
+        if database.is_file():
+            found += _read(database, str(sessions_dir.resolve()))
+    return found
+
+
+def _read(database: Path, scope: str) -> list[tuple[str, bytes]]:
+    uri = f"file:{quote(str(database))}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
+            connection.text_factory = _readable
+            if connection.execute(_TABLE).fetchone() is None:
+                return []
+            return [(key or "", text or b"") for key, text in connection.execute(_ROWS, (scope,))]
+    except sqlite3.Error as error:
+        # To go on without it would lose the lanes that only it knows.
+        raise translate(error, str(database)) from error
+
+
+def _readable(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")
+
+
+SESSIONS: Final = "sessions"
+COMPRESSION: Final = "compression"
+LONGEST_LINE: Final = 100
+MAX_KEY: Final = 4096
+_NOTHING: Final = SnapshotContent((), (), None, intact=True)
+_OWN_FILES: Final = frozenset(
+    {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal", FILE_NAME}
+)
+
+
+OUR_DATABASE: Final = "sessions.db"
+"""What lies in a directory of ours, beside a file of the same name as Hermes'."""
+
+
+@dataclass(frozen=True, slots=True)
+class HermesHome:
+    """Where everything is."""
+
+    folder: Path
+    sessions: Path
+
+    @property
+    def database(self) -> Path | None:
+        """The database, which the first versions did not have."""
+        path = self.folder / DATABASE
+        return path if path.is_file() else None
+
+    @classmethod
+    def at(cls, path: Path) -> HermesHome:
+        """The home that a path names by itself, by its database or by its directory of sessions."""
+        folder = path.parent if path.is_file() else path
+        if folder.name == SESSIONS and not (folder / DATABASE).is_file():
+            folder = folder.parent
+        inner = folder / SESSIONS
+        sessions = folder if (folder / FILE_NAME).is_file() and not (inner / FILE_NAME).is_file() else inner
+        home = cls(folder, sessions)
+        if home.database is None and (sessions / OUR_DATABASE).is_file():
+            problem = f"{path} is a store of gateway_sessions, and no Hermes home; see sessions import"
+            raise InvalidInputError(problem)
+        if home.database is None and not (sessions / FILE_NAME).is_file():
+            problem = f"{path} is no Hermes home: there is neither {DATABASE} nor {FILE_NAME}"
+            raise InvalidInputError(problem)
+        return home
+
+    def others(self) -> list[str]:
+        """What lies in the home and is not read."""
+        found = sorted(
+            one for one in self.folder.iterdir() if one.name not in _OWN_FILES and one != self.sessions
+        )
+        names = [f"{one.name}/" if one.is_dir() else one.name for one in found]
+        if self.sessions.is_dir() and self.sessions != self.folder:
+            inner = [one for one in self.sessions.iterdir() if one.name != FILE_NAME]
+            names += [f"{self.sessions.name}/: {len(inner)} more"] if inner else []
+        return names
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lanes of a home under our rules: each session belongs to one of them at most."""
+
+    entries: tuple[SessionEntry, ...] = ()
+    shared: tuple[Continuation, ...] = ()
+    rejected: tuple[RejectedEntry, ...] = ()
+    problems: tuple[str, ...] = ()
+    flags: Isolation = field(default_factory=Isolation)
+
+
+def lanes_of(home: HermesHome, database: HermesDatabase | None, zone: tzinfo, flags: Isolation) -> Lanes:
+    """The lanes in the routing table and, where that has none, in the file."""
+    problems: list[str] = []
+    content = _NOTHING
+    try:
+        raw = read_all(home.sessions / FILE_NAME)
+        content = _NOTHING if raw is None else parse(raw, zone)
+    except InvalidSnapshotError as error:
+        problems.append(f"{FILE_NAME}: {error}")
+    if database is not None:
+        rows = database.routing()
+        scopes = {scope for scope, _, _ in rows}
+        here = _scope(scopes, home)
+        problems += [f"the routing table of {one or 'no directory'}" for one in sorted(scopes - {here})]
+        content = completed(content, [(key, text) for scope, key, text in rows if scope == here], zone)
+    entries = [_at_its_tip(one, database) for one in content.entries]
+    numbers = (f"\0{number}" for number in range(len(entries)))
+    plan = plan_import(entries, numbers, flags)
+    new = {one.new_session_id: _linked_id(one) for one in plan.continuations}
+    return Lanes(
+        entries=tuple(
+            one.altered(session_id=new.get(one.session_id, one.session_id)) for one in plan.entries
+        ),
+        shared=tuple(
+            Continuation(one.session_key, one.shared_session_id, new[one.new_session_id], one.kept_by)
+            for one in plan.continuations
+        ),
+        rejected=content.rejected,
+        problems=tuple(problems),
+        flags=flags,
+    )
+
+
+@dataclass(slots=True)
+class SessionReader:
+    """Reads the sessions of a database as they are to be taken in."""
+
+    database: HermesDatabase
+    lanes: Lanes
+    extents: Mapping[str, Extent]
+    _holders: dict[str, SessionEntry]
+    _owners: dict[str, str]
+    _continuations: dict[str, str | None]
+
+    @classmethod
+    def over(cls, database: HermesDatabase, lanes: Lanes) -> SessionReader:
+        """A reader that knows the lanes by session and by key."""
+        holders = {one.session_id: one for one in lanes.entries}
+        owners = {one.session_key: one.owner for one in lanes.entries}
+        return cls(database, lanes, database.extents(), holders, owners, {})
+
+    def rows(self, places: Sequence[int]) -> list[Row | StorageCorruptError]:
+        """Sessions without their messages, or why they cannot be read."""
+        return [self._row(place) for place in places]
+
+    def orphans(self, known: set[str]) -> Iterator[Row]:
+        """Sessions of which only messages are left."""
+        for session_id in sorted(set(self.extents) - known):
+            yield {"id": session_id, "source": "unknown"}
+
+    def extent(self, row: Row) -> Extent:
+        """How many messages the session has, and the last of them."""
+        return self.extents.get(str(row["id"]), Extent())
+
+    def candidate(self, row: Row) -> Candidate:
+        """The session with its messages, ready to be taken in; heavy for a large one."""
+        messages = self.database.messages(row["id"])
+        extent = self.extent(row)
+        if len(messages) != extent.messages:
+            problem = f"of {extent.messages} messages only {len(messages)} can be found by their session"
+            raise StorageCorruptError(str(self.database.path), problem)
+        given = session_from(row, messages, self.database.usage(row["id"]), self._place(row, extent))
+        rows = encoded(bundle_of(given), EPOCH)
+        return Candidate(rows, size=rows.totals[5])
+
+    def _row(self, place: int) -> Row | StorageCorruptError:
+        try:
+            return self.database.session(place)
+        except StorageCorruptError as error:
+            return error
+
+    def _place(self, row: Row, extent: Extent) -> Lineage:
+        holder = self._holders.get(safe_id(row["id"]))
+        key = holder.session_key if holder is not None else self._key(row)
+        return Lineage(
+            owner=holder.owner if holder is not None else self._owner(row),
+            session_key=key,
+            relation=self._relation(row),
+            held=holder is not None and not holder.expiry_finalized,
+            provenance=extent._asdict(),
+        )
+
+    def _key(self, row: Row) -> str | None:
+        key = word(row.get("session_key"), MAX_KEY)
+        return our_key(key, _origin(row), self._flags(row)) if key else None
+
+    def _owner(self, row: Row) -> str:
+        """The person or the room; what nobody is named for belongs to those whose session it came from."""
+        current: Row | None = row
+        for _ in range(LONGEST_LINE):
+            if current is None:
+                break
+            key, origin = self._key(current), _origin(current)
+            if key is not None and key in self._owners:
+                return self._owners[key]
+            if origin is not None:
+                return owner_of(origin, self._flags(current))
+            if user := word(current.get("user_id")):
+                return f"{_base(current)}:user:{encode_part(user)}"
+            parent = current.get("parent_session_id")
+            current = self.database.identity(parent) if parent else None
+        return f"{_base(row)}:local"
+
+    def _relation(self, row: Row) -> Any:
+        parent = row.get("parent_session_id")
+        if not parent:
+            return None
+        end = self.database.end_of(parent)
+        if end == COMPRESSION and parent not in self._continuations:
+            self._continuations[parent] = continuation_among(self.database.children(parent))
+        return relation_of(row, end, self._continuations.get(parent))
+
+    def _flags(self, row: Row) -> Isolation:
+        flags = self.lanes.flags
+        return replace(flags, profile=word(row.get("profile_name")) or flags.profile)
+
+
+def _scope(scopes: set[str], home: HermesHome) -> str | None:
+    """The directory in the table that is this one; a home that was copied is known under its old path."""
+    here = str(home.sessions.resolve())
+    if here in scopes:
+        return here
+    alike = [one for one in scopes if not one or Path(one).name == home.sessions.name]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _at_its_tip(entry: SessionEntry, database: HermesDatabase | None) -> SessionEntry:
+    """The lane with the session in which a compressed one goes on; Hermes looks for it at each message."""
+    session_id = entry.session_id
+    for _ in range(LONGEST_LINE):
+        if database is None or database.end_of(session_id) != COMPRESSION:
+            break
+        following = continuation_among(database.children(session_id))
+        if following is None:
+            break
+        session_id = following
+    return entry if session_id == entry.session_id else entry.altered(session_id=safe_id(session_id))
+
+
+def _linked_id(one: Continuation) -> str:
+    """The same at every import, so that a second one finds it."""
+    digest = blake2b(one.session_key.encode("utf-8", "backslashreplace"), digest_size=4).hexdigest()
+    return f"{one.shared_session_id[:100]}_{digest}"
+
+
+def _origin(row: Row) -> SessionSource | None:
+    """Where the session takes place, as far as its row tells."""
+    stored: object = unpacked(row.get("origin_json"))
+    if not isinstance(stored, dict):
+        if not row.get("chat_id") or not row.get("chat_type"):
+            return None
+        names = {"platform": "source", "user_id": "user_id", "chat_id": "chat_id", "chat_type": "chat_type"}
+        stored = {name: row.get(other) for name, other in names.items()} | {"thread_id": row.get("thread_id")}
+    try:
+        return SessionSource.from_dict(cast("dict[str, Any]", stored))
+    except InvalidInputError:
+        return None
+
+
+def _base(row: Row) -> str:
+    return f"main:{encode_part(word(row.get('source')) or 'import')}"

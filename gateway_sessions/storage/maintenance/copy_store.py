@@ -1,0 +1,318 @@
+"""Move a store to another database of any engine, resumable and verified, with the source unchanged.
+
+At its source nothing is changed. A file is locked meanwhile, so nobody writes there. On a server nobody may
+have it open, from the beginning to the last moment before the end: who comes in between makes the move fail.
+What has come only in part cannot be opened as a store. Cut off at any moment, the same call goes on behind
+the last durable page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.notices.units import counted
+from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreError, StoreBusyError
+from gateway_sessions.ports import Clock
+from gateway_sessions.storage.engines.protocol import Engine
+from gateway_sessions.storage.engines.registry import database_path, provider_of, server_at
+from gateway_sessions.storage.engines.upgrade import Opened, Opening
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.tables import nodes
+from gateway_sessions.storage.transactions.upkeep import copy_store
+from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS, Found, Key, Page, Stage
+
+FIRST_ROWS: Final = 16
+MOST_ROWS: Final = 1000
+POLL_SECONDS: Final = 0.1
+PAGE_BYTES: Final = 2 << 20
+"""What a page should not be much larger than: as much as this is in memory, a few times."""
+_TOLD: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"sessions": ("session",), "messages": ("message",)}
+)
+_TOLD_IF_ANY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "lanes": ("lane",),
+        "inbox": ("accepted message",),
+        "outbox": ("reply", "replies"),
+        "usage_events": ("use of models", "uses of models"),
+    }
+)
+"""What a report names, by table."""
+_OCCUPIED: Final = (
+    "holds something else already, or a part of this store as it was before it was used again; "
+    "give an empty database, or none yet"
+)
+_DIFFERENT: Final = (
+    "is not what it should be: table {} has {} rows at the source and {} here, or other ones; "
+    "empty it and run the migration again"
+)
+_OPENED: Final = (
+    "was opened by somebody while it was moved; stop whoever uses it, and run the migration again into an "
+    "empty database"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationProgress:
+    """How far a move is."""
+
+    checking: bool
+    """Whether all is there by now, and is read once more on both sides."""
+    table: str
+    rows: int
+    """Of that table, by now."""
+    total_rows: int
+
+
+Progress: TypeAlias = Callable[[MigrationProgress], object]
+"""Called after each page; not awaited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationReport:
+    """What was moved. Of a dry run: what would have been."""
+
+    source: str
+    target: str
+    rows: Mapping[str, int]
+    """How many, for each table."""
+    seconds: float
+    resumed: bool = False
+    """Whether an earlier move was cut off, and this one has gone on with it."""
+    already: bool = False
+    """Whether all had been moved before; it was checked once more."""
+    dry_run: bool = False
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions."""
+        return self.rows["sessions"]
+
+    @property
+    def messages(self) -> int:
+        """How many messages in them."""
+        return self.rows["messages"]
+
+    def __str__(self) -> str:
+        done = "Would migrate" if self.dry_run else "Checked" if self.already else "Migrated"
+        named = [
+            *_TOLD.items(),
+            *((table, words) for table, words in _TOLD_IF_ANY.items() if self.rows[table]),
+        ]
+        told = [counted(self.rows[table], *words) for table, words in named]
+        rest = sum(count for table, count in self.rows.items() if table not in dict(named))
+        return f"{done} {', '.join(told)}, {counted(rest, 'other row')} in {self.seconds:.1f}s"
+
+
+async def migrate_store(
+    source: str | Path,
+    target: str | Path,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    clock: Clock | None = None,
+    wait: float = 0.0,
+    prepared_statements: bool = True,
+    allow_network: bool = False,
+) -> MigrationReport:
+    """Move all that is in the database *source* to *target*, an empty one or none yet, and check it there.
+
+    Each is a path or a URL, as for `SessionDB.open`. `StoreBusyError` if one of them is in use for longer
+    than *wait* seconds; `MigrationError` if something else is in the target, or if not all has arrived as it
+    was. Cut off, the same call goes on; called once more after it is done, it only checks. A dry run only
+    reads, also a source that is in use. The last two are for both sides, as for `SessionDB.open`.
+    """
+    if str(source) == str(target) or _file(source) == _file(target) is not None:
+        problem = f"{_shown(source)} is both source and target: a store cannot be moved to where it is"
+        raise InvalidInputError(problem)
+    await in_thread(partial(_refuse_missing, source, target))
+    time = clock or SystemClock()
+    opening = Opening(prepared_statements=prepared_statements, allow_network=allow_network)
+    old_side = opening.reading(source, patient=True)
+    if dry_run:
+        async with Opened(old_side) as old:
+            identity = await _identity(old.engine)
+            there = await _look(target, opening)
+            return await _Move(old.engine, time, progress).rehearse(_shown(target), there.stage(identity))
+    async with _Side(old_side, time, lock=opening.owning(source), wait=wait) as old:
+        identity = await _identity(old.engine)
+        move = _Move(old.engine, time, progress)
+        engine = opening.owning(target, patient=True)
+        async with _Side(engine, time, lock=engine, wait=wait):
+            return await move.run(engine, identity)
+
+
+class _Side(Opened):
+    """A database that is open, and its lock."""
+
+    def __init__(self, engine: Engine, clock: Clock, *, lock: Engine, wait: float) -> None:
+        super().__init__(engine)
+        self._clock, self._lock, self._wait = clock, lock, wait
+
+    async def _start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
+        await cleanup.enter_async_context(self._lock.owned(self._clock, wait=self._wait))
+        await super()._start(tasks, cleanup)
+        await self._wait_for_nodes()
+
+    async def _wait_for_nodes(self) -> None:
+        """On a server others may have it open, which no lock of a directory tells."""
+        waited = 0.0
+        while (living := await _living(self.engine)) is not None:
+            if waited >= self._wait:
+                raise StoreBusyError(self.engine.place, living)
+            await self._clock.sleep(POLL_SECONDS)
+            waited += POLL_SECONDS
+
+
+class _Move:
+    """One move, from its beginning or from where it was cut off."""
+
+    def __init__(self, source: Engine, clock: Clock, progress: Progress | None) -> None:
+        self._source = source
+        self._clock = clock
+        self._progress = progress
+        self._begun = clock.now()
+        self._counts: Mapping[str, int] = MappingProxyType({})
+
+    async def rehearse(self, target: str, stage: Stage | None) -> MigrationReport:
+        """What would be done."""
+        if stage is None:
+            raise MigrationError(target, _OCCUPIED)
+        self._counts = await self._source.read(copy_store.counts)
+        return replace(self._report(target, stage), dry_run=True)
+
+    async def run(self, target: Engine, identity: str) -> MigrationReport:
+        """Copy what is not there yet, and check everything."""
+        stage = (await target.read(copy_store.look)).stage(identity)
+        if stage is None:
+            raise MigrationError(target.place, _OCCUPIED)
+        self._counts = await self._source.read(copy_store.counts)
+        if stage is not Stage.DONE:
+            await target.write(partial(copy_store.begin, identity))
+            there = await target.read(copy_store.counts)
+            for table in BEGINNINGS:
+                await self._copy(table, target, there[table])
+            facts = await self._source.read(copy_store.facts)
+            await target.write(partial(copy_store.take_in_facts, facts))
+        await self._check(target)
+        if stage is not Stage.DONE:
+            if target.upkeep is not None:
+                await target.upkeep.optimise()
+            await self._refuse_newcomers(identity)
+            await target.write(partial(copy_store.finish, identity))
+        return self._report(target.place, stage)
+
+    async def _refuse_newcomers(self, identity: str) -> None:
+        """Whoever came since, or was silent and is heard again, may write what has not come along."""
+        living = await _living(self._source)
+        if living is not None:
+            raise StoreBusyError(self._source.place, living)
+        if await self._source.read(copy_store.identity) != identity:
+            raise MigrationError(self._source.place, _OPENED)
+
+    async def _copy(self, table: str, target: Engine, rows: int) -> None:
+        """Copy what is behind the rows that are there already."""
+        after = await target.read(partial(copy_store.reached, table))
+        async for one in _pages(self._source, table, after):
+            await target.write(partial(copy_store.take_in, table, one))
+            rows += len(one.rows)
+            self._tell(table, rows, checking=False)
+
+    async def _check(self, target: Engine) -> None:
+        """Read both sides once more, beside each other."""
+        for table in BEGINNINGS:
+            sums: dict[Engine, tuple[int, int]] = {}
+            async with anyio.create_task_group() as tasks:
+                for side in (self._source, target):
+                    tasks.start_soon(self._add_up, side, table, sums)
+            if sums[self._source] != sums[target]:
+                (expected, _), (found, _) = sums[self._source], sums[target]
+                raise MigrationError(target.place, _DIFFERENT.format(table, expected, found))
+        if await self._source.read(copy_store.facts) != await target.read(copy_store.facts):
+            raise MigrationError(target.place, _DIFFERENT.format("meta", "the facts", "others"))
+
+    async def _add_up(self, side: Engine, table: str, sums: dict[Engine, tuple[int, int]]) -> None:
+        rows = digest = 0
+        async for one in _pages(side, table, BEGINNINGS[table]):
+            rows, digest = rows + len(one.rows), digest + one.digest
+            if side is self._source:
+                self._tell(table, rows, checking=True)
+        sums[side] = rows, digest
+
+    def _tell(self, table: str, rows: int, *, checking: bool) -> None:
+        if self._progress is not None:
+            total = self._counts[table]
+            self._progress(MigrationProgress(checking=checking, table=table, rows=rows, total_rows=total))
+
+    def _report(self, target: str, stage: Stage) -> MigrationReport:
+        return MigrationReport(
+            source=self._source.place,
+            target=target,
+            rows=MappingProxyType(dict(self._counts)),
+            seconds=(self._clock.now() - self._begun).total_seconds(),
+            resumed=stage is Stage.CUT_OFF,
+            already=stage is Stage.DONE,
+        )
+
+
+async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[Page]:
+    """The rest of a table. Pages grow with small rows and shrink with large ones."""
+    limit = FIRST_ROWS
+    while (one := await side.read(partial(copy_store.page, table, after, limit))).rows:
+        yield one
+        after = one.last
+        fitting = PAGE_BYTES * len(one.rows) // max(one.size, 1)
+        limit = max(1, min(2 * limit, fitting, MOST_ROWS))
+
+
+async def _identity(source: Engine) -> str:
+    """Which opening of the store it is that would be moved."""
+    here = await source.read(copy_store.look)
+    if here.moving is not None:
+        raise MigrationError(source.place, "is only a part of a store: finish the move to it first")
+    return here.identity
+
+
+async def _living(engine: Engine) -> str | None:
+    """Somebody who has it open."""
+    return next((one.name for one in await engine.read(nodes.all_nodes) if not one.silent), None)
+
+
+async def _look(target: str | Path, opening: Opening) -> Found:
+    """What a move would find, without making anything."""
+    path = _file(target)
+    if path is not None and not await in_thread(path.exists):
+        return copy_store.NOTHING
+    try:
+        async with Opened(opening.reading(target)) as side:
+            return await side.engine.read(copy_store.look)
+    except NoStoreError:
+        return copy_store.NOTHING
+
+
+def _file(database: str | Path) -> Path | None:
+    return None if server_at(database) is not None else database_path(database)
+
+
+def _shown(database: str | Path) -> str:
+    server = server_at(database)
+    return server.shown if server is not None else str(database_path(database))
+
+
+def _refuse_missing(source: str | Path, target: str | Path) -> None:
+    """Kinds that nobody knows, and a file that is not there: locking would make a directory."""
+    provider_of(source)
+    provider_of(target)
+    path = _file(source)
+    if path is not None and not path.is_file():
+        raise NoStoreError(str(path))

@@ -1,0 +1,322 @@
+"""Check a store and repair a damaged one: the report says what was found, done and lost.
+
+Nothing damaged is thrown away. The new database is complete and durable before the old one moves to the
+quarantine, and a repair that is cut off is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from gateway_sessions.clock import SystemClock
+from gateway_sessions.core.notices.units import counted
+from gateway_sessions.core.progress import OnProgress, Steps, WorkProgress
+from gateway_sessions.core.search.documents import Position
+from gateway_sessions.errors import (
+    ForeignDatabaseError,
+    NoStoreError,
+    StorageCorruptError,
+    StorageError,
+    StorageUnavailableError,
+)
+from gateway_sessions.ports import Clock
+from gateway_sessions.storage.engines.sqlite.backup import (
+    BACKUPS,
+    backups_in,
+    newest_backup,
+    problem_of,
+    read_only,
+)
+from gateway_sessions.storage.engines.sqlite.errors import translate
+from gateway_sessions.storage.engines.sqlite.salvage import RebuiltTable, rebuild
+from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare, stated_version
+from gateway_sessions.storage.engines.sqlite.worker import drive
+from gateway_sessions.storage.engines.upgrade import Opened, Opening
+from gateway_sessions.storage.files.atomic_file import QUARANTINE, set_aside, stamp_of
+from gateway_sessions.storage.files.private_files import prepare_database_file
+from gateway_sessions.storage.files.threads import in_thread, told_by_thread
+from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
+from gateway_sessions.storage.maintenance import unreadable
+from gateway_sessions.storage.search.sqlite_file import Fault, IndexFile, UnusableIndexError, remove_index
+from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, SAMPLES
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.queries import load_migrations, load_queries
+from gateway_sessions.storage.transactions.search import scan
+from gateway_sessions.storage.transactions.upkeep import consistency
+
+DATABASE: Final = "sessions.db"
+REBUILT: Final = f"{DATABASE}{REBUILT_SUFFIX}"
+"""Whole and durable as soon as it has this name; it waits to take the place of the damaged database."""
+UNFINISHED: Final = "sessions.db.rebuilding"
+MOST_PROBLEMS: Final = 20
+LOOKS: Final = 2
+"""At an index that may be filled meanwhile."""
+READING: Final = "Reading {table}"
+COMPARING: Final = "Comparing the tables"
+_ENGINE: Final = "sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What is wrong with a store, in words; `damaged` tells that its file is, and not only what it says."""
+
+    found: tuple[str, ...] = ()
+    damaged: bool = False
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing was found."""
+        return not self.found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """What was found, what was done about it, and what could not be saved."""
+
+    found: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    quarantine: tuple[Path, ...] = ()
+    """Where the damaged files are now."""
+
+
+async def check_store(
+    home: str | Path,
+    *,
+    server: str | None = None,
+    prepared_statements: bool = True,
+    progress: OnProgress | None = None,
+) -> CheckReport:
+    """Read all of a store's database and say what is wrong; it may be in use meanwhile.
+
+    *server* is its address if it is on one: then it is read whether the tables agree, all at one moment.
+    """
+    if server is not None:
+        opening = Opening(home=home, prepared_statements=prepared_statements)
+        return await _check_server(server, opening, progress)
+    return await in_thread(partial(_check, _directory(home) / DATABASE, told_by_thread(progress)))
+
+
+async def repair_store(
+    home: str | Path, *, clock: Clock | None = None, wait: float = 0.0, progress: OnProgress | None = None
+) -> RepairReport:
+    """Mend what `check_store` finds. The store must not be in use; `StoreBusyError` if it is."""
+    path, time = _directory(home), clock or SystemClock()
+    if not await in_thread(path.is_dir):
+        raise NoStoreError(str(path))
+    async with owned(path, time, wait=wait):
+        return await in_thread(partial(_repair, path, time.now(), told_by_thread(progress)))
+
+
+async def _check_server(address: str, opening: Opening, progress: OnProgress | None) -> CheckReport:
+    steps, found = Steps(progress, len(unreadable.TABLES) + len(consistency.CHECKS)), list[str]()
+    engine = await in_thread(partial(opening.reading, address, patient=True))
+    async with Opened(engine):
+        await engine.read(meta.refuse_unfinished_move)
+        async with engine.view() as reader:
+            for table in unreadable.TABLES:
+                steps.begin(READING.format(table=table))
+                found += await reader.read(partial(unreadable.findings, table))
+            for check in consistency.CHECKS:
+                steps.begin(COMPARING)
+                one = await reader.read(partial(consistency.finding, check))
+                found += [str(one)] if one is not None else []
+    return CheckReport(found=tuple(found))
+
+
+def newest_copy(home: Path) -> datetime | None:
+    """When the newest copy of a store's database was taken, as far as there is one. Looks at the disk."""
+    return newest_backup(home / BACKUPS)
+
+
+def _directory(home: str | Path) -> Path:
+    return Path(home).expanduser().absolute()
+
+
+def _check(database: Path, progress: OnProgress | None) -> CheckReport:
+    if not database.exists():
+        raise NoStoreError(str(database))
+    steps = Steps(progress, len(unreadable.TABLES) + len(consistency.CHECKS) + 3)
+    steps.begin("Reading the file")
+    problems = _damage(database)
+    if problems:
+        return CheckReport(found=tuple(problems), damaged=True)
+    try:
+        with closing(read_only(database)) as connection:
+            steps.begin("Reading all texts")
+            if texts := unreadable.text_findings(connection):
+                return CheckReport(found=tuple(texts))  # nothing else can be asked of them
+            found = _disagreements(connection, steps)
+            steps.begin("Asking the search index")
+            problem = _index_problem(database.with_name(INDEX_FILE), connection)
+    except sqlite3.Error as error:
+        raise translate(error, str(database)) from error
+    return CheckReport(found=(*found, f"search index: {problem}") if problem is not None else tuple(found))
+
+
+def _disagreements(connection: sqlite3.Connection, steps: Steps) -> list[str]:
+    queries, found = load_queries(_ENGINE), list[str]()
+    for table in unreadable.TABLES:
+        steps.begin(READING.format(table=table))
+        found += drive(connection, queries, unreadable.findings(table))
+    for check in consistency.CHECKS:
+        steps.begin(COMPARING)
+        one = drive(connection, queries, consistency.finding(check))
+        found += [str(one)] if one is not None else []
+    return found
+
+
+def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
+    """Why the search index cannot be used. One that is not there is made anew by itself."""
+    if not path.exists():
+        return None
+    queries = load_queries(_ENGINE)
+    index, problem = IndexFile(path, read_only=True), None
+    try:
+        for _ in range(LOOKS):
+            index.connect(drive(truth, queries, scan.identity()), Position())
+            samples = drive(truth, queries, scan.samples(index.position.watermark, SAMPLES))
+            problem = index.check(samples)
+            index.close()
+            if problem is None:
+                break
+    except StorageCorruptError:
+        return None  # it is told of with the facts, and nobody can say to whom the index belongs
+    except UnusableIndexError as error:
+        return None if error.fault is Fault.GONE else str(error)
+    return problem
+
+
+def _repair(home: Path, now: datetime, progress: OnProgress | None) -> RepairReport:
+    database, rebuilt = home / DATABASE, home / REBUILT
+    if rebuilt.exists():
+        kept = _swap(home, now)
+        rest = _mend_content(database, now, progress)
+        done = ("a repair that was cut off has been finished", *rest.done, *_without_index(home))
+        return replace(rest, done=done, quarantine=(*kept, *rest.quarantine))
+    report = _check(database, progress)
+    if not report.damaged:
+        if not report.found:
+            return RepairReport()
+        mended = _mend_content(database, now, progress)
+        return replace(mended, found=report.found, done=(*mended.done, *_without_index(home)))
+    backup = next((one for one in backups_in(home / BACKUPS) if problem_of(one) is None), None)
+    tables = _rebuild(home, backup, progress)
+    kept = _swap(home, now)
+    rest = _mend_content(database, now, progress)
+    return RepairReport(
+        found=(*report.found, *rest.found),
+        done=(*_told(tables, backup), *rest.done, *_without_index(home)),
+        lost=(*_losses(tables), *rest.lost),
+        quarantine=(*kept, *rest.quarantine),
+    )
+
+
+def _damage(database: Path) -> list[str]:
+    """What SQLite says of the file itself."""
+    try:
+        with closing(read_only(database)) as connection:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            if application_id not in (0, APPLICATION_ID):
+                raise ForeignDatabaseError(str(database), f"application id {application_id}")
+            rows = connection.execute(f"PRAGMA integrity_check({MOST_PROBLEMS})").fetchall()
+            known = stated_version(connection) is not None
+    except UnicodeDecodeError:
+        return ["the file is damaged where it describes itself"]
+    except sqlite3.Error as error:
+        translated = translate(error, str(database))
+        if isinstance(translated, StorageUnavailableError):
+            raise translated from error
+        return [str(error)]
+    told = [str(row[0]) for row in rows if row[0] != "ok"]
+    return told or ([] if known else ["the file does not know its own version"])
+
+
+def _rebuild(home: Path, backup: Path | None, progress: OnProgress | None) -> list[RebuiltTable]:
+    unfinished = home / UNFINISHED
+    try:
+        tables = rebuild(home / DATABASE, unfinished, backup, load_migrations(_ENGINE), progress)
+    except sqlite3.Error as error:
+        raise StorageError(
+            str(home / DATABASE), f"could not be rebuilt ({error}); it was left as it is"
+        ) from error
+    unfinished.replace(home / REBUILT)
+    return tables
+
+
+def _swap(home: Path, now: datetime) -> tuple[Path, ...]:
+    """Move the damaged files away, the log first: it must never meet the new database."""
+    damaged = [home / f"{DATABASE}{suffix}" for suffix in ("-wal", "-shm", "")]
+    kept = tuple(set_aside(one, home / QUARANTINE, stamp_of(now)) for one in damaged if one.exists())
+    (home / REBUILT).replace(home / DATABASE)
+    return kept
+
+
+def _mend_content(database: Path, now: datetime, progress: OnProgress | None) -> RepairReport:
+    """Let everything be read again, and make the tables agree: in one transaction.
+
+    What could not be read is in the quarantine before it is gone from here.
+    """
+    if progress is not None:
+        progress(WorkProgress(doing="Making the tables agree"))
+    queries = load_queries(_ENGINE)
+    try:
+        prepare_database_file(database, APPLICATION_ID)
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            prepare(connection, database, load_migrations(_ENGINE), synchronous="FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            mended = unreadable.mend(connection, queries, database.parent, now)
+            wrong = drive(connection, queries, consistency.mend())
+            left = drive(connection, queries, consistency.findings())
+            kept = mended.keep(database.with_name(QUARANTINE), stamp_of(now))
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise translate(error, str(database)) from error
+    remaining = {one.check for one in left}
+    return RepairReport(
+        found=(*mended.found, *map(str, wrong)),
+        done=(*mended.done, *(f"mended: {one}" for one in wrong if one.check not in remaining)),
+        lost=(*mended.lost, *map(str, left)),
+        quarantine=() if kept is None else (kept,),
+    )
+
+
+def _without_index(home: Path) -> tuple[str, ...]:
+    """What the search index knows is not what the database says now; it can be lost."""
+    index = home / INDEX_FILE
+    if not index.exists():
+        return ()
+    remove_index(index)
+    return ("search index: removed, it is made anew when the store is opened",)
+
+
+def _told(tables: list[RebuiltTable], backup: Path | None) -> list[str]:
+    done = [
+        f"{one.name}: {counted(one.salvaged, 'row')} read from the damaged file"
+        for one in tables
+        if one.salvaged
+    ]
+    if backup is not None:
+        done += [
+            f"{one.name}: {counted(one.from_backup, 'row')} from {backup.name}"
+            for one in tables
+            if one.from_backup
+        ]
+    return done
+
+
+def _losses(tables: list[RebuiltTable]) -> list[str]:
+    losses: list[str] = []
+    for one in tables:
+        gone = one.unreadable + one.unusable - one.from_backup
+        if gone > 0:
+            losses.append(f"{one.name}: {counted(gone, 'row')} could not be read")
+        elif not one.complete and not one.from_backup:
+            losses.append(f"{one.name}: rows may be missing; nobody knows how many there were")
+    return losses

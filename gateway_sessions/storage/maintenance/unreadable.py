@@ -1,0 +1,183 @@
+"""Find and mend rows that cannot be decoded; the originals go to the quarantine."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.notices.units import such_as
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions_json.snapshot import parse
+from gateway_sessions.errors import GatewaySessionsError
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, backups_in, read_only
+from gateway_sessions.storage.engines.sqlite.salvage import (
+    DamagedText,
+    damaged_text,
+    mend_text,
+    quoted,
+    tables_of,
+)
+from gateway_sessions.storage.engines.sqlite.worker import drive
+from gateway_sessions.storage.files.atomic_file import read_all, write_atomically
+from gateway_sessions.storage.files.private_files import make_private_directory
+from gateway_sessions.storage.sessions_json import FILE_NAME
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.queries import Query
+from gateway_sessions.storage.transactions.upkeep import unreadable_rows
+
+FACTS: Final = "meta"
+TABLES: Final = (FACTS, *unreadable_rows.TABLES)
+"""All that is looked at."""
+Queries: TypeAlias = Mapping[str, Query]
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What was found, what was done about it, what is gone, and where it is kept as it was."""
+
+    found: list[str] = field(default_factory=list[str])
+    done: list[str] = field(default_factory=list[str])
+    lost: list[str] = field(default_factory=list[str])
+    rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def keep(self, quarantine: Path, stamp: str) -> Path | None:
+        """Write the rows down as they were; None if there were none."""
+        if not self.rows:
+            return None
+        make_private_directory(quarantine)
+        place = quarantine / f"rows.{stamp}.jsonl"
+        lines = [msgspec.json.encode(row) for row in self.rows]
+        write_atomically(place, b"\n".join(lines) + b"\n")
+        return place
+
+
+def findings(table: str) -> Verb[list[str]]:
+    """What of a table cannot be read, on any engine."""
+    if table == FACTS:
+        return [_fact(name) for name in (yield from unreadable_rows.damaged_facts())]
+    return _told((yield from unreadable_rows.unreadable(table)))
+
+
+def text_findings(connection: sqlite3.Connection) -> list[str]:
+    """What of a file's text is none."""
+    return [one for table in tables_of(connection) for one in _texts_told(damaged_text(connection, table))]
+
+
+def mend(connection: sqlite3.Connection, queries: Queries, home: Path, now: datetime) -> Mended:
+    """Let everything be read again, in the transaction that the connection has."""
+    mended, guessed = Mended(), set[str]()
+    for table in tables_of(connection):
+        texts = damaged_text(connection, table)
+        _mend_texts(connection, texts, mended)
+        guessed |= {one.name for one in texts if table == FACTS}
+    _mend_facts(connection, queries, home, guessed, mended)
+    circumstances: unreadable_rows.Circumstances | None = None
+    for table in unreadable_rows.TABLES:
+        bad = drive(connection, queries, unreadable_rows.unreadable(table))
+        if bad and circumstances is None:
+            circumstances = unreadable_rows.Circumstances(now=now, entries=_entries_in(home / FILE_NAME))
+        if circumstances is not None:
+            _mend_rows(connection, bad, circumstances, mended)
+    return mended
+
+
+def _mend_texts(connection: sqlite3.Connection, bad: Sequence[DamagedText], mended: Mended) -> None:
+    told = _texts_told(bad)
+    mended.found.extend(told)
+    mended.done.extend(f"mended: {one}" for one in told)
+    for one in bad:
+        mended.rows.append({"table": one.table, "unreadable": one.columns, "row": one.row})
+        if not mend_text(connection, one):
+            mended.lost.append(f"a row of {one.table}: as it can be read, there is another like it")
+
+
+def _mend_facts(
+    connection: sqlite3.Connection, queries: Queries, home: Path, guessed: set[str], mended: Mended
+) -> None:
+    for name, value in drive(connection, queries, unreadable_rows.damaged_facts(guessed)).items():
+        mended.rows.append({"table": FACTS, "unreadable": ["value"], "row": {"name": name, "value": value}})
+        mended.found.append(_fact(name))
+        secret = _secret_in_copies(home / BACKUPS, queries) if name == meta.OWN_SECRET else None
+        loss = drive(connection, queries, unreadable_rows.mend_fact(name, secret))
+        if loss is None:
+            mended.done.append(f"mended: {_fact(name)}")
+        else:
+            mended.lost.append(f"{_fact(name)}, and {loss}")
+
+
+def _mend_rows(
+    connection: sqlite3.Connection,
+    bad: Sequence[unreadable_rows.Unreadable],
+    circumstances: unreadable_rows.Circumstances,
+    mended: Mended,
+) -> None:
+    lost: list[unreadable_rows.Unreadable] = []
+    for one in bad:
+        remedy = one.mended(circumstances)
+        mended.rows.append({"table": one.table, "unreadable": one.columns, "row": one.values})
+        lost += [one] if remedy.lost else []
+        _change(connection, one, remedy.values)
+    told = _told(bad)
+    mended.found.extend(told)
+    mended.done.extend(f"mended: {one}" for one in told)
+    mended.lost.extend(_told(lost))
+
+
+def _change(
+    connection: sqlite3.Connection, one: unreadable_rows.Unreadable, values: Mapping[str, Any]
+) -> None:
+    assigned = ", ".join(f"{quoted(name)} = ?" for name in values)
+    where = " AND ".join(f"{quoted(name)} = ?" for name in unreadable_rows.key_of(one.table))
+    connection.execute(
+        f"UPDATE {quoted(one.table)} SET {assigned} WHERE {where}",  # noqa: S608 -- names of our schema
+        (*values.values(), *one.key),
+    )
+
+
+def _entries_in(path: Path) -> dict[str, SessionEntry]:
+    """What sessions.json shows, as far as it can be read."""
+    try:
+        content = parse(read_all(path) or b"")
+    except (OSError, GatewaySessionsError):
+        return {}
+    return {entry.session_key: entry for entry in content.entries}
+
+
+def _secret_in_copies(folder: Path, queries: Queries) -> bytes | None:
+    for path in backups_in(folder):
+        try:
+            with closing(read_only(path)) as copy:
+                if secret := drive(copy, queries, meta.install_secret()):
+                    return secret
+        except (sqlite3.Error, GatewaySessionsError):
+            continue
+    return None
+
+
+def _fact(name: str) -> str:
+    return f"the fact {name!r} about the store cannot be read"
+
+
+def _told(bad: Iterable[unreadable_rows.Unreadable]) -> list[str]:
+    return _grouped((one.table, column, one.name) for one in bad for column in one.columns)
+
+
+def _texts_told(bad: Iterable[DamagedText]) -> list[str]:
+    return _grouped((one.table, f"{column} as text", one.name) for one in bad for column in one.columns)
+
+
+def _grouped(bad: Iterable[tuple[str, str, str]]) -> list[str]:
+    """One line for each column, with an example."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for table, column, name in bad:
+        names[f"of {table} of which {column} cannot be read"].append(name)
+    return [such_as(len(found), f"row {what}", f"rows {what}", found[0]) for what, found in names.items()]

@@ -1,0 +1,430 @@
+"""The search index in a server database: queries, and the duty that fills in missing messages.
+
+The search index in the database, and the duty that sees to what nobody else has told it.
+
+Whoever writes a message writes what it is found by with it. What is left are messages of earlier versions and
+those that were changed since; a search looks at these themselves.
+
+Asking an index that stands in the database beside the messages: all of it as of one moment.
+
+Verbs that let the index know messages which it does not know, or knows otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from gateway_sessions.core.search.criteria import certain_of
+from gateway_sessions.core.search.documents import LONGEST_INDEXED, Asked, Position, Searchable
+from gateway_sessions.core.search.stems import NO_STEMS, Stems
+from gateway_sessions.core.search.tokenizer import TOKENISER
+from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
+from gateway_sessions.ports import Driver, Reader, Row, Rows, Statement, Verb
+from gateway_sessions.storage.engines.index_column import Language
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.search.protocol import NAME, READ_ONLY, IndexReport, IndexState
+from gateway_sessions.storage.search.search import NOT_ALL_CHANGED, Catch, Request, look_at, scan, select
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.locks import OF_INDEX
+from gateway_sessions.storage.transactions.search import scan as searching
+from gateway_sessions.storage.transactions.search import stemming
+from gateway_sessions.storage.transactions.search.hits import Order
+from gateway_sessions.storage.transactions.search.scan import BEYOND, Scanned
+
+PAGE: Final = 2_000
+SOME: Final = 10_000
+"""So many answers are put in order by us; more of them are asked for page by page in their order."""
+_ALL: Final = Position(BEYOND, -1)
+
+
+async def ask(truth: Reader, request: Request, language: Language) -> Catch:
+    """What the index has, and what it does not know. All of this has to see one moment."""
+    query = language.query(certain_of(request.wanted), request.shown)
+    if query is None:
+        return await scan(truth, request)
+    catch = Catch()
+    await _look_at_unknown(truth, catch, request)
+    some = await truth.read(partial(_some, query.text))
+    if len(some) <= SOME:
+        in_order = sorted(some, key=itemgetter(0), reverse=request.order is not Order.OLDEST)
+        await _select(truth, catch, in_order, request, query)
+    else:
+        await _leaf(truth, catch, query, request)
+    return catch
+
+
+async def _look_at_unknown(truth: Reader, catch: Catch, request: Request) -> None:
+    changed = await truth.read(partial(searching.changed, _ALL, request.wanted, request.shown))
+    catch.add(changed.candidates)
+
+    def look(before: int, size: int) -> Verb[Scanned]:
+        return searching.scan_without_tokens(before, request.wanted, request.shown, size)
+
+    await look_at(truth, catch, look)
+    if not changed.complete:
+        catch.problem = NOT_ALL_CHANGED
+
+
+async def _leaf(truth: Reader, catch: Catch, query: Asked, request: Request) -> None:
+    """Go through very many answers in their order, until there are enough of them."""
+    checked, at = 0, -1 if request.order is Order.OLDEST else BEYOND
+    while len(catch.candidates) < request.enough:
+        rows = await truth.read(partial(_page, query.text, request.order, at))
+        await _select(truth, catch, rows, request, query)
+        checked += len(rows)
+        if len(rows) < PAGE:
+            return
+        if checked >= request.most:
+            catch.problem = request.end_at(checked)
+            return
+        at = rows[-1][0]
+
+
+async def _select(truth: Reader, catch: Catch, rows: Sequence[Row], request: Request, query: Asked) -> None:
+    """Let the truth decide about answers, in their order, until there are enough of them."""
+    for start in range(0, len(rows), PAGE):
+        if len(catch.candidates) >= request.enough:
+            return
+        page = rows[start : start + PAGE]
+        sure = [row[0] for row in page if query.is_exact and not row[1]]
+        await select(truth, catch, sure, request)
+        unsure = [row[0] for row in page if row[1] or not query.is_exact]
+        await select(truth, catch, unsure, request, sure=False)
+
+
+def _some(query: str) -> Verb[Rows]:
+    return (yield Statement("some_with_tokens", (query, SOME + 1)))
+
+
+def _page(query: str, order: Order, at: int) -> Verb[Rows]:
+    name = "oldest_with_tokens" if order is Order.OLDEST else "newest_with_tokens"
+    return (yield Statement(name, (query, at, PAGE)))
+
+
+MADE_BY: Final = "tokens_made_by"
+"""The tokeniser that the tokens in the database come from."""
+RETELLINGS: Final = "tokens_told_again"
+OURS: Final = f"{TOKENISER} {unicodedata.unidata_version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """What the index has to be told."""
+
+    messages: tuple[tuple[int, Searchable], ...] = ()
+    notes: tuple[int, ...] = ()
+    """Changes that are taken in with these, or concern nothing that is still there."""
+
+    @property
+    def size(self) -> int:
+        """How much it is."""
+        return len(self.messages) + len(self.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the index can be relied on."""
+
+    retellings: int
+    """How often it was told otherwise of messages that it knew, or forgot them."""
+    being_forgotten: bool
+    stemmed_by: str
+
+    def helps(self, language: Language) -> bool:
+        """Whether it finds all that it knows, words in all their forms.
+
+        One that does not keep moments forgets a message before the transaction that does so can be seen.
+        """
+        if self.being_forgotten and not language.keeps_moments:
+            return False
+        return language.stems.are_off or self.stemmed_by == language.stems.made_by
+
+
+def standing() -> Verb[Standing]:
+    """How far the index can be relied on."""
+    rows = yield Statement("index_standing")
+    told = {str(row[0]): row[1] for row in rows}
+    return Standing(
+        retellings=int(told.get(RETELLINGS) or 0),
+        being_forgotten=stemming.BEING_FORGOTTEN in told,
+        stemmed_by=str(told.get(stemming.IN_THE_DATABASE) or NO_STEMS.made_by),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the index is."""
+
+    highest: int
+    """Of a message; 0: there is none."""
+    complete: bool
+
+
+def progress() -> Verb[Progress]:
+    """How far the index is."""
+    ((highest, behind),) = yield Statement("index_progress")
+    return Progress(int(highest or 0), complete=not behind)
+
+
+def survey(size: int) -> Verb[tuple[Untold, Progress]]:
+    """Some of what the index has to be told, and how far it is without that."""
+    work = yield from untold(size)
+    return work, (yield from progress())
+
+
+def untold(size: int) -> Verb[Untold]:
+    """Some of what the index has to be told: changes first, then the newest of what it does not know."""
+    changes = yield Statement("index_changes_after", (-1, size))
+    notes = tuple(row[0] for row in changes)
+    if notes:
+        ids = _json(sorted({row[1] for row in changes}))
+        rows = yield Statement("messages_to_tell_of_again", (LONGEST_INDEXED, ids))
+    else:
+        rows = yield Statement("messages_to_tell_of", (LONGEST_INDEXED, size))
+    return Untold(tuple((row[0], Searchable(*row[1:])) for row in rows), notes)
+
+
+def told(work: Untold, language: Language) -> list[tuple[str | int, ...]]:
+    """What is written for it. This may take a while."""
+    return [(*language.values(one), message_id) for message_id, one in work.messages]
+
+
+def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Verb[None]:
+    """Let the index know all that.
+
+    What is changed while its tokens are made is noted once more, and so are messages whose session gets
+    another lane: a note goes only if it was there before the text was read.
+    """
+    yield Statement("put_tokens", many=rows, lock=OF_INDEX)
+    if work.notes:
+        yield Statement("forget_notes", (_json(work.notes),))
+        yield from _note_retelling()
+
+
+def begin_to_forget() -> Verb[None]:
+    """Say that the index is about to forget, in a transaction of its own: see `Standing`."""
+    yield from meta.remember(stemming.BEING_FORGOTTEN, 1)
+
+
+def forget(after: int, size: int) -> Verb[int | None]:
+    """Let the index not know a page of messages any more; where that ended, None at the end."""
+    rows = yield Statement("end_of_page", (after, size), lock=OF_INDEX)
+    if (last := rows[0][0]) is None:
+        return None
+    yield Statement("forget_tokens", (after, last))
+    yield from _note_retelling()
+    return int(last)
+
+
+def retellings() -> Verb[int]:
+    """How often the index was told otherwise of messages that it knew, or forgot them."""
+    return (yield from meta.number(RETELLINGS))
+
+
+def _note_retelling() -> Verb[None]:
+    """Behind the lock of the index."""
+    yield from meta.remember(RETELLINGS, (yield from retellings()) + 1)
+
+
+def was_made_by_us(stems: Stems) -> Verb[bool]:
+    """Whether all tokens are such as this program makes, with these stems."""
+    if (yield from meta.get(MADE_BY)) != OURS or (yield from meta.get(stemming.BEING_FORGOTTEN)) is not None:
+        return False
+    return (yield from stemming.in_the_database()) == stems.made_by
+
+
+def is_made_by_us(stems: Stems) -> Verb[None]:
+    """No other tokens are left."""
+    yield from meta.remember(MADE_BY, OURS)
+    yield from stemming.only_these_are_in_the_database(stems)
+    yield Statement("forget_meta", (stemming.BEING_FORGOTTEN,))
+
+
+def _json(numbers: Sequence[int]) -> str:
+    return msgspec.json.encode(numbers).decode()
+
+
+logger = logging.getLogger(__name__)
+
+TOO_LONG: Final = "the search index did not answer in time"
+STEP: Final = 200
+"""So many messages are told of in one transaction."""
+FORGOTTEN: Final = 1_000
+GATHER_SECONDS: Final = 0.25
+"""Changes that come one after another are taken in together."""
+TRIES: Final = 3
+"""An index that does not keep moments is asked again if it was told otherwise meanwhile, but not for ever."""
+RETRY_SECONDS: Final = 5.0
+MOST_DOUBLINGS: Final = 6
+
+
+class ColumnIndex:
+    """Asks the index in the database, and tells it of messages that it does not know."""
+
+    def __init__(self, truth: Driver, language: Language) -> None:
+        self._truth = truth
+        self._language = language
+        self._report = IndexReport(IndexState.EMPTY)
+        self._woken = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._serving = False
+        self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
+        """Never called: what is wrong with the database itself, its operator has to know."""
+
+    def stem_with(self, stems: Stems) -> None:
+        """Words are told of, and looked for, with these stems from now on."""
+        self._language = replace(self._language, stems=stems)
+
+    @property
+    def report(self) -> IndexReport:
+        """How it is."""
+        return self._report
+
+    def wake(self) -> None:
+        """Something may have been said."""
+        self._woken.set()
+
+    def start(self, tasks: TaskGroup, highest: int, *, orderly: bool) -> None:
+        """Begin to tell of what the index does not know, in the background."""
+        del highest, orderly
+        self._serving = True
+        tasks.start_soon(self._run)
+
+    async def catch(self, request: Request) -> Catch | None:
+        """What is wanted, as of one moment; without an answer in time, messages are looked at instead."""
+        try:
+            for _ in range(TRIES):
+                async with self._truth.view() as truth:
+                    before = await truth.read(standing)
+                    if not before.helps(self._language):
+                        return await scan(truth, request)
+                    catch = await ask(truth, request, self._language)
+                if self._language.keeps_moments or await self._truth.read(standing) == before:
+                    return catch
+            return await scan(self._truth, request)
+        except StorageUnavailableError:
+            catch = await scan(self._truth, request)
+            catch.problem = catch.problem or TOO_LONG
+            return catch
+
+    async def catch_up(self) -> None:
+        """Return when all that was said before is in the index."""
+        self._check_serving()
+        await self._forget_strange()
+        while not await self._step():
+            pass
+
+    async def rebuild(self) -> None:
+        """Forget all of it; it is made anew in the background, and a search looks at messages meanwhile."""
+        self._check_serving()
+        async with self._one_at_a_time:
+            await self._forget_all()
+        self.wake()
+
+    async def forget_removed(self) -> None:
+        """What it knew of a message went with the message."""
+
+    async def check(self) -> IndexReport:
+        """See how far it is. The server's own means tell whether an index is damaged."""
+        self._check_serving()
+        self._tell_of(await self._truth.read(progress))
+        return self._report
+
+    async def _run(self) -> None:
+        failures = 0
+        try:
+            while True:
+                try:
+                    await self._forget_strange()
+                    while True:
+                        await self._round()
+                        failures = 0
+                except StoreStoppedError:
+                    return
+                except StorageError as error:
+                    self._fail(error)
+                    await anyio.sleep(RETRY_SECONDS * 2**failures)
+                    failures = min(failures + 1, MOST_DOUBLINGS)
+        finally:
+            self._serving = False
+
+    async def _round(self) -> None:
+        """Tell of all there is, then wait until something may have been changed."""
+        self._woken.clear()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while not await self._step():
+            await anyio.sleep(loop.time() - began)  # as long as it took, others may have the machine
+            began = loop.time()
+        await self._woken.wait()
+        await anyio.sleep(GATHER_SECONDS)
+
+    async def _step(self) -> bool:
+        """Tell of some messages; whether nothing is left to tell of."""
+        async with self._one_at_a_time:
+            work, now = await self._truth.read(partial(survey, STEP))
+            self._tell_of(now)
+            if work.size:
+                rows = await in_thread(partial(told, work, self._language))
+                await self._truth.write(partial(tell, work, rows))
+        return not work.size
+
+    def _tell_of(self, now: Progress) -> None:
+        state = IndexState.READY if now.complete else IndexState.BUILDING
+        if not now.highest:
+            state = IndexState.EMPTY
+        watermark = now.highest if now.complete else 0
+        self._report = replace(self._report, state=state, watermark=watermark, problem=None)
+
+    async def _forget_strange(self) -> None:
+        """Another tokeniser may have been at work, or other stems are wanted by now."""
+        async with self._one_at_a_time:
+            if not await self._truth.read(partial(was_made_by_us, self._language.stems)):
+                await self._forget_all()
+
+    async def _forget_all(self) -> None:
+        """Messages that come in meanwhile are told of once more, which does no harm."""
+        await self._truth.write(begin_to_forget)
+        after: int | None = -1
+        while after is not None:
+            after = await self._truth.write(partial(forget, after, FORGOTTEN))
+        await self._truth.write(partial(is_made_by_us, self._language.stems))
+
+    def _fail(self, error: StorageError) -> None:
+        self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
+        logger.warning(
+            "the search index cannot be used now",
+            extra={"action": "search_index_failed", "problem": str(error)},
+        )
+
+    def _check_serving(self) -> None:
+        if not self._serving:
+            raise StoreStoppedError(NAME)
+
+
+class ColumnReader(ColumnIndex):
+    """The same in a database that another process keeps: asked, and otherwise left alone."""
+
+    async def catch_up(self) -> None:
+        """A search looks at what the index does not know yet, so there is nothing to wait for."""
+
+    async def rebuild(self) -> None:
+        """Its owner does that."""
+        raise StorageError(NAME, READ_ONLY)
+
+    async def check(self) -> IndexReport:
+        """See how far it is."""
+        self._tell_of(await self._truth.read(progress))
+        return self._report

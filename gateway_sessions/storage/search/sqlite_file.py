@@ -1,0 +1,434 @@
+"""The file `search.db`: its tables, word list and checks, and its removal when it is damaged.
+
+The file of the search index: opening, filling and asking it. Everything here blocks.
+
+Where a file goes that cannot be the search index any more. Everything here blocks.
+
+The words of an index, each listed once: who looks for a part of a word is told the words that have it.
+
+A message is found by whole words only. To index every part of every word of every message would take several
+times the room of the messages; a list of the words that there are takes little.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from gateway_sessions.core.search.criteria import Part
+from gateway_sessions.core.search.documents import (
+    Document,
+    IndexedMessage,
+    Position,
+    Work,
+    document_of,
+    words_of,
+)
+from gateway_sessions.core.search.stems import NO_STEMS, Stems
+from gateway_sessions.errors import StorageUnavailableError, UnsupportedStorageError
+from gateway_sessions.storage.engines.sqlite.schema import statements
+from gateway_sessions.storage.files.atomic_file import QUARANTINE
+from gateway_sessions.storage.files.private_files import (
+    make_private_directory,
+    prepare_database_file,
+    prepare_to_read,
+    replace_file,
+)
+from gateway_sessions.storage.search.sqlite_match import Match, parts_of
+from gateway_sessions.storage.tables.queries import Query, load_migrations, load_queries
+
+MOST_KNOWN: Final = 30_000
+"""So many words are remembered to be listed: nearly all of what is said consists of few words."""
+
+
+class WordList:
+    """What an index knows of its words. It is filled by one thread at a time."""
+
+    def __init__(self, queries: Mapping[str, Query]) -> None:
+        self._queries = queries
+        self._known: set[str] = set()
+        self._added: set[str] = set()
+
+    def add(self, connection: sqlite3.Connection, words: Iterable[str]) -> None:
+        """List these words, in the transaction of the documents that have them."""
+        self._added = set(words) - self._known
+        if self._added:
+            (last,) = connection.execute(self._sql("last_word")).fetchone()
+            connection.execute(self._sql("add_words"), (msgspec.json.encode(list(self._added)).decode(),))
+            connection.execute(self._sql("add_parts"), (last,))
+
+    def keep(self) -> None:
+        """The transaction is through: what it has added is listed."""
+        if len(self._known) > MOST_KNOWN:
+            self._known = set()
+        self._known |= self._added
+        self._added = set()
+
+    def having(self, connection: sqlite3.Connection, part: Part, most: int) -> list[str] | None:
+        """The words that have a part; None if there are more than *most* of them."""
+        parts = parts_of(part.letters)
+        if parts is None:
+            rows = connection.execute(self._sql("words_with"), (part.text, most + 1)).fetchall()
+        else:
+            rows = connection.execute(self._sql("words_with_parts"), (parts, part.text, most + 1)).fetchall()
+        return [row[0] for row in rows] if len(rows) <= most else None
+
+    def has(self, connection: sqlite3.Connection, word: str) -> bool:
+        """Whether a word is listed, and found by its parts if it is long enough to have any."""
+        parts = parts_of(word)
+        if parts is None:
+            return True
+        return connection.execute(self._sql("probe_word"), (parts, word)).fetchone() is not None
+
+    def _sql(self, name: str) -> str:
+        return self._queries[name].sql
+
+
+APPLICATION_ID: Final = 0x67736978
+"""Marks the file as ours: "gsix"."""
+FORMAT: Final = 3
+DIALECT: Final = "search_index"
+BUSY_SECONDS: Final = 5.0
+CACHE_KIB: Final = 4 * 1024
+FEW_DEAD: Final = 10_000
+BEYOND: Final = (1 << 63) - 1
+"""No document has such an id."""
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_PRIMARY: Final = 0xFF
+
+T = TypeVar("T")
+
+
+class Fault(StrEnum):
+    """Why a file cannot be used as the index of this store."""
+
+    DAMAGED = "damaged"
+    FOREIGN = "foreign"  # a database of another program
+    OUTDATED = "outdated"  # of another version, or made by another tokeniser
+    MISPLACED = "misplaced"  # of another store, or from another moment of this one
+    GONE = "gone"  # removed or replaced while it was open
+
+
+class UnusableIndexError(Exception):
+    """The file must be set aside and the index made anew."""
+
+    def __init__(self, fault: Fault, detail: str) -> None:
+        self.fault = fault
+        super().__init__(f"{fault}: {detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the index says, as of one moment."""
+
+    position: Position
+    message_ids: tuple[int, ...]
+    last_document: int | None
+    """Where to go on; None: there is nothing more."""
+    is_answer: bool = True
+    """Whether the index can tell at all; too many words have what is looked for if not."""
+
+
+class IndexFile:
+    """One connection that fills the index and one that reads it. Each is used by one thread at a time."""
+
+    def __init__(self, path: Path, *, read_only: bool = False, stems: Stems = NO_STEMS) -> None:
+        self.path = path
+        self._stems = stems
+        self.position = Position()
+        self.is_new = False
+        self._queries: Mapping[str, Query] = {}
+        self._words = WordList({})
+        self._read_only = read_only
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._inode = 0
+        self._reading = threading.Lock()
+        self._filling = threading.Lock()
+
+    def connect(self, identity: str, start: Position) -> None:
+        """Open the index of the store that *identity* names, or make an empty one that begins at *start*."""
+        self._queries = load_queries("sqlite", DIALECT)
+        self._words = WordList(self._queries)
+        try:
+            with _damage_seen():
+                if self._read_only:
+                    self._prepare_to_read()
+                    self._reader = self._connect("ro")
+                    self._adopt(self._inspect(self._reader), identity)
+                else:
+                    self._open_to_write(identity, start)
+        except BaseException:
+            self.close()
+            raise
+
+    def apply(self, work: Work) -> None:
+        """Take in what has happened in the truth, all of it or nothing."""
+        documents = _documents(work, self._stems)
+        with self._filling, _damage_seen():
+            connection = self._writing()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                revisions = [(change_id, message_id) for change_id, message_id, _ in work.changed]
+                connection.executemany(self._sql("add_revision"), revisions)
+                rows = (
+                    (one.message_id, one.labels, " ".join((*one.tokens, *one.stems))) for one in documents
+                )
+                connection.executemany(self._sql("add_document"), rows)
+                self._words.add(connection, words_of(documents))
+                _set_state(connection, self._sql("set_state"), work.position)
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            self._words.keep()
+        self.position = work.position
+
+    def find(self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False) -> Found:
+        """The messages that match, a page of them, behind the document that ended the page before."""
+        sql = self._sql("find_oldest" if oldest_first else "find_newest")
+        start = after if after is not None else (-BEYOND if oldest_first else BEYOND)
+        part = match.certain.part
+
+        def look(reader: sqlite3.Connection) -> Found:
+            state = dict(reader.execute(self._sql("get_state")).fetchall())
+            position = Position(int(state["watermark"]), int(state["changes"]))
+            words = None if part is None else self._words.having(reader, part, match.most_words)
+            if (expression := match.expression(words)) is None:
+                return Found(position, (), None, is_answer=False)
+            rows = reader.execute(sql, (expression, start, limit)).fetchall()
+            last = int(rows[-1][0]) if len(rows) == limit else None
+            return Found(position, tuple(row[1] for row in rows), last)
+
+        return self._read(look)
+
+    def check(self, samples: Sequence[IndexedMessage]) -> str | None:
+        """What is wrong with the index; *samples* are messages that it must find."""
+        try:
+            if not self._read_only:
+                with self._filling, _damage_seen():
+                    for name in ("check_structure", "check_parts"):
+                        self._writing().execute(self._sql(name))
+            problem = self._read(_page_problem)
+            missing = [one.message_id for one in samples if not self._finds(one)]
+        except UnusableIndexError as error:
+            return str(error)
+        if problem is not None:
+            return problem
+        return f"{len(missing)} of {len(samples)} messages are not found" if missing else None
+
+    def dead_share(self) -> float:
+        """How much of the index stands for text that is not there any more."""
+        dead = self._count("count_revisions")
+        return dead / self._count("count_documents") if dead >= FEW_DEAD else 0.0
+
+    def is_gone(self) -> bool:
+        """Whether somebody has removed or replaced the file."""
+        try:
+            return self.path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
+    def close(self) -> None:
+        """Let go of the file; nothing is lost."""
+        with self._filling, self._reading:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader = self._writer = None
+
+    def _open_to_write(self, identity: str, start: Position) -> None:
+        self._prepare()
+        self._writer = self._connect("rwc")
+        state = self._inspect(self._writer)
+        self._configure(self._writer)
+        self.is_new = state is None
+        if state is None:
+            self._create(self._writer, identity, start)
+        self._adopt(state if state is not None else self._inspect(self._writer), identity)
+        self._reader = self._connect("ro")
+        self._inode = self.path.stat().st_ino
+
+    def _prepare(self) -> None:
+        try:
+            prepare_database_file(self.path, APPLICATION_ID)
+        except UnsupportedStorageError as error:  # a link, or no file at all
+            raise UnusableIndexError(Fault.FOREIGN, str(error)) from error
+        except StorageUnavailableError as error:  # somebody else's: the directory is ours, so make a new one
+            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+
+    def _prepare_to_read(self) -> None:
+        try:
+            prepare_to_read(self.path)
+        except (StorageUnavailableError, UnsupportedStorageError) as error:
+            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self.path))}?mode={mode}"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        return connection
+
+    def _inspect(self, connection: sqlite3.Connection) -> dict[str, Any] | None:
+        """What the file says of itself; None: it is new."""
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application_id == 0 and not tables:
+            return None
+        if application_id != APPLICATION_ID:
+            raise UnusableIndexError(Fault.FOREIGN, f"application id {application_id}")
+        if version != FORMAT:
+            raise UnusableIndexError(Fault.OUTDATED, f"format {version}, ours is {FORMAT}")
+        return dict(connection.execute(self._sql("get_state")).fetchall())
+
+    def _adopt(self, state: dict[str, Any] | None, identity: str) -> None:
+        if state is None:
+            raise UnusableIndexError(Fault.GONE, "it is empty")
+        if state.get("identity") != identity:
+            raise UnusableIndexError(Fault.OUTDATED, "it was made for another store, or by another tokeniser")
+        self.position = Position(int(state["watermark"]), int(state["changes"]))
+
+    def _configure(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _create(self, connection: sqlite3.Connection, identity: str, start: Position) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for step in load_migrations(DIALECT):
+                for statement in statements(step.script):
+                    connection.execute(statement)
+            connection.execute(self._sql("set_state"), ("identity", identity))
+            _set_state(connection, self._sql("set_state"), start)
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _count(self, name: str) -> int:
+        return self._read(lambda reader: int(reader.execute(self._sql(name)).fetchone()[0]))
+
+    def _finds(self, message: IndexedMessage) -> bool:
+        """Whether a message is found by its first tokens and its labels, and its longest word by parts."""
+        wanted = document_of(message, self._stems)
+        tokens = " ".join(wanted.tokens[:8])
+        match = " AND ".join(f'{{labels}} : "{one}"' for one in wanted.labels.split())
+        match = f'({match}) AND {{text}} : "{tokens}"' if tokens else match
+        word = max(words_of([wanted]), key=len, default="")
+
+        def look(reader: sqlite3.Connection) -> bool:
+            row = reader.execute(self._sql("newest_revision"), (message.message_id,)).fetchone()
+            document = message.message_id if row[0] is None else row[0]
+            found = reader.execute(self._sql("probe_document"), (match, document)).fetchone()
+            return found is not None and self._words.has(reader, word)
+
+        return self._read(look)
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run *work* on one moment of the index."""
+        with self._reading, _damage_seen():
+            if self._reader is None:
+                raise UnusableIndexError(Fault.GONE, "it is closed")
+            self._reader.execute("BEGIN")
+            try:
+                return work(self._reader)
+            finally:
+                if self._reader.in_transaction:
+                    self._reader.execute("ROLLBACK")
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._writer is None:
+            raise UnusableIndexError(Fault.GONE, "it is closed")
+        if self.is_gone():
+            raise UnusableIndexError(Fault.GONE, "the file is not there any more")
+        return self._writer
+
+    def _sql(self, name: str) -> str:
+        return self._queries[name].sql
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says that the file is damaged, and not only that it cannot be used now."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & _PRIMARY in _DAMAGED
+
+
+def _documents(work: Work, stems: Stems) -> list[Document]:
+    """What the index has to keep; a changed message has a document under the id of the change."""
+    changed = [
+        document_of(message, stems)._replace(message_id=change_id)
+        for change_id, _, message in work.changed
+        if message is not None
+    ]
+    return [*changed, *(document_of(one, stems) for one in work.messages)]
+
+
+def _set_state(connection: sqlite3.Connection, sql: str, position: Position) -> None:
+    connection.executemany(sql, [("watermark", position.watermark), ("changes", position.changes)])
+
+
+def _page_problem(connection: sqlite3.Connection) -> str | None:
+    (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    return None if answer == "ok" else f"damaged: {answer}"
+
+
+@contextmanager
+def _damage_seen() -> Generator[None]:
+    """Tell damage of the file from all that may pass."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        # What was read is nothing that any version of this program writes.
+        raise UnusableIndexError(Fault.DAMAGED, f"{type(error).__name__}: {error}") from error
+
+
+ASIDE: Final = ".aside"
+"""The last index that was given up, for whoever wants to know what had happened to it."""
+SIDECARS: Final = ("", "-wal", "-shm")
+
+
+def put_aside(path: Path, fault: Fault, stamp: str) -> Path | None:
+    """Move the file out of the way. An index is kept until the next one, what is not ours for ever."""
+    if fault is Fault.FOREIGN:
+        place = path.parent / QUARANTINE / f"{path.name}.{stamp}"
+        make_private_directory(place.parent)
+    else:
+        place = path.with_name(path.name + ASIDE)
+        _remove(place)
+    moved = False
+    for sidecar in reversed(SIDECARS):
+        source = path.with_name(path.name + sidecar)
+        if os.path.lexists(source):
+            replace_file(source, place.with_name(place.name + sidecar))
+            moved = True
+    return place if moved else None
+
+
+def remove_index(path: Path) -> None:
+    """Leave nothing of an index, nor of one that was put aside."""
+    _remove(path)
+    _remove(path.with_name(path.name + ASIDE))
+
+
+def _remove(path: Path) -> None:
+    for sidecar in SIDECARS:
+        path.with_name(path.name + sidecar).unlink(missing_ok=True)

@@ -1,0 +1,507 @@
+"""The search index of a SQLite store: the duty that fills and rebuilds it, and queries against it.
+
+The search index and the duty that keeps it: filled behind the writers' backs, made anew when it is lost.
+
+Whatever happens to the index, the truth is not touched, and a search goes on without it: it looks at messages
+themselves, and says so.
+
+The search index that another process keeps: asked, and otherwise left alone.
+
+Asking an index in a file, which may be behind the truth, and may be made anew at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final, NoReturn, Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from gateway_sessions.core.search.criteria import certain_of
+from gateway_sessions.core.search.documents import Position
+from gateway_sessions.core.search.stems import NO_STEMS, Stems
+from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
+from gateway_sessions.ports import Clock, Driver, Reader
+from gateway_sessions.storage.files.atomic_file import stamp_of
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.search.protocol import NAME, READ_ONLY, IndexReport, IndexState
+from gateway_sessions.storage.search.search import (
+    NOT_ALL_CHANGED,
+    STEP,
+    Catch,
+    Request,
+    look_behind,
+    scan,
+    select,
+)
+from gateway_sessions.storage.search.sqlite_file import (
+    Fault,
+    Found,
+    IndexFile,
+    UnusableIndexError,
+    put_aside,
+    remove_index,
+)
+from gateway_sessions.storage.search.sqlite_match import Match, match_of
+from gateway_sessions.storage.transactions.search import scan as searching
+from gateway_sessions.storage.transactions.search.hits import Order
+from gateway_sessions.storage.transactions.search.scan import Limits
+
+PAGE: Final = 2_000
+"""Answers that are taken from the index at once."""
+
+
+class Answering(Protocol):
+    """What answers."""
+
+    async def find(
+        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    ) -> Found | None:
+        """A page of what matches; None if it cannot be asked now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of the index."""
+
+    match: Match
+    request: Request
+    seen: Catch | None = None
+    """What the newest messages have of it, if the index was of no help at first."""
+
+    async def page(self, index: Answering, after: int | None) -> Found | None:
+        """The next page of answers."""
+        oldest_first = self.request.order is Order.OLDEST
+        return await index.find(self.match, after, PAGE, oldest_first=oldest_first)
+
+
+async def ask(truth: Reader, index: Answering, request: Request) -> Catch | None:
+    """What the index and its tail say; None if there is no index, or they do not fit together."""
+    match = match_of(certain_of(request.wanted), request.shown)
+    if match is None:
+        return await scan(truth, request)
+    return await _ask(truth, index, _Question(match, request))
+
+
+async def _ask(truth: Reader, index: Answering, question: _Question) -> Catch | None:
+    found, request = await question.page(index, None), question.request
+    if found is None:
+        return None
+    if not found.is_answer:
+        return question.seen or await _look_instead(truth, index, question)
+    start = found.position
+    catch, stale = await _tail(truth, start, request)
+    checked = 0
+    while found.position.changes == start.changes:
+        known = [one for one in found.message_ids if one not in stale]
+        await select(truth, catch, known, request, enough=request.enough_of_newest)
+        checked += len(found.message_ids)
+        if found.last_document is None or len(catch.candidates) >= request.enough:
+            break
+        if checked >= request.most:
+            catch.problem = request.end_at(checked)
+            break
+        found = await question.page(index, found.last_document)
+        if found is None or not found.is_answer:
+            return None
+    limits = await truth.read(searching.limits)
+    fits = found.position.changes == start.changes and limits.cleared <= start.changes
+    return catch if fits else None
+
+
+async def _tail(truth: Reader, position: Position, request: Request) -> tuple[Catch, frozenset[int]]:
+    """What the index does not know yet, and of which messages it tells what is not true any more."""
+    catch = Catch()
+    fresh = await truth.read(partial(searching.fresh, position, request.wanted, request.shown, STEP))
+    catch.add([*fresh.changed.candidates, *fresh.later.candidates])
+    if not fresh.changed.complete:
+        catch.problem = NOT_ALL_CHANGED
+    if fresh.later.last is not None:
+        await look_behind(truth, catch, request, position.watermark, fresh.later)
+    return catch, fresh.changed.stale
+
+
+async def _look_instead(truth: Reader, index: Answering, question: _Question) -> Catch | None:
+    """Look at messages; if the newest are not enough, let the index look for more words than is quick."""
+    seen = await scan(truth, question.request)
+    if seen.problem is None:
+        return seen
+    return await _ask(truth, index, replace(question, match=replace(question.match, patient=True), seen=seen))
+
+
+logger = logging.getLogger(__name__)
+
+INDEX_FILE: Final = "search.db"
+GATHER_SECONDS: Final = 0.25
+"""Messages that come one after another are taken in together."""
+STEP_SECONDS: Final = 0.02
+"""As long as one step may take; the next one is smaller if it took longer. A search waits for one at most."""
+POLITE_SECONDS: Final = 0.25
+"""So long a step waits for searches that are under way: together, both would take twice as long."""
+SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 10, 200, 500
+"""Messages."""
+RETRY_SECONDS: Final = 5.0
+MOST_DOUBLINGS: Final = 6
+SAMPLES: Final = 50
+CHECK_SECONDS: Final = 24 * 3600.0
+"""So often the whole of it is looked at."""
+SOON_SECONDS: Final = 300.0
+"""For the first time after an end that was not orderly; a start has other things to do."""
+MOST_DEAD: Final = 0.4
+"""When more of the index than this stands for nothing, it is made anew."""
+
+
+class SearchIndex:
+    """Owns `search.db` of a store."""
+
+    def __init__(self, path: Path, truth: Driver, clock: Clock) -> None:
+        self.path = path
+        self._truth = truth
+        self._clock = clock
+        self._file: IndexFile | None = None
+        self._report = IndexReport(IndexState.EMPTY)
+        self._unusable: UnusableIndexError | None = None
+        """What a search has met in the file."""
+        self._stems = NO_STEMS
+        self._size = FIRST_STEP
+        self._breath = 0.0
+        """As long as the last step took, others may have the machine."""
+        self._cleared = 0
+        self._searches = 0
+        """How many are under way."""
+        self._calm = asyncio.Event()
+        """Set while there are none."""
+        self._calm.set()
+        self._woken = asyncio.Event()
+        self._hurried = asyncio.Event()
+        self._tried = asyncio.Event()
+        """Set once the file was looked at."""
+        self._waiters: list[asyncio.Future[None]] = []
+        self._discards: list[asyncio.Future[None]] = []
+        self._serving = False
+        self._highest: int | None = 0
+        self._check_at = math.inf
+        self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
+        """Called when it was not as it should be; not when it was merely out of date."""
+
+    @property
+    def report(self) -> IndexReport:
+        """How it is."""
+        return self._report
+
+    def stem_with(self, stems: Stems) -> None:
+        """Words are indexed with these stems from now on."""
+        self._stems = stems
+
+    def wake(self) -> None:
+        """Something may have been said."""
+        self._woken.set()
+
+    def start(self, tasks: TaskGroup, highest: int, *, orderly: bool = True) -> None:
+        """Begin to take in what is said, in the background.
+
+        *highest* is the largest id of earlier owners, *orderly* whether the last of them has said goodbye.
+        """
+        self._highest = highest
+        self._check_at = asyncio.get_running_loop().time() + (CHECK_SECONDS if orderly else SOON_SECONDS)
+        self._serving = True
+        tasks.start_soon(self._run)
+
+    async def _run(self) -> None:
+        failures = 0
+        try:
+            while True:
+                try:
+                    await self._round()
+                    failures = 0
+                except StoreStoppedError:
+                    return
+                except Exception as error:  # noqa: BLE001 -- reported; what is wrong with the index stops nobody
+                    self._fail(error)
+                    await self._rest(RETRY_SECONDS * 2**failures)
+                    failures = min(failures + 1, MOST_DOUBLINGS)
+        finally:
+            self._serving = False
+            self._tried.set()
+            self._answer(StoreStoppedError(NAME))
+            await self._let_go()
+
+    async def catch(self, request: Request) -> Catch | None:
+        """What it and its tail have of what is wanted; None if it cannot be asked now, see the report."""
+        self._searches += 1
+        self._calm.clear()
+        try:
+            return await ask(self._truth, self, request)
+        finally:
+            self._searches -= 1
+            if not self._searches:
+                self._calm.set()
+
+    async def find(
+        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    ) -> Found | None:
+        """What the index says; None if it cannot be asked now, see the report."""
+        await self._first_look()
+        file = self._file
+        if self._unusable is not None or (file is None and self._report.state is IndexState.UNAVAILABLE):
+            return None
+        if file is None:
+            return Found(Position(), (), None)
+        try:
+            return await in_thread(partial(file.find, match, after, limit, oldest_first=oldest_first))
+        except UnusableIndexError as error:
+            self._give_up_later(file, error)
+        except sqlite3.Error as error:
+            self._fail(error)
+        return None
+
+    async def catch_up(self) -> None:
+        """Return when all that was said before is in the index, or raise what prevents it."""
+        await self._ask(self._waiters)
+
+    async def rebuild(self) -> None:
+        """Leave nothing of the index on the disk; it is made anew from the truth, in the background."""
+        await self._ask(self._discards)
+
+    async def forget_removed(self) -> None:
+        """An index keeps words of what was deleted until it is made anew."""
+        await self.rebuild()
+
+    async def check(self) -> IndexReport:
+        """Look at the whole index, and ask it for messages it must have; a bad one is made anew."""
+        await self._first_look()
+        if (file := self._file) is not None:
+            watermark = file.position.watermark
+            sample = await self._truth.read(partial(searching.samples, watermark, SAMPLES))
+            if problem := await in_thread(partial(file.check, sample)):
+                self._give_up_later(file, UnusableIndexError(Fault.DAMAGED, problem))
+        return self._report
+
+    async def _ask(self, queue: list[asyncio.Future[None]]) -> None:
+        """Have the duty do something, and wait until it is done."""
+        self._check_serving()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(waiter)
+        self._hurry()
+        await waiter
+
+    async def _first_look(self) -> None:
+        """Wait until it is known whether there is an index."""
+        self._check_serving()
+        await self._tried.wait()
+        self._check_serving()
+
+    def _check_serving(self) -> None:
+        if not self._serving:
+            raise StoreStoppedError(NAME)
+
+    def _hurry(self) -> None:
+        self._hurried.set()
+        self._woken.set()
+
+    async def _round(self) -> None:
+        """Take in all there is, then wait until something may have been said."""
+        waiting = len(self._waiters)
+        self._woken.clear()
+        self._hurried.clear()
+        while not await self._advance():
+            await self._rest(self._breath)
+            await self._let_searches_pass()
+        _wake(self._waiters, waiting)
+        if not self._waiters:
+            with anyio.move_on_after(self._check_at - asyncio.get_running_loop().time()):
+                await self._woken.wait()
+            await self._rest(GATHER_SECONDS)
+            await self._check_in_time()
+
+    async def _check_in_time(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._check_at:
+            self._check_at = now + CHECK_SECONDS
+            await self.check()
+
+    async def _advance(self) -> bool:
+        """One step; whether nothing is left to do."""
+        try:
+            if self._discards:
+                await self._discard()
+            return await self._take_in(self._file or await self._open())
+        except UnusableIndexError as error:
+            await self._set_aside(error)
+            return False
+        finally:
+            self._tried.set()
+
+    async def _discard(self) -> None:
+        waiting = len(self._discards)
+        await self._let_go()
+        await in_thread(partial(remove_index, self.path))
+        self._unusable = None
+        self._report = replace(self._report, state=IndexState.BUILDING, watermark=0)
+        _wake(self._discards, waiting)
+
+    async def _open(self) -> IndexFile | None:
+        """The index at the place where it was left; None while nothing was ever said."""
+        limits = await self._truth.read(searching.limits)
+        if not limits.highest and not await in_thread(self.path.exists):
+            return None
+        file = IndexFile(self.path, stems=self._stems)
+        identity = await self._truth.read(searching.identity)
+        await in_thread(partial(file.connect, identity, Position(changes=limits.last_change)))
+        if not file.is_new and (fault := self._misplaced(file.position, limits)):
+            await in_thread(file.close)
+            raise UnusableIndexError(Fault.MISPLACED, fault)
+        self._highest = None
+        self._file = file
+        self._report = replace(self._report, state=IndexState.BUILDING, watermark=file.position.watermark)
+        return file
+
+    def _misplaced(self, position: Position, limits: Limits) -> str | None:
+        """Why an index that was found does not belong to the truth as it was found."""
+        highest = limits.highest if self._highest is None else self._highest
+        if max(position.watermark, position.changes) > highest:
+            return "it has seen what the database does not have"
+        if position.changes < limits.cleared:
+            return "it has missed changes of messages"
+        return None
+
+    async def _take_in(self, file: IndexFile | None) -> bool:
+        if file is None:
+            return True
+        if self._unusable is not None:
+            raise self._unusable
+        started = asyncio.get_running_loop().time()
+        work = await self._truth.read(partial(searching.work_after, file.position, self._size))
+        if work.position != file.position:
+            await in_thread(partial(file.apply, work))
+            self._breath = asyncio.get_running_loop().time() - started
+            self._adapt(self._breath)
+        if work.complete and work.position.changes > self._cleared:
+            await self._clear(file)
+        state = IndexState.READY if work.complete else IndexState.BUILDING
+        self._report = replace(self._report, state=state, watermark=file.position.watermark)
+        return work.complete
+
+    async def _clear(self, file: IndexFile) -> None:
+        """Nobody needs the notes any more that were taken in; make the index anew if little of it is left."""
+        if await in_thread(file.dead_share) > MOST_DEAD:
+            raise UnusableIndexError(Fault.OUTDATED, "most of it stands for text that is not there any more")
+        changes = file.position.changes
+        await self._truth.write(partial(searching.clear_changes, changes))
+        self._cleared = changes
+
+    async def _set_aside(self, error: UnusableIndexError) -> None:
+        await self._let_go()
+        self._unusable = None
+        stamp = stamp_of(self._clock.now())
+        place = await in_thread(partial(put_aside, self.path, error.fault, stamp))
+        self._report = IndexReport(IndexState.BUILDING, problem=str(error), rebuilt=self._report.rebuilt + 1)
+        logger.warning(
+            "the search index cannot be used and is made anew",
+            extra={"action": "search_index_set_aside", "problem": str(error), "path": str(place)},
+        )
+        if error.fault is not Fault.OUTDATED:
+            self.on_fault(str(error), place)
+
+    def _give_up_later(self, file: IndexFile, error: UnusableIndexError) -> None:
+        """Let the duty set the file aside, unless it has done so already."""
+        if self._file is file:
+            self._unusable = error
+            self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
+            self._hurry()
+
+    def _fail(self, error: Exception) -> None:
+        self._report = replace(self._report, state=IndexState.UNAVAILABLE, problem=str(error))
+        logger.warning(
+            "the search index cannot be used now",
+            extra={"action": "search_index_failed", "problem": str(error)},
+        )
+        failed = StorageUnavailableError(str(self.path), str(error))
+        failed.__cause__ = error
+        self._answer(failed)
+
+    async def _let_go(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with anyio.CancelScope(shield=True):
+                await in_thread(file.close)
+
+    async def _rest(self, seconds: float) -> None:
+        """Leave the machine to others, unless somebody waits for the index."""
+        if not self._waiters and not self._discards:
+            with anyio.move_on_after(seconds):
+                await self._hurried.wait()
+
+    async def _let_searches_pass(self) -> None:
+        """Wait until no search is under way, but not for ever, and not if somebody waits for the index."""
+        if not self._waiters and not self._discards:
+            with anyio.move_on_after(POLITE_SECONDS):
+                await self._calm.wait()
+
+    def _adapt(self, took: float) -> None:
+        wanted = int(self._size * STEP_SECONDS / max(took, STEP_SECONDS / 2))
+        self._size = min(max(wanted, SMALLEST_STEP), LARGEST_STEP)
+
+    def _answer(self, problem: StorageError) -> None:
+        for queue in (self._waiters, self._discards):
+            for waiter in queue:
+                if not waiter.done():
+                    waiter.set_exception(problem)
+            queue.clear()
+
+
+def _wake(queue: list[asyncio.Future[None]], count: int) -> None:
+    """Tell the first so many of those who wait."""
+    served, queue[:] = queue[:count], queue[count:]
+    for waiter in served:
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+class IndexReader(SearchIndex):
+    """Opens the file afresh for each question: its owner may have made it anew since the last one."""
+
+    async def find(
+        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    ) -> Found | None:
+        """What the index says; None if there is none that can be asked now."""
+        identity = await self._truth.read(searching.identity)
+
+        def ask() -> Found:
+            file = IndexFile(self.path, read_only=True)
+            file.connect(identity, Position())
+            try:
+                return file.find(match, after, limit, oldest_first=oldest_first)
+            finally:
+                file.close()
+
+        try:
+            found = await in_thread(ask)
+        except (UnusableIndexError, sqlite3.Error) as error:
+            self._report = IndexReport(IndexState.UNAVAILABLE, problem=str(error))
+            return None
+        self._report = IndexReport(IndexState.READY, watermark=found.position.watermark)
+        return found
+
+    async def catch_up(self) -> None:
+        """A search looks at what the index does not know yet, so there is nothing to wait for."""
+
+    async def rebuild(self) -> None:
+        """Its owner does that."""
+        self._refuse()
+
+    async def check(self) -> IndexReport:
+        """Its owner does that."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise StorageError(str(self.path), READ_ONLY)

@@ -1,0 +1,18 @@
+"""Reading and writing of rows, table by table; transactions are composed of these functions.
+
+- ``change``: `Change`: what every change of a lane carries, such as its time, actor, row ids and policies.
+- ``columns``: Decoding of column values with errors that name the damaged row, and the names of the locks.
+- ``entries``: The rows of a lane's entry: load, write, remove and archive it; damaged entries are left
+  aside.
+- ``inbox``: The rows of queued messages: their order on a lane, which turn is next, and when it may begin.
+- ``index_notes``: Notes for the search index that messages it has read were changed, removed or moved.
+- ``lanes``: The row of a lane: its lease and token, how many turns wait there, and when the next may begin.
+- ``lineage``: Queries along a lineage: the line of compressions around a session, its root, tip and family.
+- ``locks``: The names of the locks that transactions take on servers.
+- ``messages``: Encoding of a `Message` as a row and decoding of rows as messages.
+- ``meta``: Facts about the store by name: its epoch, generation, secret, stemming and pending moves.
+- ``nodes``: The rows of the nodes that have the store open: heartbeats, death, and requests between nodes.
+- ``queries``: Named SQL queries and migrations from `.sql` files, with fragments in the dialect of each
+  engine.
+- ``tombstones``: Tombstones of erased people: they refuse messages that were sent before the erasure.
+"""

@@ -1,0 +1,239 @@
+"""The rows of a lane's entry: load, write, remove and archive it; damaged entries are left aside.
+
+Its clocks have a table of their own, columns hold what queries ask for, and all else is one record of JSON,
+which msgspec reads and checks in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.checks import plain_value
+from gateway_sessions.core.identity.keys import ACCOUNT, account_of
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.sessions.busy_mode import BusyMode
+from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
+from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.columns import DAMAGE, leave_aside, tell_damage
+from gateway_sessions.storage.tables.locks import of_lane
+
+ENTRY_ID: Final = 0
+KEY: Final = 1
+UPDATED_AT: Final = 11
+"""Where the columns of an entry stand that a page is continued by."""
+
+
+class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What an entry says besides its columns, by the names of its fields."""
+
+    created_at: datetime
+    origin: SessionSource | None = None
+    display_name: str | None = None
+    chat_type: str = "dm"
+    state_reason: str | None = None
+    opened_by: EndReason | None = None
+    reset_had_activity: bool = False
+    previous_session_id: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    total_tokens: int = 0
+    last_prompt_tokens: int = 0
+    estimated_cost_usd: float = 0.0
+    cost_status: str = "unknown"
+    model_override: dict[str, str] | None = None
+    reset_policy: SessionResetPolicy | None = None
+    busy_mode: BusyMode | None = None
+    zone: str | None = None
+    deferred_boundary: datetime | None = None
+    extra: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+
+
+class Archive(Record, kw_only=True, omit_defaults=True, gc=False):
+    """A whole entry in one piece, without its place in the tables."""
+
+    session_key: str
+    session_id: str
+    version: int
+    updated_at: datetime
+    last_interaction_at: datetime
+    owner: str
+    platform: str | None = None
+    state: SessionState
+    state_since: datetime | None = None
+    due_at: datetime | None = None
+    policy_fingerprint: str = ""
+
+
+_STATES: Final = {str(state): state for state in SessionState}
+_IN_RECORD: Final = Record.__struct_fields__
+_IN_ARCHIVE: Final = Archive.__struct_fields__
+read_record: Final = msgspec.json.Decoder(Record).decode
+_READ_ARCHIVE: Final = msgspec.json.Decoder(Archive)
+
+
+def load(
+    session_key: str, known: SessionEntry | None = None, *, locked: bool = False
+) -> Verb[SessionEntry | None]:
+    """The lane's entry. A *known* copy saves decoding, but only the database says whether it is current.
+
+    *Locked*, nobody else decides on the lane meanwhile.
+    """
+    lock = of_lane(session_key) if locked else None
+    if known is not None:
+        current = yield Statement("entry_version", (known.entry_id,), lock=lock)
+        if current and current[0][0] == known.version:
+            return known
+    rows = yield Statement("entry_by_key", (session_key,), lock=lock)
+    return decode(rows[0]) if rows else None
+
+
+def load_readable(session_key: str) -> Verb[SessionEntry | None]:
+    """The entry of a lane; None if it has none, or one that is damaged."""
+    found = readable((yield Statement("entry_by_key", (session_key,))))
+    return found[0] if found else None
+
+
+def load_by_session(session_id: str) -> Verb[SessionEntry | None]:
+    """The entry that holds the session now."""
+    rows = yield Statement("entry_by_session", (session_id,))
+    return decode(rows[0]) if rows else None
+
+
+def put(entry: SessionEntry) -> Verb[SessionEntry]:
+    """Write the entry whole."""
+    columns = (
+        entry.entry_id,
+        entry.session_key,
+        entry.session_id,
+        entry.owner,
+        entry.platform,
+        str(entry.state),
+        _micros(entry.state_since),
+        _micros(entry.due_at),
+        entry.policy_fingerprint,
+    )
+    yield Statement("put_entry", (*columns, record_of(entry)))
+    yield Statement("put_clocks", _clocks(entry))
+    return entry
+
+
+def put_unqueried(entry: SessionEntry) -> Verb[SessionEntry]:
+    """Write an entry of which nothing has changed that queries ask for, except its clocks."""
+    yield Statement("put_record", (record_of(entry), entry.entry_id))
+    yield Statement("put_clocks", _clocks(entry))
+    return entry
+
+
+def remove(entry: SessionEntry) -> Verb[None]:
+    """The lane has no entry any more."""
+    yield Statement("delete_entry", (entry.entry_id,))
+    yield Statement("delete_clocks", (entry.entry_id,))
+
+
+def decode(row: Row) -> SessionEntry:
+    """The entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
+    try:
+        return _entry(*row)
+    except DAMAGE as error:
+        tell_damage(f"lane {row[1]!r}", error, "its entry")
+
+
+def readable(rows: Iterable[Row]) -> list[SessionEntry]:
+    """The entries in rows. Damaged ones are named and left aside: all others must not fail because of one."""
+    found, damaged = sorted_out(rows)
+    for session_key in damaged:
+        leave_aside(f"the entry of lane {session_key}", session_key=session_key)
+    return found
+
+
+def sorted_out(rows: Iterable[Row]) -> tuple[list[SessionEntry], list[str]]:
+    """The entries in rows, and the lanes of those that are damaged."""
+    found, damaged = list[SessionEntry](), list[str]()
+    for row in rows:
+        try:
+            found.append(decode(row))
+        except StorageCorruptError:
+            damaged.append(str(row[KEY]))
+    return found, damaged
+
+
+def _entry(*row: Any) -> SessionEntry:
+    entry_id, key, session_id, owner, platform, state, since, due_at, fingerprint, *rest = row
+    record, version, updated_at, last_interaction_at = rest
+    written = from_micros(updated_at)
+    fields = msgspec.structs.asdict(read_record(record))
+    if ACCOUNT in key and (origin := fields["origin"]) is not None and not origin.account:
+        # A node of an earlier version, which has this database open as well, writes origins without it.
+        fields["origin"] = replace(origin, account=account_of(key))
+    return SessionEntry(
+        entry_id=entry_id,
+        session_key=key,
+        session_id=session_id,
+        owner=owner,
+        platform=platform,
+        state=_STATES[state],
+        state_since=None if since is None else from_micros(since),
+        due_at=None if due_at is None else from_micros(due_at),
+        policy_fingerprint=fingerprint,
+        version=version,
+        updated_at=written,
+        last_interaction_at=written if last_interaction_at is None else from_micros(last_interaction_at),
+        **fields,
+    )
+
+
+def archive(entry: SessionEntry) -> str:
+    """The entry as text, to be kept with its ended session."""
+    return _text(Archive(**_fields_of(entry, _IN_ARCHIVE)))
+
+
+def unarchive(text: str) -> SessionEntry:
+    """The entry as it was when its session ended; its lane may have another place in the tables by now."""
+    try:
+        return SessionEntry(**msgspec.structs.asdict(_READ_ARCHIVE.decode(text)))
+    except DAMAGE as error:
+        tell_damage("sessions", error, "the record of an ended session")
+
+
+def _clocks(entry: SessionEntry) -> tuple[int, int, int, int | None]:
+    same = entry.last_interaction_at == entry.updated_at
+    interaction = None if same else to_micros(entry.last_interaction_at)
+    return entry.entry_id, entry.version, to_micros(entry.updated_at), interaction
+
+
+def record_of(entry: SessionEntry) -> str:
+    """What a row holds of an entry besides its columns."""
+    return _text(Record(**_fields_of(entry, _IN_RECORD)))
+
+
+def blank_record(created_at: datetime) -> str:
+    """The same of one of which nothing else is known."""
+    return _text(Record(created_at=created_at))
+
+
+def _fields_of(entry: SessionEntry, names: Iterable[str]) -> dict[str, Any]:
+    """Those fields; of the origin without what tells of one message only."""
+    fields = {name: getattr(entry, name) for name in names}
+    return fields | {"origin": entry.origin.lasting if entry.origin is not None else None}
+
+
+def _text(record: Record) -> str:
+    return _JSON.encode(record).decode()
+
+
+_JSON: Final = msgspec.json.Encoder(enc_hook=plain_value)
+
+
+def _micros(instant: datetime | None) -> int | None:
+    return to_micros(instant) if instant is not None else None

@@ -1,0 +1,35 @@
+"""Notes for the search index that messages it has read were changed, removed or moved.
+
+Whether a message is hidden, the index does not know: the truth is asked for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gateway_sessions.ports import Statement, Verb
+
+
+def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Verb[None]:
+    """These messages were edited, removed or given to somebody else."""
+    if rows := [(next(ids), message_id) for message_id in message_ids]:
+        yield Statement("add_index_change", many=rows)
+
+
+def note_move(session_id: str, session_key: str, owner: str, ids: Iterator[int]) -> Verb[None]:
+    """A session is about to belong to that lane and owner: what was said in it is found there from now on."""
+    rows = yield Statement("get_session", (session_id,))
+    if rows and (rows[0][0], rows[0][1]) != (session_key, owner):
+        yield from _note_session(session_id, ids)
+
+
+def note_lane(session_id: str, ids: Iterator[int]) -> Verb[None]:
+    """A session is about to get a lane, if it has none."""
+    rows = yield Statement("get_session", (session_id,))
+    if rows and rows[0][0] is None:
+        yield from _note_session(session_id, ids)
+
+
+def _note_session(session_id: str, ids: Iterator[int]) -> Verb[None]:
+    said = yield Statement("message_ids_of_session", (session_id,))
+    yield from note_changes((row[0] for row in said), ids)

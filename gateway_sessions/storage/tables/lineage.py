@@ -1,0 +1,92 @@
+"""Queries along a lineage: the line of compressions around a session, its root, tip and family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.sessions.lineage import chain_of, family_of, root_of
+from gateway_sessions.errors import SessionNotFoundError
+from gateway_sessions.ports import Rows, Statement, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One session of a line."""
+
+    session_id: str
+    owner: str = ""
+    session_key: str | None = None
+    message_count: int = 0
+    started_at: int = 0
+    relation: str | None = None
+
+    def visible(self, scope: Scope) -> bool:
+        """Whether *scope* may see it."""
+        return scope.sees(owner=self.owner, session_key=self.session_key)
+
+
+def line(session_id: str) -> Verb[list[Link]]:
+    """The sessions from the first one to the tip, of which each continues the one before."""
+    rows = yield Statement("continuations", (session_id, session_id))
+    links = {row[0]: Link(row[0], *row[2:]) for row in rows}
+    ids = chain_of(session_id, {row[0]: row[1] for row in rows})
+    return [links.get(one) or Link(one) for one in ids]
+
+
+def chain(session_id: str) -> Verb[list[str]]:
+    """The ids of the line, the session alone if it is unknown."""
+    return [link.session_id for link in (yield from line(session_id))]
+
+
+def tip(session_id: str) -> Verb[str]:
+    """Where the session goes on today; itself if it was never compressed."""
+    return (yield from chain(session_id))[-1]
+
+
+def visible_tip(session_id: str, scope: Scope) -> Verb[str]:
+    """The last session of the line, from this one on, up to which all may be seen."""
+    links = yield from line(session_id)
+    start = [link.session_id for link in links].index(session_id)
+    found = session_id
+    for link in links[start + 1 :]:
+        if not link.visible(scope):
+            break
+        found = link.session_id
+    return found
+
+
+def to_resume(session_id: str) -> Verb[str]:
+    """The latest session of the line that anything was said in; itself if nothing was said later."""
+    links = yield from line(session_id)
+    start = [link.session_id for link in links].index(session_id)
+    said = [link.session_id for link in links[start:] if link.message_count > 0]
+    return said[-1] if said else session_id
+
+
+def root(session_id: str) -> Verb[str]:
+    """The session that the conversation began with: compressions, branches and delegations are followed."""
+    rows = yield Statement("ancestors", (session_id,))
+    return root_of(session_id, _parents(rows))
+
+
+def family(session_id: str) -> Verb[list[str]]:
+    """All sessions that came from the same root, in the order of their ids."""
+    first = yield from root(session_id)
+    rows = yield Statement("descendants", (first,))
+    return sorted(family_of(first, _parents(rows)) | {session_id})
+
+
+def archive(session_id: str, *, archived: bool) -> Verb[None]:
+    """Hide the whole line from listings, or show it again."""
+    ids = yield from chain(session_id)
+    for one in ids:
+        changed = yield Statement("set_archived", (int(archived), one))
+        if not changed[0][0]:
+            raise SessionNotFoundError(session_id)
+
+
+def _parents(rows: Rows) -> dict[str, str | None]:
+    """Each session's parent, where that is one of them."""
+    known = {row[0] for row in rows}
+    return {child: parent if parent in known else None for child, parent in rows}

@@ -1,0 +1,312 @@
+"""Encoding of a `Message` as a row and decoding of rows as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.search.documents import Searchable
+from gateway_sessions.core.sessions.entry import check_tokens
+from gateway_sessions.core.text import Intake, check_choice, check_word
+from gateway_sessions.core.transcript.messages import (
+    MICROS,
+    SEVERAL_IDS,
+    Content,
+    Hidden,
+    Message,
+    Role,
+    Spoken,
+    preview_of,
+    text_of,
+)
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import Row
+from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+
+T = TypeVar("T")
+
+MAX_ROLE: Final = 64
+MAX_OWNER: Final = 2560
+"""Of the names of people and lanes: what MySQL can look up."""
+_HIDDEN: Final = {str(reason): reason for reason in Hidden}
+_read_json = msgspec.json.Decoder().decode
+_Text: TypeAlias = str | None
+_read_list = msgspec.json.Decoder(list[Any]).decode
+_read_brief = msgspec.json.Decoder(
+    tuple[str, int, str, _Text, _Text, _Text, _Text, _Text, int | None, _Text, _Text, list[Any] | None]
+).decode
+"""All that is short of a message, and what few messages have."""
+_read_spoken_brief = msgspec.json.Decoder(
+    tuple[str, _Text, _Text, _Text, _Text, _Text, list[Any] | None]
+).decode
+"""The same of what matters to a model."""
+_read_people = msgspec.json.Decoder(tuple[str, ...]).decode
+RARE: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items", "api_content", "extra")
+"""Members that few messages have; all of them are JSON."""
+_READ_RARE: Final = dict.fromkeys(RARE, _read_json) | {"extra": msgspec.json.Decoder(dict[str, Any]).decode}
+
+
+_ROLES: Final = frozenset(map(str, Role))
+_TEXT: Final = frozenset({str, type(None)})
+_NOTHING: Final = {type(None)}
+_CALL_ID: Final = Message.__struct_fields__.index("tool_call_id")
+_PLATFORM_ID: Final = Message.__struct_fields__.index("platform_message_id")
+"""From the first on, but for the second and `extra`, a message has members that those of text do not have."""
+
+_to_search = itemgetter(0, 1, 4, 5, 7, 22, 23)
+"""`role`, `content`, `tool_calls`, `tool_name`, `sent_at`, `author` and `from_lane`."""
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """What a message comes to in the database."""
+
+    text_columns: tuple[object, ...]
+    """Its columns if it is nothing but text, in the order of the statement that adds such; else none."""
+    other_columns: tuple[object, ...]
+    """All of them, from `role` on, if it has others as well."""
+    sent_at: int
+    active: bool
+    calls: int
+    size: int
+    preview: str | None
+    replaced: bool
+    """Whether it held characters that no database can."""
+
+    @property
+    def columns(self) -> tuple[object, ...]:
+        """From `role` on, in the order of the statement that adds any message."""
+        if self.other_columns:
+            return self.other_columns
+        role, content, sent_at, platform_message_id, observed, author, from_lane = self.text_columns
+        return (
+            *(role, content, *(None,) * 5, sent_at, *(None,) * 8),
+            *(platform_message_id, observed, *(None,) * 4, author, from_lane, None),
+        )
+
+    def said_in(self, session_id: str) -> Searchable:
+        """What it says, for those who look for it."""
+        return searchable(session_id, self.columns)
+
+
+def searchable(session_id: str, columns: Sequence[Any]) -> Searchable:
+    """What a message of these columns, from `role` on, says."""
+    role, content, tool_calls, tool_name, sent_at, author, from_lane = _to_search(columns)
+    return Searchable(session_id, role, sent_at, content, tool_name, tool_calls, author, from_lane)
+
+
+def encode(message: Message, now: datetime) -> Stored:
+    """The message as it will be stored; `InvalidInputError` for what cannot be."""
+    fields = msgspec.structs.astuple(message)
+    others = {*map(type, fields[_CALL_ID:_PLATFORM_ID]), *map(type, fields[_PLATFORM_ID + 1 : -1])}
+    if others == _NOTHING and not message.extra and type(message.content) in _TEXT:
+        return _encode_text(message, now)
+    return _encode_any(message, now)
+
+
+def _encode_text(message: Message, now: datetime) -> Stored:
+    """What nearly every message is: text, and who said it when."""
+    intake = Intake()
+    text = intake.text("content", message.content)
+    sent_at = to_micros(message.sent_at or now)
+    role = message.role
+    if type(role) is not str or role not in _ROLES:
+        role = check_word("role", role, MAX_ROLE)
+    platform_message_id = intake.text("platform_message_id", message.platform_message_id)
+    return Stored(
+        (role, text, sent_at, platform_message_id, int(message.observed), *_whose(message)),
+        (),
+        sent_at=sent_at,
+        active=True,
+        calls=0,
+        size=intake.size,
+        preview=preview_of(text) if text and role == Role.USER else None,
+        replaced=intake.replaced,
+    )
+
+
+def _encode_any(message: Message, now: datetime) -> Stored:
+    intake = Intake()
+    text, parts = content_columns(intake, message.content)
+    calls = _calls(message.tool_calls)
+    sent_at, hidden = to_micros(message.sent_at or now), message.hidden_because
+    columns = (
+        check_word("role", message.role, MAX_ROLE),
+        text,
+        parts,
+        intake.text("tool_call_id", message.tool_call_id),
+        intake.json("tool_calls", calls),
+        intake.text("tool_name", message.tool_name),
+        intake.text("effect_disposition", message.effect_disposition),
+        sent_at,
+        None if message.token_count is None else check_tokens("token_count", message.token_count),
+        intake.text("finish_reason", message.finish_reason),
+        intake.text("reasoning", message.reasoning),
+        intake.text("reasoning_content", message.reasoning_content),
+        intake.json("reasoning_details", message.reasoning_details),
+        intake.json("codex_reasoning_items", message.codex_reasoning_items),
+        intake.json("codex_message_items", message.codex_message_items),
+        intake.json("api_content", message.api_content),
+        intake.text("platform_message_id", message.platform_message_id),
+        int(message.observed),
+        None if hidden is None else str(check_choice("hidden_because", hidden, Hidden)),
+        None if message.edited_at is None else to_micros(message.edited_at),
+        intake.json("platform_messages", kept_of(message)),
+        intake.json("extra", dict(message.extra) or None),
+        *(*_whose(message), _people(message.people)),
+    )
+    return Stored(
+        (),
+        columns,
+        sent_at=sent_at,
+        active=hidden is None,
+        calls=len(calls or ()),
+        size=intake.size,
+        preview=preview_of(text) if text and message.role == Role.USER and hidden is None else None,
+        replaced=intake.replaced,
+    )
+
+
+def _whose(message: Message) -> tuple[str | None, str | None]:
+    author, from_lane = message.author, message.from_lane
+    return (
+        author if author is None else _checked("author", author),
+        from_lane if from_lane is None else _checked("from_lane", from_lane),
+    )
+
+
+def _people(people: Sequence[str] | None) -> str | None:
+    return None if people is None else Intake().json("people", list(people))
+
+
+@lru_cache(maxsize=4096)
+def _checked(name: str, value: str) -> str:
+    """The name of a person or a lane; nearly every message has one that was checked before."""
+    return check_word(name, value, MAX_OWNER)
+
+
+def _calls(calls: object) -> list[object] | None:
+    """The calls as a list; one that is not in a list is a list of one."""
+    match calls:
+        case None:
+            return None
+        case list() | tuple():
+            return list(cast("Sequence[object]", calls)) or None
+        case dict():
+            return [cast("object", calls)]
+        case _:
+            raise InvalidInputError("tool_calls must be a list")  # noqa: TRY003 -- there is nothing to add
+
+
+def kept_of(message: Message) -> list[Any] | None:
+    """What the row keeps of its messages: an empty list if they are several and nothing is known of each."""
+    kept = message.platform_messages
+    if kept is not None and not isinstance(kept, list):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        problem = f"platform_messages must be a list, not {type(kept).__name__}"
+        raise InvalidInputError(problem)
+    return kept or ([] if SEVERAL_IDS in message.extra else None)
+
+
+def content_columns(intake: Intake, content: Content) -> tuple[str | None, str | None]:
+    """Plain text as it is; of anything else the text in it and the whole of it as JSON."""
+    if content is None or isinstance(content, str):
+        return intake.text("content", content), None
+    if not isinstance(content, (list, tuple, dict)):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
+        problem = f"content must be text, a list or a mapping, not {type(content).__name__}"
+        raise InvalidInputError(problem)
+    parts = intake.json("content", content)
+    return intake.text("content", text_of(content)), parts
+
+
+def decode_all(rows: Iterable[Row]) -> list[Message]:
+    """The messages in rows; `StorageCorruptError` if one holds what no version of this program writes."""
+    return _decoded(rows, _message)
+
+
+def decode_spoken(rows: Iterable[Row]) -> list[Spoken]:
+    """What of the messages in rows matters to a model; `StorageCorruptError` as for the whole of them."""
+    return _decoded(rows, _spoken)
+
+
+def _decoded(rows: Iterable[Row], made_of: Callable[[Row], T]) -> list[T]:
+    found: list[T] = []
+    for row in rows:
+        try:
+            found.append(made_of(row))
+        except DAMAGE as error:
+            tell_damage(f"message {row[0]}", error)
+    return found
+
+
+def _message(row: Row) -> Message:
+    message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
+    told = _read_brief(brief)
+    session_id, seq, role, call_id, tool, effect, finish_reason, platform_id = told[:8]
+    tokens, author, from_lane, rare = told[8:]
+    message = Message(
+        role,
+        content,
+        message_id,
+        session_id,
+        seq,
+        from_micros(sent_at),
+        False,  # noqa: FBT003 -- by its name it takes longer
+        author,
+        from_lane,
+        call_id,
+        tool,
+        effect,
+        tokens,
+        finish_reason,
+        reasoning,
+        reasoning_content,
+        platform_id,
+        calls if calls is None else _read_json(calls),
+    )
+    if rare is None:
+        return message
+    *others, platform_messages, hidden, edited_at, people = rare
+    return message.altered(
+        platform_messages=platform_messages if platform_messages is None else _read_list(platform_messages),
+        people=people if people is None else _read_people(people),
+        hidden_because=hidden if hidden is None else _HIDDEN[hidden],
+        edited_at=edited_at if edited_at is None else from_micros(edited_at),
+        **_rare_members(others, content),
+    )
+
+
+def _spoken(row: Row) -> Spoken:
+    message_id, sent_at, brief, content, calls, reasoning, reasoning_content = row
+    role, call_id, tool, effect, finish_reason, platform_id, rare = _read_spoken_brief(brief)
+    spoken = Spoken(
+        role,
+        content,
+        message_id,
+        sent_at / MICROS,
+        False,  # noqa: FBT003 -- by its name it takes longer
+        call_id,
+        tool,
+        effect,
+        finish_reason,
+        reasoning,
+        reasoning_content,
+        platform_id,
+        calls if calls is None else _read_json(calls),
+    )
+    return spoken if rare is None else msgspec.structs.replace(spoken, **_rare_members(rare, content))
+
+
+def _rare_members(rare: Sequence[Any], content: str) -> dict[str, Any]:
+    """What few messages have, by its names."""
+    observed, is_json, *texts = rare
+    members = {
+        name: read(text)
+        for (name, read), text in zip(_READ_RARE.items(), texts, strict=True)
+        if text is not None
+    }
+    return {**members, "observed": observed != 0, "content": _read_json(content) if is_json else content}

@@ -1,0 +1,179 @@
+"""The rows of the nodes that have the store open: heartbeats, death, and requests between nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.cluster import Node, free_slot, made_by
+from gateway_sessions.core.instants import ID_BITS, RESOLUTION
+from gateway_sessions.errors import StorageUnavailableError
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.locks import of_mail
+
+MAIL_PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """What an opening says of itself."""
+
+    name: str
+    version: str
+    ttl: timedelta
+    replaces: bool
+    """Whether a node of that name must be gone by now, because its place is this one's."""
+    at: int | None = None
+    """The time that its ids go by, in microseconds; None: that of the database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """An opening that lives."""
+
+    opening: meta.Opening
+    slot: int
+    first_id: int
+    now: int
+    """What the clock of the database said, in microseconds."""
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a node learns each time it says that it lives."""
+
+    alive: bool
+    """False: it was declared dead, and must not go on as who it was."""
+    now: int
+    """What the clock of the database said, in microseconds."""
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Living:
+    """Who is alive, for whoever takes over from the dead."""
+
+    epochs: tuple[int, ...]
+    has_made: Callable[[int], bool]
+    """Whether a row of that id was made by one of them."""
+
+    @property
+    def listed(self) -> str:
+        """The openings, as a query takes them."""
+        return msgspec.json.encode(self.epochs).decode()
+
+
+Census: TypeAlias = Callable[[], Verb[Living]]
+
+
+def join(secret: bytes, who: Joining, was: int | None = None) -> Verb[Joined]:
+    """Open the store as one node among others. *was* is the opening that it was before, which ends."""
+    opening = yield from meta.open_store(secret)
+    if was is not None:
+        yield Statement("forget_node", (was,))
+    if who.replaces:
+        yield Statement("forget_nodes_named", (who.name,))
+    slot = free_slot({one.slot for one in (yield from all_nodes())})
+    if slot is None:
+        what, problem = "the store", "is open in more processes than can be told apart"
+        raise StorageUnavailableError(what, problem)
+    now = (yield Statement("server_time"))[0][0]
+    first_id = max(opening.last_change_id + 1, (now if who.at is None else who.at) << ID_BITS)
+    itself = (opening.epoch, slot, who.name, who.version, first_id, who.ttl // RESOLUTION)
+    yield Statement("add_node", itself)
+    nodes = yield from all_nodes()
+    return Joined(opening=opening, slot=slot, first_id=first_id, now=now, nodes=nodes)
+
+
+def keep(epoch: int, ttl: timedelta) -> Verb[Survey]:
+    """Say that a node lives, and look at the others."""
+    rows = yield Statement("keep_node", (ttl // RESOLUTION, epoch))
+    now = (yield Statement("server_time"))[0][0]
+    return Survey(alive=bool(rows[0][0]), now=now, nodes=(yield from all_nodes()))
+
+
+def leave(epoch: int) -> Verb[None]:
+    """A node ends: nobody has to wait for its silence."""
+    yield Statement("forget_node", (epoch,))
+
+
+def all_nodes() -> Verb[tuple[Node, ...]]:
+    """Everybody who has not been declared dead, the oldest first."""
+    rows = yield Statement("all_nodes")
+    return tuple(
+        Node(
+            epoch=epoch,
+            slot=slot,
+            name=name,
+            version=version,
+            first_id=first_id,
+            silent=bool(silent),
+        )
+        for epoch, slot, name, version, first_id, silent in rows
+    )
+
+
+def census() -> Verb[Living]:
+    """Declare dead who has been silent for too long; who is left. In a verb that runs alone."""
+    yield Statement("bury_nodes")
+    yield Statement("forget_lost_mail")
+    nodes = yield from all_nodes()
+    return Living(
+        epochs=tuple(one.epoch for one in nodes),
+        has_made=lambda row_id: made_by(row_id, nodes) is not None,
+    )
+
+
+def only(epoch: int, first_id: int) -> Verb[Living]:
+    """The same where there is one owner at a time, whose first row has that id."""
+    yield from ()
+    return Living(epochs=(epoch,), has_made=lambda row_id: row_id >= first_id)
+
+
+# Mail
+
+
+class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What one node asks another to do with the turn that it runs."""
+
+    session_key: str
+    token: int
+    """Of the turn that is meant."""
+    kind: str
+    body: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What a node has to look at: its mail, and which turns are still its own."""
+
+    mail: tuple[Mail, ...]
+    mail_ids: tuple[int, ...]
+    leases: frozenset[tuple[str, int]]
+
+
+def send(epoch: int, mail: Mail, mail_id: int) -> Verb[None]:
+    """Leave something for another node."""
+    what = (mail_id, epoch, mail.session_key, mail.token, mail.kind, mail.body)
+    yield Statement("add_mail", what, lock=of_mail(epoch))
+
+
+def post_of(epoch: int) -> Verb[Post]:
+    """What the others have left for a node, and the turns that nobody has taken from it."""
+    leases = yield Statement("leases_of", (epoch,))
+    rows = yield Statement("mail_for", (epoch, MAIL_PAGE))
+    mail = tuple(
+        Mail(session_key=key, token=token, kind=kind, body=body) for _, key, token, kind, body in rows
+    )
+    return Post(mail, tuple(row[0] for row in rows), frozenset((key, token) for key, token in leases))
+
+
+def throw_away(epoch: int, mail_ids: Sequence[int]) -> Verb[None]:
+    """It was read."""
+    yield Statement("forget_mail", (msgspec.json.encode(list(mail_ids)).decode(),), lock=of_mail(epoch))

@@ -1,0 +1,51 @@
+"""Tombstones of erased people: they refuse messages that were sent before the erasure.
+
+Whatever writes messages asks here, inside its own transaction: `append`, which everything goes through that
+adds to a session, and the taking in of files and of lanes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.sessions.erasure import tombstone_of
+from gateway_sessions.errors import SentBeforeErasureError
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables import meta
+
+ERASING: Final = "erasing:"
+"""With a tombstone behind it, in `meta`: what an erasure that is under way has still to do."""
+ANY_TIME: Final = (1 << 63) - 1
+"""Later than any erasure."""
+
+
+def erased_at(owner: str) -> Verb[datetime | None]:
+    """When that owner was erased; what they sent until then must not come in."""
+    secret = yield from meta.install_secret()
+    rows = yield Statement("get_tombstone", (tombstone_of(secret, owner),))
+    return from_micros(rows[0][0]) if rows else None
+
+
+def erased_since(owner: str, instant: int) -> Verb[datetime | None]:
+    """When that owner was erased, if that was at the instant or later."""
+    if not (yield Statement("any_tombstone_since", (instant,))):
+        return None
+    erased = yield from erased_at(owner)
+    return erased if erased is not None and instant <= to_micros(erased) else None
+
+
+def refuse_earlier(session_id: str, owner: str, instant: int) -> Verb[None]:
+    """`SentBeforeErasureError` if the owner was erased at that instant or later."""
+    if (erased := (yield from erased_since(owner, instant))) is not None:
+        raise SentBeforeErasureError(session_id, erased)
+
+
+def refuse_descent(session_id: str, owner: str, began_at: int) -> Verb[None]:
+    """`SentBeforeErasureError` if the session is being removed: nothing may carry on what it says."""
+    if not (yield Statement("any_tombstone_since", (began_at,))):
+        return
+    secret = yield from meta.install_secret()
+    if (yield from meta.get(f"{ERASING}{tombstone_of(secret, owner)}")) is not None:
+        yield from refuse_earlier(session_id, owner, began_at)

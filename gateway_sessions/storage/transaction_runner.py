@@ -1,0 +1,36 @@
+"""The protocol behind the methods of `SessionDB`: run a transaction, read the clock, make ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TypeVar
+
+from gateway_sessions.ports import Clock, Reader, VerbFactory
+
+T = TypeVar("T")
+
+
+class VerbRunner:
+    """Runs verbs on the truth. `SessionDB` is the one there is."""
+
+    path: Path
+    """The database file; on a server one that is not there: beside it is what this machine keeps."""
+    place: str
+    """What errors and people call the database. It never holds a password."""
+    _clock: Clock
+    change_ids: Iterator[int]
+    """Rising ids for rows, to be taken inside a writing verb: so they rise in the order of commits."""
+
+    async def write(self, verb: VerbFactory[T]) -> T:
+        """Run a verb in a transaction; when this returns, the outcome is durable."""
+        raise NotImplementedError
+
+    async def read(self, verb: VerbFactory[T]) -> T:
+        """Run a verb that changes nothing; it sees everything acknowledged before."""
+        raise NotImplementedError
+
+    def view(self) -> AbstractAsyncContextManager[Reader]:
+        """A reader of its own whose verbs all see the same moment."""
+        raise NotImplementedError

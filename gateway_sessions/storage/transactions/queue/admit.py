@@ -1,0 +1,428 @@
+"""Admit a message in one transaction: deduplicate it, find its session, let it wait or start its turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.identity.keys import participant_of, person_of, without_account
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.queue.busy_modes import (
+    Arrival,
+    BusyRules,
+    Enqueue,
+    LaneLoad,
+    Merge,
+    Refuse,
+    plan_arrival,
+)
+from gateway_sessions.core.queue.inbound import InboundMessage, as_stored
+from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.queue.receipts import Accepted, Duplicate, RejectReason
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.errors import GatewaySessionsError
+from gateway_sessions.ports import Statement, Verb, together
+from gateway_sessions.storage.tables import tombstones
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.inbox import (
+    InboxItem,
+    is_next,
+    is_ready,
+    items_of_next,
+    place_of,
+    reckon_ready,
+)
+from gateway_sessions.storage.tables.lanes import (
+    KnownLane,
+    LaneRow,
+    lease_as_known,
+    load_lane,
+    put_lane,
+    putting,
+    queue_as_known,
+)
+from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.transactions.queue.arrival_lookup import (
+    Queue,
+    look_around,
+    look_at_head,
+    look_at_oldest,
+    look_at_queue,
+)
+from gateway_sessions.storage.transactions.queue.claim import (
+    Claimed,
+    Starter,
+    Written,
+    begin_turn,
+    begin_with,
+)
+from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished
+from gateway_sessions.storage.transactions.sessions.find_or_create import (
+    AliasesFirst,
+    AskedFirst,
+    Granted,
+    IdTaken,
+    Request,
+    access,
+    lane_of,
+    merely_goes_on,
+    touching,
+)
+
+_CALM: Final = LaneLoad()
+"""Nothing runs or waits on the lane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTurn:
+    """What only the process knows in which a turn runs."""
+
+    can_steer: bool = False
+    """Whether it takes messages."""
+    sub_work: bool = False
+    """Whether it has work under way that is not to be cut off."""
+    stopping: bool = False
+    """Whether it was told to end."""
+    steered: int = 0
+    """How many messages it was given."""
+
+
+NO_TURN: Final = RunningTurn()
+ELSEWHERE: Final = RunningTurn(can_steer=True)
+"""A turn of another process: it is given the message, and what it does not take waits."""
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that wants to be taken in, and what the process knows of its lane."""
+
+    message: InboundMessage
+    payload: str
+    """The message as it is stored."""
+    rules: BusyRules
+    final: bool = False
+    """Whether these rules count even if the session has a mode of its own."""
+    solo: bool = False
+    """Whether it gets a turn of its own in any case."""
+    running: RunningTurn = NO_TURN
+    """What is known of the turn that runs on the lane, if one does in this process."""
+    since: datetime | None = None
+    """Since when it stands in line if it has to wait, which may be before it came; None: since now."""
+    epoch: int | None = None
+    """The opening of the store that takes it in, where others may run turns; None: there are no others."""
+    starter: Starter | None = None
+    """Who begins the turn in the same commit, if it may begin at once."""
+    lane: KnownLane | None = None
+    """The lane as it is known; only the database says whether it is still like that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """It is in the queue."""
+
+    receipt: Accepted
+    entry: SessionEntry
+    lane: LaneRow
+    claimed: Claimed | None = None
+    """The turn that has begun with it."""
+
+
+class NotTakenError(GatewaySessionsError):
+    """A message that was refused, so that all its transaction had done is taken back."""
+
+    def __init__(
+        self,
+        session_key: str,
+        reason: RejectReason,
+        retry_after: float | None = None,
+        load: LaneLoad | None = None,
+    ) -> None:
+        self.session_key = session_key
+        self.reason = reason
+        self.retry_after = retry_after
+        self.load = load
+        """What it found on its lane, if that is why."""
+        super().__init__(f"a message for lane {session_key!r} was refused: {reason}")
+
+
+Outcomes: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
+
+
+def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcomes]:
+    """Take a message in behind those before it; `NotTakenError` if there is no room for it."""
+    arrived = yield from _arrive(admission, request, change)
+    if not isinstance(arrived, _Arrived):
+        return arrived
+    admitted = yield from _take_in_as_known(arrived, change)
+    return admitted or (yield from _take_in(arrived, change))
+
+
+def _arrive(
+    admission: Admission, request: Request, change: Change
+) -> Verb[_Arrived | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
+    """Find the session for a message that is new."""
+    message, sight = admission.message, None
+    if admission.lane is None:
+        sight = yield from look_around(message, request)
+        known = sight.known
+    else:  # then most likely there is nothing to look at
+        known = yield from known_event(message.idempotency_key, request.key)
+    if known is not None:
+        return known
+    sender = sender_of(message, request)
+    arrival = Arrival.of(message, at=change.now, sender=sender, solo=admission.solo)
+    if sight is not None and sight.entry is not None and merely_goes_on(request, change, sight.entry):
+        if sight.erasures:
+            yield from refuse_erased(message, request, sight.entry.owner, sight.entry.session_id)
+        touched = sight.entry.evolve(change.now, last_interaction_at=change.now)
+        moves = (touching(sight.entry, change.now, alone=False),)
+        return _Arrived(admission, arrival, touched, moves, sight.queue)
+    granted = yield from access(request, change, alone=False)
+    if not isinstance(granted, Granted):
+        return granted
+    yield from refuse_erased(message, request, granted.entry.owner, granted.entry.session_id)
+    return _Arrived(admission, arrival, granted.entry)
+
+
+def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
+    admission, entry = arrived.admission, arrived.entry
+    queue = arrived.queue or (yield from look_at_queue(entry.session_key))
+    lane = queue.lane
+    if lane.waiting >= admission.rules.max_queued:
+        queue = yield from look_at_oldest(queue)
+    load = yield from _load(admission, queue)
+    plan = plan_arrival(arrived.arrival, load, _rules(arrived))
+    if isinstance(plan, Refuse):
+        raise NotTakenError(entry.session_key, plan.reason, plan.retry_after, load)
+    dropped: tuple[int, ...] = ()
+    if isinstance(plan, Enqueue) and plan.drop is not None and queue.oldest is not None:
+        dropped = yield from take_out(lane, *queue.oldest, Outcome.DROPPED, "a later message", change)
+        queue = yield from look_at_head(queue)
+    seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
+    claimed: Claimed | None = None
+    if admission.starter is not None and _is_next(plan, lane, change.now):
+        item, writing = _written(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
+        yield together(*arrived.moves, writing)
+        written = Written(item, as_stored(admission.message, admission.payload))
+        claimed = yield from begin_with(admission.starter, lane, written, entry, change)
+    else:
+        lining_up = _lining_up(arrived, change, queue, seq, plan)
+        if admission.starter is not None and is_ready(lane, change.now):
+            yield together(*lining_up)
+            claimed = yield from begin_turn(admission.starter, lane, change, entry)
+        else:
+            yield together(*lining_up, putting(lane))
+    receipt = _receipt(seq, entry, lane, plan, dropped)
+    return Admitted(receipt, entry, lane, claimed=claimed)
+
+
+def _rules(arrived: _Arrived) -> BusyRules:
+    admission = arrived.admission
+    return admission.rules if admission.final else admission.rules.in_mode(arrived.entry.busy_mode)
+
+
+def _take_in_as_known(arrived: _Arrived, change: Change) -> Verb[Admitted | None]:
+    """Take the message in on a calm lane that is as it is known; None: look at it, nothing was done."""
+    admission, entry = arrived.admission, arrived.entry
+    known, starter = admission.lane, admission.starter
+    plan = plan_arrival(arrived.arrival, _CALM, _rules(arrived))
+    if known is None or not isinstance(plan, Enqueue):
+        return None
+    begins = starter is not None and plan.ready_at <= change.now
+    if starter is not None and begins:
+        lane = yield from lease_as_known(known, entry.session_key, starter.epoch, to_micros(change.now))
+    else:
+        ready_at = _in_line_since(admission, plan, change.now)
+        lane = yield from queue_as_known(known, entry.session_key, ready_at)
+    if lane is None:
+        return None
+    token = lane.lease_token if begins else None
+    item, writing = _written(arrived, change, lane, known.next_seq, plan, token=token)
+    yield writing
+    claimed: Claimed | None = None
+    if starter is not None and begins:
+        written = Written(item, as_stored(admission.message, admission.payload), leased=True)
+        claimed = yield from begin_with(starter, lane, written, entry, change)
+    return Admitted(_receipt(known.next_seq, entry, lane, plan, ()), entry, lane, claimed=claimed)
+
+
+def _receipt(
+    seq: int, entry: SessionEntry, lane: LaneRow, plan: Enqueue | Merge, dropped: tuple[int, ...]
+) -> Accepted:
+    return Accepted(
+        seq=seq,
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        disposition=plan.then,
+        depth=lane.waiting,
+        merged_into=plan.into if isinstance(plan, Merge) else None,
+        dropped=dropped,
+        demoted=plan.demotion,
+    )
+
+
+def known_event(event: str | None, session_key: str | None = None) -> Verb[Duplicate | None]:
+    """What became of an event of a platform that was delivered before; now it comes in on that lane."""
+    if event is None:
+        return None
+    rows = yield Statement(
+        "known_event", (event,), lock=of_lane(session_key) if session_key is not None else None
+    )
+    return Duplicate(seq=rows[0][1], session_key=rows[0][0]) if rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """A command, or a change of a message, that was written down and is about to be carried out."""
+
+    item_id: int
+    seq: int
+    session_key: str
+    owner: str
+
+
+def note(
+    message: InboundMessage, payload: str, kind: ItemKind, request: Request, change: Change
+) -> Verb[Noted | Duplicate | AliasesFirst]:
+    """Write down what is carried out at once, so that it is known when it is delivered again."""
+    if (known := (yield from known_event(message.idempotency_key, request.key))) is not None:
+        return known
+    found = yield from lane_of(request)
+    if isinstance(found, AliasesFirst):
+        return found
+    yield from refuse_erased(message, request, request.owner, found)
+    lane = yield from load_lane(found, locked=True)
+    seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
+    item_id = next(change.ids)
+    now = to_micros(change.now)
+    event, place = message.idempotency_key, place_of(seq)
+    sender = sender_of(message, request)
+    what = (item_id, found, seq, place, event, request.owner, sender, str(kind), 1, 0)
+    yield Statement("add_item", (*what, None, 1, 0, now, now, now, None, payload, None, None, None))
+    yield from put_lane(lane)
+    return Noted(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
+
+
+def carried_out(
+    noted: Noted, outcome: Outcome, by: str, now: datetime, problem: str | None = None
+) -> Verb[None]:
+    """What was written down is done."""
+    yield Statement("settle_one", (str(outcome), to_micros(now), by, problem, noted.item_id))
+
+
+def take_out(
+    lane: LaneRow, seq: int, item_id: int, outcome: Outcome, by: str, change: Change
+) -> Verb[tuple[int, ...]]:
+    """Take one waiting turn out of the queue, with all that is part of it; the places of those messages."""
+    was_next = yield from is_next(lane, seq)
+    items = yield from items_of_next(lane.session_key, item_id, seq)
+    yield from owe_unfinished(lane.session_key, items[:1], change)
+    settled = (str(outcome), to_micros(change.now), by, None)
+    yield Statement("settle_one", many=[(*settled, one.item_id) for one in items])
+    lane.waiting -= 1
+    yield from reckon_ready(lane, another=was_next)
+    return tuple(one.seq for one in items)
+
+
+def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
+    lane, turn, last, deferred = queue.lane, admission.running, None, 0
+    if lane.running and admission.epoch not in (None, lane.lease_epoch):
+        turn = ELSEWHERE
+    if lane.waiting:
+        last = queue.last_turn
+        if turn.can_steer:
+            deferred = (yield Statement("count_deferred", (lane.session_key,)))[0][0]
+    return LaneLoad(
+        running=lane.running,
+        can_steer=turn.can_steer,
+        sub_work=turn.sub_work,
+        stopping=turn.stopping,
+        steered=turn.steered,
+        waiting=lane.waiting,
+        deferred=deferred,
+        last=last,
+        oldest=None if queue.oldest is None else queue.oldest.seq,
+    )
+
+
+def sender_of(message: InboundMessage, request: Request) -> str:
+    """Who wrote it, under the one name that all their aliases share."""
+    return participant_of(message.source, request.aliases) or message.sender
+
+
+def refuse_erased(message: InboundMessage, request: Request, owner: str, session_id: str) -> Verb[None]:
+    """`SentBeforeErasureError` if it was sent before the lane's owner, or who wrote it, was erased."""
+    if message.sent_at is None:
+        return
+    sent_at, person = to_micros(message.sent_at), person_of(message.source, request.flags, request.aliases)
+    erased = {owner, person or owner}
+    # Whoever was erased before their account had lanes of its own was erased under the name without it.
+    for one in erased | {without_account(one) for one in erased}:
+        yield from tombstones.refuse_earlier(session_id, one, sent_at)
+
+
+class _Arrived(NamedTuple):
+    """A message that is new, with the session to which it belongs."""
+
+    admission: Admission
+    arrival: Arrival
+    entry: SessionEntry
+    moves: tuple[Statement, ...] = ()
+    """What is still to be written of the entry."""
+    queue: Queue | None = None
+    """The lane's queue, if it was looked at."""
+
+
+def _is_next(plan: Enqueue | Merge, lane: LaneRow, now: datetime) -> bool:
+    """Whether the turn of a message that arrives is the next one, and may begin."""
+    return isinstance(plan, Enqueue) and not lane.running and not lane.waiting and plan.ready_at <= now
+
+
+def _lining_up(
+    arrived: _Arrived, change: Change, queue: Queue, seq: int, plan: Enqueue | Merge
+) -> tuple[Statement, ...]:
+    """Put the message into the queue; all that is written but the lane, which is changed here as well."""
+    lane, ready = queue.lane, to_micros(plan.ready_at)
+    into = plan.into if isinstance(plan, Merge) else None
+    item, writing = _written(arrived, change, lane, seq, plan)
+    statements = (*arrived.moves, writing)
+    if into is not None:
+        message = arrived.admission.message
+        extent = (len(message.text), int(message.has_media), item.admitted_at, ready)
+        statements += (Statement("extend_item", (*extent, queue.last_id)),)
+    else:
+        lane.waiting += 1
+    if not lane.running:
+        lane.ready_at = queue.ready_with(_in_line_since(arrived.admission, plan, change.now), into)
+    return statements
+
+
+def _in_line_since(admission: Admission, plan: Enqueue | Merge, now: datetime) -> int:
+    """Since when a message stands in line; or from when on, as more may come that belongs to its turn."""
+    since = admission.since
+    return to_micros(plan.ready_at if since is None or plan.ready_at > now else min(since, plan.ready_at))
+
+
+def _written(
+    arrived: _Arrived,
+    change: Change,
+    lane: LaneRow,
+    seq: int,
+    plan: Enqueue | Merge,
+    token: int | None = None,
+) -> tuple[InboxItem, Statement]:
+    """The message as it is written down; with a *token*, as part of the turn that has it."""
+    admission, message = arrived.admission, arrived.admission.message
+    now, ready, owner = to_micros(change.now), to_micros(plan.ready_at), arrived.entry.owner
+    kind = ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE
+    size, media = len(message.text), int(message.has_media)
+    into = plan.into if isinstance(plan, Merge) else None
+    item_id, place = next(change.ids), place_of(seq)
+    what = (item_id, lane.session_key, seq, place, message.idempotency_key)
+    row = (*what, owner, arrived.arrival.sender, str(kind), int(admission.solo), media, into, 1, size)
+    rest = (now, now, ready, token, admission.payload, None, None, None)
+    sender = arrived.arrival.sender
+    item = InboxItem(item_id, seq, owner, into, now, None, admission.payload, place, sender)
+    return item, Statement("add_item", (*row, *rest))

@@ -1,0 +1,239 @@
+"""Edits and deletions of accepted messages, in the queue, a running turn and every transcript.
+
+What waits is written down anew with its turn. What a running turn is about is changed where the transcript
+has it, and written there at once if it has not: so the end of that turn finds out that it is not about what
+it began with. What failed for good is changed in both places. What stands in a transcript is changed in every
+session that has it. An older edit that comes later changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.queue.edits import Effect, is_older
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, rewording_of, stored_form
+from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.queue.receipts import Duplicate, RejectReason
+from gateway_sessions.ports import Row, Rows, Statement, Verb
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.entries import load
+from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item, place_of
+from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue.admit import (
+    NotTakenError,
+    known_event,
+    refuse_erased,
+    sender_of,
+)
+from gateway_sessions.storage.transactions.queue.turn_rows import Held
+from gateway_sessions.storage.transactions.queue.waiting import Part, leave_turn, take_from_turn, unwrite
+from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesFirst, Request, lane_of
+from gateway_sessions.storage.transactions.transcripts import rewrite
+from gateway_sessions.storage.transactions.transcripts.rewind import adjust
+
+
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """What an edit or a deletion found, and has changed."""
+
+    session_key: str
+    """The lane that the message was said on."""
+    seq: int | None = None
+    """Its place there; None if that is not known any more."""
+    running: bool = False
+    """Whether it is part of a turn that runs."""
+    stands: bool = False
+    """Whether nothing was changed: it was so already, or a newer edit stands."""
+    lane: LaneRow | None = field(default=None, compare=False)
+    """Its lane as it is now, if it waits there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """An edit or a deletion that was carried out, and written down as such."""
+
+    seq: int
+    """Its own place on the lane that it came in on."""
+    session_key: str
+    session_id: str | None
+    """The session of that lane."""
+    lane: LaneRow
+    reworded: Reworded
+
+
+def change_message(
+    message: InboundMessage, request: Request, change: Change
+) -> Verb[Changed | Duplicate | AliasesFirst]:
+    """Carry an edit or a deletion out and write it down, both or nothing.
+
+    `NotTakenError` for one of a message that nobody knows: nothing is kept of that, so it
+    is no duplicate when it is delivered again.
+    """
+    item = yield Statement("kept_event", (message.original_key,))  # without a lock: it may concern any lane
+    if (known := (yield from known_event(_event_of(message)))) is not None:
+        return known
+    found = yield from lane_of(request)
+    if isinstance(found, AliasesFirst):
+        return found
+    yield from refuse_erased(message, request, request.owner, found)
+    reworded = yield from _reword(item, message, found, "person", change)
+    if reworded is None:
+        raise NotTakenError(found, RejectReason.UNKNOWN)
+    lane = yield from load_lane(found)
+    seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
+    yield _noted(message, request, lane.session_key, seq, change)
+    yield from put_lane(lane)
+    entry = yield from load(found)
+    session_id = entry.session_id if entry is not None else None
+    return Changed(seq=seq, session_key=found, session_id=session_id, lane=lane, reworded=reworded)
+
+
+def reword(message: InboundMessage, session_key: str, by: str, change: Change) -> Verb[Reworded | None]:
+    """Carry out an edit or a deletion that came in on a lane; None if nobody knows the message."""
+    item = yield Statement("kept_event", (message.original_key,))
+    return (yield from _reword(item, message, session_key, by, change))
+
+
+def _reword(
+    rows: Rows, message: InboundMessage, session_key: str, by: str, change: Change
+) -> Verb[Reworded | None]:
+    kept: Reworded | None = None
+    if rows:
+        kept = yield from _reword_kept(rows[0], message, by, change)
+    said_on = rows[0][1] if rows else session_key
+    effect = yield from rewrite.change_said(said_on, rewording_of(message), change)
+    if kept is not None:
+        return kept
+    if effect is Effect.NONE:
+        return None
+    return Reworded(said_on, rows[0][2] if rows else None, stands=effect is Effect.STANDS)
+
+
+def _reword_kept(row: Row, message: InboundMessage, by: str, change: Change) -> Verb[Reworded | None]:
+    """Change a message that waits, runs or has failed; None if it is settled otherwise."""
+    item_id, session_key, seq, merged_into, token, outcome, payload = row
+    if outcome not in (None, Outcome.DEAD):
+        return None
+    part = Part(item_id, seq, seq if merged_into is None else merged_into, payload)
+    said = message if message.kind is MessageKind.EDIT else None
+    running = outcome is None and token is not None
+    if said is not None and is_older(said.revision, decode_message(session_key, payload).revision):
+        return Reworded(session_key, seq, running=running, stands=True)
+    lane = yield from load_lane(session_key)
+    if outcome is None and token is None:
+        yield from _change_waiting(lane, part, said, by, change)
+        return Reworded(session_key, seq, lane=lane)
+    turn = yield from _turn_of(lane, part, token if running else None)
+    if said is None:
+        yield from _take_back(turn, part, by, change)
+    else:
+        yield from _edit(turn, part, said, change)
+    if running:
+        yield from _count_change(session_key)
+    return Reworded(session_key, seq, running=running)
+
+
+def _event_of(message: InboundMessage) -> str | None:
+    """What a change is known by when it comes again; None: it may be another one, and is carried out."""
+    return None if message.is_uncounted else message.idempotency_key
+
+
+def _noted(
+    message: InboundMessage, request: Request, session_key: str, seq: int, change: Change
+) -> Statement:
+    """Write down that a change was carried out, so that it is known when it is delivered again."""
+    now = to_micros(change.now)
+    what = (next(change.ids), session_key, seq, place_of(seq), _event_of(message), request.owner)
+    how = (sender_of(message, request), str(ItemKind.CHANGE), 1, 0, None, 1, 0, now, now, now, None, None)
+    return Statement("add_item", (*what, *how, str(Outcome.APPLIED), now, "person"))
+
+
+class _Turn(NamedTuple):
+    """A turn that runs or has failed, and what it is about."""
+
+    session_key: str
+    held: Held | None
+    """Who has the lane; None: it failed."""
+    items: list[InboxItem]
+
+    def in_one_row_with(self, item: InboxItem) -> list[InboxItem]:
+        """What is told by the same row of the transcript; nothing if none tells it yet."""
+        row = item.transcript_id
+        return [] if row is None else [one for one in self.items if one.transcript_id == row]
+
+
+def _turn_of(lane: LaneRow, part: Part, token: int | None) -> Verb[_Turn]:
+    """The turn with that token, or, without one, that has failed."""
+    key = lane.session_key
+    if token is None:
+        rows = yield Statement("dead_turn", (key, part.head, part.head))
+        return _Turn(key, None, list(map(inbox_item, rows)))
+    held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=token)
+    return _Turn(key, held, (yield from turn_rows.items_of(held)))
+
+
+def _change_waiting(
+    lane: LaneRow, part: Part, said: InboundMessage | None, by: str, change: Change
+) -> Verb[None]:
+    if said is None:
+        yield from take_from_turn(lane, part, by, change)
+        return
+    items = yield from unwrite(lane.session_key, part)
+    yield from _reword_item(lane.session_key, part, said, items)
+
+
+def _edit(turn: _Turn, part: Part, said: InboundMessage, change: Change) -> Verb[None]:
+    payload = yield from _reword_item(turn.session_key, part, said, turn.items)
+    item = next(one for one in turn.items if one.item_id == part.item_id)
+    if item.transcript_id is None:
+        yield from _record(turn, change)
+        return
+    told = [one._replace(payload=payload) if one is item else one for one in turn.in_one_row_with(item)]
+    yield from turn_rows.say_anew(turn.session_key, item.transcript_id, told, change, keep=True)
+
+
+def _take_back(turn: _Turn, part: Part, by: str, change: Change) -> Verb[None]:
+    item = next(one for one in turn.items if one.item_id == part.item_id)
+    yield from leave_turn(turn.session_key, part, turn.items)
+    moment = to_micros(change.now)
+    if turn.held is None:
+        yield Statement("drop_dead_item", (str(Outcome.CANCELLED), moment, by, part.item_id))
+    else:
+        yield Statement("settle_one", (str(Outcome.CANCELLED), moment, by, None, part.item_id))
+    if item.transcript_id is None:
+        return
+    left = [one for one in turn.in_one_row_with(item) if one is not item]
+    yield from turn_rows.say_anew(turn.session_key, item.transcript_id, left, change, keep=False)
+
+
+def _reword_item(session_key: str, part: Part, said: InboundMessage, items: Sequence[InboxItem]) -> Verb[str]:
+    """Let a message say something else where it is kept; what is kept now."""
+    message = decode_message(session_key, part.payload)
+    revision = max(message.revision, said.revision)
+    new = message.saying(said.text, said.attachments or message.attachments, revision)
+    payload = stored_form(new)
+    yield Statement("set_payload", (payload, part.item_id))
+    head_id = next((one.item_id for one in items if one.seq == part.head), 0)
+    yield Statement("change_size", (0, len(new.text) - len(message.text), head_id))
+    return payload
+
+
+def _count_change(session_key: str) -> Verb[None]:
+    """Let the version of the transcript tell that what the running turn began with has changed."""
+    entry = yield from load(session_key)
+    if entry is not None:
+        yield from adjust(entry.session_id, edits=1)
+
+
+def _record(turn: _Turn, change: Change) -> Verb[None]:
+    """Write down what a running turn is about, as the first thing that it appends would.
+
+    Whoever runs it knows what it was about when it began, and would write that otherwise.
+    """
+    entry = yield from load(turn.session_key)
+    if turn.held is not None and entry is not None:
+        yield from turn_rows.record(turn.held, entry.session_id, (), change)

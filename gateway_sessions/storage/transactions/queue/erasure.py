@@ -1,0 +1,127 @@
+"""Erasure of the messages that a person queued and of the replies that they are owed.
+
+Their lanes are theirs alone. In rooms it is known of what waits, and of what was settled lately, who sent it:
+that tells which rows of the transcript are theirs, should these be from before rows told it themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.checks import plain_value
+from gateway_sessions.core.identity.keys import rooms_beside
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.queue.inbound import message_id_in
+from gateway_sessions.core.sessions.erasure import Subject
+from gateway_sessions.errors import SessionBusyError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.entries import load
+from gateway_sessions.storage.tables.inbox import NextTurn, next_turn, readable, recount
+from gateway_sessions.storage.tables.lanes import load_lane, put_lane
+from gateway_sessions.storage.transactions.transcripts import rewrite
+
+PAGE: Final = 500
+"""Rows removed in one go."""
+SCRUBBED: Final = "scrubbed"
+"""What a receipt calls rows of others that named somebody."""
+
+
+def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) -> Verb[Counter[str]]:
+    """Take out of all queues what they sent; `SessionBusyError` while some of that is being answered."""
+    rows = yield Statement("open_items_of_person", _whose(subject, lanes))
+    for _, session_key, _, _, token in rows:
+        if token is not None:
+            entry = yield from load(session_key)
+            raise SessionBusyError(session_key, entry.session_id if entry is not None else "")
+    gone, heads = {row[0] for row in rows}, dict[str, NextTurn | None]()
+    for session_key in sorted({row[1] for row in rows}):
+        heads[session_key] = yield from next_turn(session_key)
+    removed = yield from _forget_items(rows, lanes, ids)
+    for session_key, head in heads.items():
+        lane = yield from load_lane(session_key)
+        yield from recount(lane, another=head is not None and head.item_id in gone)
+        yield from put_lane(lane)
+    return removed
+
+
+def erase_settled(
+    subject: Subject, lanes: Sequence[str], until: int, ids: Iterator[int]
+) -> Verb[Counter[str]]:
+    """Remove some of the rest, as far as it came in before; nothing counted means that none is left."""
+    whose = (until, *_whose(subject, lanes), PAGE)
+    # First the replies: in rooms their messages tell which are to them.
+    replies = yield Statement("delete_replies_of_person", whose)
+    if replies[0][0]:
+        return Counter(outbox=replies[0][0])
+    items = yield Statement("items_of_person_until", whose)
+    return (yield from _forget_items(items, lanes, ids))
+
+
+def waiting_of(subject: Subject, lanes: Sequence[str]) -> Verb[dict[str, dict[str, list[dict[str, Any]]]]]:
+    """What waits of what they sent, or was given up, and what they are owed; by lane."""
+    found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: {"queue": [], "replies": []})
+    for row in (yield Statement("kept_items_of_person", _whose(subject, lanes))):
+        found[row[0]]["queue"].append(_item(row))
+    for session_key, state, created_at, content in (
+        yield Statement("kept_replies_of_person", _whose(subject, lanes))
+    ):
+        owed = {
+            "state": state,
+            "created_at": _shown(created_at),
+            "message": from_json(f"a reply on lane {session_key!r}", content, object),
+        }
+        found[session_key]["replies"].append(owed)
+    return dict(found)
+
+
+def _forget_items(items: Sequence[Row], lanes: Sequence[str], ids: Iterator[int]) -> Verb[Counter[str]]:
+    """Remove messages; rows that they have in rooms, and that do not tell who sent them, go first."""
+    removed = 0
+    for row in items:
+        if row[1] not in lanes:
+            removed += yield from _forget_rows(row, ids)
+    yield Statement("delete_item", many=[(row[0],) for row in items])
+    return Counter(inbox=len(items), messages=removed) if items else Counter()
+
+
+def _forget_rows(item: Row, ids: Iterator[int]) -> Verb[int]:
+    """Remove the rows that a message has in the transcript and that do not say themselves whose they are."""
+    _, session_key, event, transcript_id, *_ = item
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    rows: list[Row] = []
+    if transcript_id is not None:
+        rows += yield Statement("row_without_author", (transcript_id,))
+    if (message_id := message_id_in(event)) is not None:
+        rows += yield Statement("rows_without_author", (session_key, message_id))
+    for row_id, session_id in rows:
+        found[session_id].add(row_id)
+    for session_id, chosen in found.items():
+        yield from rewrite.remove(session_id, chosen, ids)
+    return sum(map(len, found.values()))
+
+
+def _item(row: Row) -> dict[str, Any]:
+    session_key, seq, token, outcome, admitted_at, payload = row
+    message = readable(session_key, payload)
+    return {
+        "seq": seq,
+        "state": outcome or ("running" if token is not None else "waiting"),
+        "admitted_at": _shown(admitted_at),
+        "message": None if message is None else msgspec.to_builtins(message, enc_hook=plain_value),
+    }
+
+
+def _shown(instant: int) -> str:
+    return from_micros(instant).isoformat()
+
+
+def _whose(subject: Subject, lanes: Sequence[str]) -> tuple[str | None, ...]:
+    """How their messages are told from those of others."""
+    rooms, others = rooms_beside(subject.owner)
+    theirs = (subject.owner, msgspec.json.encode(list(lanes)).decode(), subject.user_id)
+    return (*theirs, rooms, rooms, others, others)

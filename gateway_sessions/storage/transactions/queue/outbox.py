@@ -1,0 +1,248 @@
+"""The outbox: replies are owed in the transaction of their turn, then sent, retried or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.instants import nearest, to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.text import brief_text, record_text
+from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.locks import of_reply
+
+T = TypeVar("T")
+
+FIRST: Final = 1 << 62
+MAX_PROBLEM: Final = 500
+_TARGET: Final = msgspec.json.Decoder(ReplyTarget)
+_MESSAGE: Final = msgspec.json.Decoder(OutboundMessage)
+
+
+class Owed(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to be sent, and where to."""
+
+    target: ReplyTarget
+    message: OutboundMessage
+    owner: str
+    seq: int | None = None
+    """The message it answers."""
+    under_way: bool = False
+    """Whether it is handed to the platform right after the commit; then nobody knows, after a crash."""
+
+
+class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply on its way out, as it is stored."""
+
+    reply_id: int
+    session_key: str
+    session_id: str | None
+    seq: int | None
+    owner: str
+    target: ReplyTarget
+    message: OutboundMessage
+    attempts: int
+    unclear: int
+    """How many of the attempts may have reached the platform."""
+    created_at: datetime
+    due_at: datetime
+    problem: str | None = None
+    """Why it was given up, or cannot be sent: one that is damaged says nothing, to nobody."""
+    sent_by: int | None = None
+    """The opening of the store that said it would send it."""
+
+    @property
+    def maybe_duplicate(self) -> bool:
+        """Whether people may have seen it already."""
+        return self.unclear > 0
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every try."""
+        return f"reply:{self.reply_id}"
+
+
+def owe(
+    owed: Sequence[Owed], entry: SessionEntry | None, session_key: str, change: Change
+) -> Verb[tuple[int, ...]]:
+    """Write down what is owed; their ids, in order."""
+    now = to_micros(change.now)
+    last = (yield from _last_owed(session_key)) if owed and change.id_above is not None else 0
+    session_id = entry.session_id if entry is not None else None
+    ids: list[int] = []
+    for one in owed:
+        reply_id = next(change.ids) if change.id_above is None else change.id_above(last)
+        target = record_text("target", one.target, one.target.metadata)
+        content = record_text("reply", one.message, {})
+        state, sender = ("sending", change.epoch) if one.under_way else ("owed", None)
+        where = (
+            reply_id,
+            session_key,
+            session_id,
+            one.seq,
+            one.owner,
+            one.target.platform,
+            one.target.account,
+        )
+        yield Statement("add_reply", (*where, target, content, state, sender, now, now))
+        ids.append(reply_id)
+    return tuple(ids)
+
+
+def _last_owed(session_key: str) -> Verb[int]:
+    """The last reply that a lane is owed; 0 if there is none. New ones stand behind it, whoever made it."""
+    rows = yield Statement("last_owed", (session_key,))
+    return int(rows[0][0] or 0)
+
+
+class Due(NamedTuple):
+    """What there is to send on an account."""
+
+    replies: list[OwedReply]
+    """The next reply of each lane, as far as its time has come; the longest owed first."""
+    next_at: datetime | None
+    """When the next one is due that is not yet; None if none will be."""
+
+
+def due(
+    platform: str,
+    account: str,
+    now: datetime,
+    limit: int,
+    *,
+    lanes: Collection[str] | None = None,
+    but_not: Iterable[int] = (),
+) -> Verb[Due]:
+    """What is due on an account, or to some *lanes* only, but for the replies that somebody sends already."""
+    at = (platform, account, to_micros(now))
+    sent = msgspec.json.encode(list(but_not)).decode()
+    if lanes is None:
+        rows = yield Statement("owed_replies", (*at, sent, limit))
+        later = yield Statement("next_reply_due", at)
+    else:
+        listed = msgspec.json.encode(sorted(lanes)).decode()
+        rows = yield Statement("owed_replies_among", (*at, sent, listed, limit))
+        later = yield Statement("next_reply_due_among", (*at, listed))
+    replies = [_reply(row[:14], sent_by=row[14]) for row in rows]
+    return Due(replies, None if later[0][0] is None else nearest(later[0][0]))
+
+
+def lane_is_owed(session_key: str) -> Verb[bool]:
+    """Whether a lane is owed anything."""
+    return bool((yield Statement("lane_is_owed", (session_key,))))
+
+
+def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Verb[None]:
+    """Let a reply that is owed say something else, and be sent at once."""
+    content = record_text("reply", message, {})
+    yield Statement("reword_reply", (content, to_micros(now), reply_id))
+
+
+def lanes_owed(platform: str, account: str) -> Verb[set[str]]:
+    """Which lanes are owed something on an account."""
+    rows = yield Statement("lanes_owed", (platform, account))
+    return {row[0] for row in rows}
+
+
+def owing() -> Verb[dict[tuple[str, str], int]]:
+    """How many replies are owed, by platform and account."""
+    rows = yield Statement("accounts_owing")
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def mark_sending(reply: OwedReply, epoch: int) -> Verb[bool]:
+    """It is about to be handed over: after a crash nobody knows whether it was. False: it was tried since."""
+    what = (epoch, reply.reply_id, reply.attempts, epoch)
+    rows = yield Statement("mark_sending", what, lock=of_reply(reply.reply_id))
+    return bool(rows[0][0])
+
+
+class SentReply(NamedTuple):
+    """A reply that the platform has, the id it has there, and since when."""
+
+    reply: OwedReply
+    sent_message_id: str | None
+    at: datetime
+
+
+def all_sent(replies: Sequence[SentReply]) -> Verb[None]:
+    """The platform has all of these."""
+    for reply, sent_message_id, at in replies:
+        became = (to_micros(at), sent_message_id, reply.attempts + 1)
+        yield Statement("reply_sent", (*became, reply.reply_id), lock=of_reply(reply.reply_id))
+
+
+def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Verb[None]:
+    """It is tried again at that time."""
+    what = brief_text(problem, MAX_PROBLEM)
+    becomes = (reply.attempts + 1, to_micros(at), unclear, what)
+    yield Statement("reply_retry", (*becomes, reply.reply_id), lock=of_reply(reply.reply_id))
+
+
+def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Verb[None]:
+    """It is not tried any more, and kept for whoever looks."""
+    what = brief_text(problem, MAX_PROBLEM)
+    becomes = (reply.attempts + 1, to_micros(now), unclear, what)
+    yield Statement("reply_given_up", (*becomes, reply.reply_id), lock=of_reply(reply.reply_id))
+
+
+def dead(limit: int, before: int = FIRST) -> Verb[list[OwedReply]]:
+    """Replies that were given up, the newest first."""
+    rows = yield Statement("dead_replies", (before, limit))
+    return [_reply(row[:14], problem=row[14]) for row in rows]
+
+
+def owed(limit: int, session_key: str | None = None) -> Verb[list[OwedReply]]:
+    """Replies that are owed, of all lanes or of one, the longest owed first, whenever they are due."""
+    if session_key is None:
+        rows = yield Statement("all_owed_replies", (limit,))
+    else:
+        rows = yield Statement("all_owed_to_lane", (session_key, limit))
+    return [_reply(row[:14], problem=row[14]) for row in rows]
+
+
+def revive(reply_id: int, now: datetime) -> Verb[None]:
+    """Try a reply again that was given up."""
+    rows = yield Statement("revive_reply", (to_micros(now), reply_id))
+    if not rows[0][0]:
+        problem = f"reply {reply_id} was not given up"
+        raise NotGivenUpError(problem)
+
+
+def _reply(row: Row, problem: str | None = None, sent_by: int | None = None) -> OwedReply:
+    reply_id, key, session_id, seq, owner, platform, account, *rest = row
+    target, content, _, attempts, unclear, created, due_at = rest
+    try:
+        where, what = _read(_TARGET, reply_id, target), _read(_MESSAGE, reply_id, content)
+    except StorageCorruptError as error:
+        where, what = ReplyTarget(platform=platform, account=account), OutboundMessage()
+        problem = str(error)
+    return OwedReply(
+        reply_id=reply_id,
+        session_key=key,
+        session_id=session_id,
+        seq=seq,
+        owner=owner,
+        target=where,
+        message=what,
+        attempts=attempts,
+        unclear=unclear,
+        created_at=nearest(created),
+        due_at=nearest(due_at),
+        problem=problem,
+        sent_by=sent_by,
+    )
+
+
+def _read(decoder: msgspec.json.Decoder[T], reply_id: int, text: str | None) -> T:
+    try:
+        return decoder.decode(text or "")
+    except DAMAGE as error:
+        tell_damage(f"reply {reply_id}", error)

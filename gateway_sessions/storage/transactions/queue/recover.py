@@ -1,0 +1,293 @@
+"""Recovery of turns, commands and replies that a process left behind when it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.notices.notice_texts import GIVEN_UP, NOT_CARRIED_OUT, cut_off_notice
+from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.recovery import Recovery, ResumeReason, plan_recovery
+from gateway_sessions.core.sessions.state_machine import Event, allows, is_resumed, marked_at
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.entries import load_readable
+from gateway_sessions.storage.tables.inbox import (
+    InboxItem,
+    items_of_next,
+    next_turn,
+    readable,
+    recount,
+    stand_in_line,
+)
+from gateway_sessions.storage.tables.lanes import LaneRow, held_lane, load_lane, put_lane
+from gateway_sessions.storage.tables.nodes import Census
+from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue.edits import reword
+from gateway_sessions.storage.transactions.queue.growing_replies import grow_no_more, left_unfinished
+from gateway_sessions.storage.transactions.queue.outbox import Owed, owe
+from gateway_sessions.storage.transactions.queue.settle import calmed
+from gateway_sessions.storage.transactions.queue.turn_rows import Held, bury, items_of, let_wait_again
+from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
+
+TOO_OLD: Final = "its turn was cut off too long ago to begin again by itself"
+TRIED: Final = "its turn was cut off {attempts} times"
+PAGE = 25
+"""Lanes taken over in one go: nothing else can be written meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOff:
+    """A lane whose turn an earlier process began and did not end."""
+
+    session_key: str
+    entry: SessionEntry | None
+    attempts: int
+    given_up: bool
+    """Whether the turn is not tried again."""
+    interrupted: bool
+    """Whether its session was marked, to go on or, after too many tries, not to."""
+    buried: tuple[InboundMessage, ...] = ()
+    """What the turn was about that is not tried again, as far as it can be read."""
+    owner: str = ""
+    lane: LaneRow
+    """The lane as it is now."""
+    notice_ids: tuple[int, ...] = ()
+    """What is owed to whoever has to know that it is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abandoned:
+    """A command of which nobody knows whether it was carried out."""
+
+    session_key: str
+    seq: int
+    owner: str
+    message: InboundMessage
+
+
+def adopt(
+    change: Change, census: Census, limit: int, hold_until: datetime | None = None
+) -> Verb[list[CutOff]]:
+    """Free some leases of openings that are gone: their turns were cut off, and exactly theirs.
+
+    They wait again in their old places, not to begin before *hold_until*; those that were tried as often as
+    *limit* are dead letters, and their sessions are suspended. An empty list: there is no more.
+    """
+    living = yield from census()
+    rows = yield Statement("lanes_left_behind", (living.listed, PAGE))
+    if not rows:
+        return []
+    heard = max((yield Statement("last_heard_of"))[0][0] or 0, (yield from meta.number(meta.LIVED_AT)))
+    found: list[CutOff] = []
+    for (session_key,) in rows:
+        lane = yield from load_lane(session_key)
+        end = TurnCut(limit=limit, ready_at=hold_until, heard=heard)
+        found.append((yield from _cut_off(change, lane, end)))
+    return found
+
+
+def cut_short(held: Held, end: TurnCut, change: Change) -> Verb[CutOff]:
+    """Give a turn back that has not ended within a drain's time: that was a try, as after a crash.
+
+    Otherwise a turn that never ends would be tried for ever, if only its process always ends in order.
+    """
+    lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    return (yield from _cut_off(change, lane, end))
+
+
+def doubt_replies(census: Census) -> Verb[int]:
+    """What was being sent by those that are gone may have been sent. How many replies."""
+    living = yield from census()
+    rows = yield Statement("doubt_replies", (living.listed,))
+    return int(rows[0][0])
+
+
+def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
+    """Settle the commands of openings that are gone, if nothing says that they were carried out.
+
+    Whoever asked is owed a word about it: nobody knows how far it came, so it is not done again.
+    """
+    living = yield from census()
+    rows = yield Statement("open_commands")
+    found: list[Abandoned] = []
+    for item_id, session_key, seq, owner, payload in rows:
+        if living.has_made(item_id):
+            continue
+        message = readable(session_key, payload)
+        if message is not None and message.kind is not MessageKind.NEW:
+            yield from _carry_out_change(item_id, session_key, message, change)
+            continue
+        problem = "the process ended while it was carried out"
+        settled = (str(Outcome.CANCELLED), to_micros(change.now), "recovery", problem, item_id)
+        yield Statement("settle_one", settled)
+        if message is None:
+            continue
+        found.append(Abandoned(session_key=session_key, seq=seq, owner=owner, message=message))
+        if not message.internal:
+            text = NOT_CARRIED_OUT.format(command=f"/{message.command}")
+            yield from owe([_notice(message, text, owner, seq)], None, session_key, change)
+    return found
+
+
+def _carry_out_change(item_id: int, session_key: str, message: InboundMessage, change: Change) -> Verb[None]:
+    """Carry out an edit or a deletion that an earlier version had noted, and perhaps not come to.
+
+    Done twice, it does no harm. One of a message that nobody knows is news when it comes again.
+    """
+    reworded = yield from reword(message, session_key, "recovery", change)
+    outcome = Outcome.CANCELLED if reworded is None else Outcome.APPLIED
+    yield Statement("settle_one", (str(outcome), to_micros(change.now), "recovery", None, item_id))
+    if reworded is None:
+        yield Statement("forget_event", (item_id,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCut:
+    """How a turn was cut off, and what follows from that."""
+
+    limit: int
+    """How often a turn is tried."""
+    reason: ResumeReason = ResumeReason.RESTART_INTERRUPTED
+    by: str = "recovery"
+    ready_at: datetime | None = None
+    """When it may begin again; None: at once."""
+    heard: int | None = None
+    """When its process was last known to live, because anything was written; None: it lives now."""
+    notices: Sequence[Owed] | None = None
+    """What is owed if the turn is given up; None: the usual notice, to whoever wrote last."""
+
+    def last_alive(self, change: Change, lane: LaneRow, entry: SessionEntry) -> datetime:
+        """When the turn on a lane was last known to live: never later than now, whatever clocks were set to.
+
+        Its process lived as long as that wrote anything.
+        """
+        if lane.leased_at is None or self.heard is None:
+            return change.now
+        written = max(lane.leased_at, to_micros(entry.updated_at), self.heard)
+        return from_micros(min(written, to_micros(change.now)))
+
+
+def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Verb[CutOff]:
+    """Take the lane from a turn that has not ended, and decide whether that is tried again."""
+    key, attempts = lane.session_key, lane.attempts + 1
+    held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
+    items = yield from items_of(held)
+    begun_with = [one for one in items if not one.steered]
+    entry = yield from load_readable(key)  # a store must open, whatever a lane has come to
+    buried, notices = tuple[InboundMessage, ...](), tuple[int, ...]()
+    given_up = bool(begun_with) and plan_recovery(attempts, end.limit) is Recovery.SUSPEND
+    if given_up:
+        buried = _readable(key, begun_with)
+        yield from bury(held, end.by, TRIED.format(attempts=attempts), change)
+        words = [*left_unfinished(key, begun_with[:1]), *_last_words(buried, begun_with[0])]
+        told = words if end.notices is None else end.notices
+        notices = yield from owe(told, entry, key, change)
+    elif items:
+        yield from let_wait_again(held, to_micros(end.ready_at or change.now))
+    taken_back = not begun_with and (bool(items) or (yield from _was_taken_back(held)))
+    marked = None if taken_back else (yield from _marked(change, lane, entry, end))
+    lane.fence_off()
+    if items or marked is not None:
+        lane.attempts = attempts
+    # Whoever counted is gone; a wrong number would turn everybody away.
+    yield from recount(lane, another=taken_back)
+    if given_up:
+        yield from stand_in_line(lane, change.now)
+    yield from put_lane(lane)
+    return CutOff(
+        session_key=key,
+        entry=marked or entry,
+        attempts=attempts,
+        given_up=given_up,
+        interrupted=marked is not None,
+        buried=buried,
+        owner=items[0].owner if items else "",
+        lane=lane,
+        notice_ids=notices,
+    )
+
+
+def _was_taken_back(held: Held) -> Verb[bool]:
+    """Whether people took back what a turn was about that nobody is about any more."""
+    return bool((yield Statement("turn_was_taken_back", (held.session_key, held.token))))
+
+
+def _marked(
+    change: Change, lane: LaneRow, entry: SessionEntry | None, end: TurnCut
+) -> Verb[SessionEntry | None]:
+    """The entry, marked as interrupted or suspended after too many tries; None if it may be neither."""
+    if entry is None or not allows(entry.state, Event.INTERRUPTED):
+        return None
+    since = end.last_alive(change, lane, entry)
+    return (yield from cut_off(change, entry, lane.attempts + 1, end.limit, end.reason, since=since))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutAside:
+    """A turn that was cut off too long ago to begin again by itself."""
+
+    entry: SessionEntry
+    lane: LaneRow
+
+
+def put_aside_stale(
+    change: Change, only: Collection[str] | None, after: str
+) -> Verb[tuple[list[PutAside], str | None]]:
+    """Let turns whose mark has aged out wait for people to ask for them: they are dead letters from now on.
+
+    Their sessions go on, with what such a turn was about in their history, and people are told. Some lanes,
+    or *only* those; also the key to go on behind, or None at the end.
+    """
+    tried = [row[0] for row in (yield Statement("tried_lanes")) if row[0] > after]
+    page = tried[:PAGE]
+    found: list[PutAside] = []
+    for session_key in page:
+        if only is None or session_key in only:
+            found += yield from _put_aside_if_stale(change, session_key)
+    return found, page[-1] if len(tried) > PAGE else None
+
+
+def _put_aside_if_stale(change: Change, session_key: str) -> Verb[list[PutAside]]:
+    lane = yield from load_lane(session_key, locked=True)
+    entry = yield from load_readable(session_key)
+    if entry is None or lane.running or not lane.attempts:
+        return []
+    if is_resumed(entry, change.now, change.freshness):
+        return []
+    head = yield from next_turn(session_key)
+    items = (yield from items_of_next(session_key, head.item_id, head.seq)) if head is not None else []
+    said = _readable(session_key, items)
+    if not said or len(said) < len(items):
+        return []
+    yield from turn_rows.record_waiting(session_key, items, entry.session_id, change)
+    because = (to_micros(change.now), "recovery", TOO_OLD)
+    yield Statement("bury_item", many=[(*because, one.item_id) for one in items])
+    told = _notice(said[-1], cut_off_notice(marked_at(entry), change.now), items[0].owner, items[0].seq)
+    yield from owe([*left_unfinished(session_key, items[:1]), told], entry, session_key, change)
+    yield from grow_no_more(items)
+    yield from recount(lane, another=True)
+    yield from stand_in_line(lane, change.now)
+    yield from put_lane(lane)
+    return [PutAside(entry=(yield from calmed(change, entry)), lane=lane)]
+
+
+def _readable(session_key: str, items: Sequence[InboxItem]) -> tuple[InboundMessage, ...]:
+    found = (readable(session_key, one.payload) for one in items)
+    return tuple(one for one in found if one is not None)
+
+
+def _last_words(buried: Sequence[InboundMessage], head: InboxItem) -> list[Owed]:
+    return [_notice(one, GIVEN_UP, head.owner, head.seq) for one in buried[-1:]]
+
+
+def _notice(message: InboundMessage, text: str, owner: str, seq: int) -> Owed:
+    said = OutboundMessage(text=text, is_notice=True)
+    return Owed(target=ReplyTarget.answering(message), message=said, owner=owner, seq=seq)

@@ -1,0 +1,356 @@
+"""A running turn: its conversation, appended messages, steering, and its end or return to the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gateway_sessions.core.delivery.outbound import Growing
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.state_machine import Event, allows
+from gateway_sessions.core.transcript.messages import Message
+from gateway_sessions.core.transcript.replay import Chat
+from gateway_sessions.core.usage.usage_events import Usage
+from gateway_sessions.errors import FencedError, GatewaySessionsError, StorageCorruptError
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables import lineage
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.entries import load
+from gateway_sessions.storage.tables.inbox import (
+    is_ready,
+    items_of_next,
+    let_others_lead,
+    line_up,
+    reckon_ready,
+    waiting_turn,
+)
+from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, free_if_calm, held_lane, put_lane
+from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue.claim import (
+    NO_VERSION,
+    Claimed,
+    Starter,
+    Version,
+    begin_turn,
+    claim,
+    version_of,
+)
+from gateway_sessions.storage.transactions.queue.growing_replies import noting
+from gateway_sessions.storage.transactions.queue.outbox import Owed, owe
+from gateway_sessions.storage.transactions.queue.turn_rows import Held, Speaker, items_of
+from gateway_sessions.storage.transactions.sessions.find_or_create import touching
+from gateway_sessions.storage.transactions.sessions.lane_changes import answered, merely_answered, worked
+from gateway_sessions.storage.transactions.sessions.replace import move_to
+from gateway_sessions.storage.transactions.transcripts import conversation as replaying
+from gateway_sessions.storage.transactions.transcripts import usage as uses
+
+STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
+"""What a model is told of a turn that somebody stopped."""
+
+
+class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ended, and all that it leaves behind."""
+
+    held: Held
+    outcome: Outcome
+    by: str = "turn"
+    messages: Sequence[Message] = ()
+    usages: Sequence[Usage] = ()
+    replies: Sequence[Owed] = ()
+    last_prompt_tokens: int | None = None
+    problem: str | None = None
+    internal: bool = False
+    """Whether nobody said any of what it was about but the program: then it moves no interaction clock."""
+    begun: Claimed | None = None
+    """What the turn began with, if nothing was added to that since: whoever has the lease knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a turn left behind."""
+
+    entry: SessionEntry | None
+    message_ids: list[int] = field(default_factory=list[int])
+    reply_ids: tuple[int, ...] = ()
+    version: Version = NO_VERSION
+    waiting: int = 0
+    next: Claimed | None = None
+    lane: KnownLane | None = None
+    """The lane, if it was left with nothing on it."""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known beforehand where a turn ends; only the database says whether it is still like that."""
+
+    entry: SessionEntry | None = None
+    starter: Starter | None = None
+    """Who begins a next turn in the same commit."""
+    next_lane: str | None = None
+    """On which lane that is; None: on this one."""
+    others_wait: bool = False
+    """Whether turns wait on this lane behind the one that ends."""
+    versioned: bool = True
+    """Whether anybody asks what the transcript is like afterwards."""
+
+
+NOTHING_KNOWN: Final = Known()
+
+
+class NotAsKnownError(GatewaySessionsError):
+    """A turn is about something else than whoever has it knows: nothing was changed, look at it."""
+
+    def __init__(self, session_key: str) -> None:
+        self.session_key = session_key
+        super().__init__(f"the turn on lane {session_key!r} is not about what it began with")
+
+
+def append(held: Held, messages: Sequence[Message], change: Change) -> Verb[list[int]]:
+    """Add to the transcript while the turn runs; what it is about stands before it."""
+    yield from held_lane(held.session_key, held.epoch, held.token)
+    session_id = yield from _session_of(held)
+    return (yield from turn_rows.record(held, session_id, messages, change))
+
+
+def note_growing(held: Held, growing: Growing) -> Verb[None]:
+    """Write down which message of the platform the turn's reply grows in."""
+    yield from held_lane(held.session_key, held.epoch, held.token)
+    yield noting(held.session_key, held.token, growing)
+
+
+def owe_now(
+    held: Held, owed: Sequence[Owed], change: Change, growing: Growing | None = None
+) -> Verb[tuple[int, ...]]:
+    """Owe something while the turn runs, before its own reply, in the place of what was *growing*."""
+    yield from held_lane(held.session_key, held.epoch, held.token)
+    if growing is not None:
+        yield noting(held.session_key, held.token, growing)
+    entry = yield from load(held.session_key)
+    return (yield from owe(owed, entry, held.session_key, change))
+
+
+def conversation(held: Held, session_id: str, limit: int | None) -> Verb[list[Chat]]:
+    """What goes to a model: the conversation, with what the turn is about at its end."""
+    pending = yield from turn_rows.unrecorded(held)
+    return (yield from replaying.conversation(session_id, limit, include_ancestors=False, pending=pending))
+
+
+def record_stopped(lane: LaneRow, change: Change) -> Verb[None]:
+    """Put what a turn was about into the transcript, before that turn is stopped from outside."""
+    held = Held(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
+    entry = yield from load(lane.session_key)
+    if entry is None:
+        return
+    try:
+        yield from turn_rows.record(held, entry.session_id, [STOPPED], change, noted=False)
+    except StorageCorruptError:
+        # A message that cannot be read must not keep people from stopping its turn.
+        return
+
+
+class Joined(NamedTuple):
+    """A message that became part of a running turn."""
+
+    lane: LaneRow
+    message: InboundMessage
+    """What it says by now: it may have been edited since it was accepted."""
+
+
+def steer(held: Held, seq: int, change: Change) -> Verb[Joined | None]:
+    """Let a waiting message be part of the running turn; None if it does not wait any more.
+
+    What was to be part of that message's turn waits on without it: nobody has told the running turn of that.
+    """
+    lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    session_id = yield from _session_of(held)
+    item_id = yield from waiting_turn(held.session_key, seq)
+    if item_id is None:
+        return None
+    # An earlier try may have written it down, elsewhere in the transcript and together with others.
+    together = yield from items_of_next(held.session_key, item_id, seq)
+    yield from turn_rows.withdraw(together)
+    others = [one for one in together if one.item_id != item_id]
+    if (yield from let_others_lead(item_id, others)) is None:
+        lane.waiting -= 1
+        yield from put_lane(lane)
+    yield Statement("steer_item", (held.token, held.token, item_id))
+    item = next(one for one in (yield from items_of(held)) if one.seq == seq)
+    return Joined(lane, (yield from turn_rows.record_steered(held, session_id, item, change)))
+
+
+def end_turn(settlement: Settlement, change: Change, known: Known = NOTHING_KNOWN) -> Verb[Settled]:
+    """Write all that the turn leaves behind and give the lane back, or on to its next turn.
+
+    The next turn may be one of another lane, which waits for the place of this one.
+    """
+    held = settlement.held
+    freed = None if known.others_wait else (yield from _freed(settlement))
+    lane = freed or (yield from held_lane(held.session_key, held.epoch, held.token))
+    entry, ids = yield from _leave_in_session(settlement, change, known)
+    yield from _settle_items(settlement, lane, change)
+    replies = yield from owe(settlement.replies, entry, held.session_key, change)
+    following: Claimed | None = None
+    if freed is None:
+        starter = known.starter if known.next_lane is None else None
+        following = yield from _pass_on(lane, entry, change, starter)
+    if known.starter is not None and known.next_lane is not None:
+        following = yield from claim(known.starter, known.next_lane, change)
+    version = NO_VERSION
+    if known.versioned and entry is not None:
+        version = yield from version_of(entry.session_id)
+    left = None
+    if freed is not None and settlement.begun is not None:
+        left = KnownLane(settlement.begun.next_seq, held.token)
+    return Settled(entry, ids, replies, version, lane.waiting, following, left)
+
+
+def _freed(settlement: Settlement) -> Verb[LaneRow | None]:
+    """The lane, given back already, if the turn still has it and nothing waits; None: look at it."""
+    held = settlement.held
+    if settlement.outcome is Outcome.DEAD:  # what was said into it waits again
+        return None
+    return (yield from free_if_calm(held.session_key, held.epoch, held.token))
+
+
+def _pass_on(
+    lane: LaneRow, entry: SessionEntry | None, change: Change, starter: Starter | None
+) -> Verb[Claimed | None]:
+    """Give the lane back, or on to its next turn."""
+    lane.lease_epoch, lane.leased_at = None, None
+    following = yield from line_up(lane, change.now)
+    lane.attempts = following.tries if following is not None else 0
+    if starter is not None and is_ready(lane, change.now):
+        return (yield from begin_turn(starter, lane, change, entry, following))
+    yield from put_lane(lane)
+    if following is not None:
+        yield Statement("set_ready_at", (lane.ready_at, following.item_id))
+    return None
+
+
+def _leave_in_session(
+    settlement: Settlement, change: Change, known: Known
+) -> Verb[tuple[SessionEntry | None, list[int]]]:
+    """Write what the turn leaves in its session; the session's entry, and the ids of its messages."""
+    held = settlement.held
+    entry = yield from _answered_as_known(settlement, change, known.entry)
+    if entry is not None:
+        return entry, (yield from _settle_rows(settlement, entry.session_id, change))
+    entry = yield from load(held.session_key, known.entry)
+    if entry is None:
+        return None, []
+    session_id = yield from _writes_to(held, entry)
+    ids = yield from _settle_rows(settlement, session_id, change)
+    yield from uses.record_spent(session_id, settlement.usages, change.now)
+    if settlement.usages:  # an entry counts tokens as well
+        entry = (yield from load(held.session_key, entry)) or entry
+    return (yield from _settle_entry(settlement, entry, session_id, change)), ids
+
+
+def _answered_as_known(
+    settlement: Settlement, change: Change, entry: SessionEntry | None
+) -> Verb[SessionEntry | None]:
+    """The entry after the turn, if it is as known and nothing but its clocks moves; None: look at it."""
+    if entry is None or settlement.usages or settlement.internal:
+        return None
+    if settlement.outcome is Outcome.ROLLED_BACK:
+        return None
+    if settlement.held.session_id not in ("", entry.session_id):
+        return None
+    if not merely_answered(change, entry, settlement.last_prompt_tokens):
+        return None
+    moved = yield touching(entry, change.now, alone=False)
+    return entry.evolve(change.now, last_interaction_at=change.now) if moved[0][0] else None
+
+
+def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted: bool) -> Verb[LaneRow]:
+    """Let the turn wait again in its old place, because it did not come to an end."""
+    lane = yield from held_lane(held.session_key, held.epoch, held.token)
+    again, tried = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
+    lane.waiting += again
+    lane.fence_off()
+    if tried:
+        lane.attempts += counted
+    # All that it began with may have been taken back: then another turn is next.
+    yield from reckon_ready(lane, another=not tried)
+    yield from put_lane(lane)
+    return lane
+
+
+def _session_of(held: Held) -> Verb[str]:
+    entry = yield from load(held.session_key)
+    if entry is None:  # a leased lane keeps its session, unless somebody wrote behind our back
+        raise FencedError(held.session_key, held.token)
+    return (yield from _writes_to(held, entry))
+
+
+def _writes_to(held: Held, entry: SessionEntry) -> Verb[str]:
+    """The session that the turn writes to: its own, or the one that this was compressed into since."""
+    if held.session_id in ("", entry.session_id):
+        return entry.session_id
+    line = yield from lineage.chain(held.session_id)
+    behind = line[line.index(held.session_id) :]
+    return entry.session_id if entry.session_id in behind else held.session_id
+
+
+def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Verb[list[int]]:
+    """What the turn leaves in the transcript; the ids of its last rows."""
+    held, outcome = settlement.held, settlement.outcome
+    if outcome is Outcome.ROLLED_BACK:
+        yield from turn_rows.take_back(held, session_id, change.ids)
+        return []
+    noted, begun, messages = outcome is Outcome.DEAD, settlement.begun, settlement.messages
+    # A turn that failed is not looked at once more when what it was about is put aside.
+    if begun is None or begun.recorded or outcome is Outcome.DEAD:
+        return (yield from turn_rows.record(held, session_id, messages, change, noted=noted))
+    items = begun.items if len(begun.items) == 1 else sorted(begun.items, key=lambda one: one.seq)
+    first = items[0]
+    spoken = [one.message for one in items]
+    said = [turn_rows.row_of(spoken, Speaker(held.session_key, first.owner, first.author), first.admitted_at)]
+    return (yield from turn_rows.record_behind(said, held, session_id, messages, change, noted=noted))
+
+
+def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb[None]:
+    held = settlement.held
+    if settlement.outcome is Outcome.DEAD:
+        lane.waiting += yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
+        return
+    settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
+    begun = settlement.begun
+    # What was edited since is written down by now: the row that was just written says what it said before.
+    as_begun = begun is not None and not begun.recorded
+    name = "settle_turn_as_begun" if as_begun else "settle_turn"
+    ended = yield Statement(name, (*settled, held.session_key, held.token))
+    if begun is not None and ended[0][0] != len(begun.items):
+        raise NotAsKnownError(held.session_key)
+
+
+def _settle_entry(
+    settlement: Settlement, entry: SessionEntry, session_id: str, change: Change
+) -> Verb[SessionEntry]:
+    """Move the entry's clocks; nothing waits to be taken up again, so the mark of an interruption goes."""
+    if session_id != entry.session_id:
+        return entry
+    if settlement.outcome is not Outcome.ROLLED_BACK:
+        ended = worked if settlement.internal else answered
+        entry = yield from ended(change, entry, settlement.last_prompt_tokens)
+    return (yield from calmed(change, entry))
+
+
+def calm(session_key: str, change: Change) -> Verb[None]:
+    """Nothing on the lane waits to be taken up again."""
+    entry = yield from load(session_key)
+    if entry is not None:
+        yield from calmed(change, entry)
+
+
+def calmed(change: Change, entry: SessionEntry) -> Verb[SessionEntry]:
+    """The entry without the mark of an interruption."""
+    if not allows(entry.state, Event.RECOVERED):
+        return entry
+    return (yield from move_to(change, entry, Event.RECOVERED, None))

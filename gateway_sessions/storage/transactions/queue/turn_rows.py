@@ -1,0 +1,215 @@
+"""The transcript rows of a turn: each message has one visible row, however often the turn is tried.
+
+Of each message one row can be seen, however often its turn is tried: a row is taken away where it stands
+before the message is written down again elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from gateway_sessions.core.identity.keys import is_room
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.queue.inbound import InboundMessage, user_row
+from gateway_sessions.core.transcript.messages import Hidden, Message
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item
+from gateway_sessions.storage.tables.locks import of_session
+from gateway_sessions.storage.transactions.queue.growing_replies import grow_no_more
+from gateway_sessions.storage.transactions.transcripts import messages as transcripts
+from gateway_sessions.storage.transactions.transcripts import rewrite
+from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """The proof that a turn has its lane."""
+
+    session_key: str
+    epoch: int
+    token: int
+    session_id: str = ""
+    """The session that the turn began in; empty: the one that its lane has."""
+
+
+class Speaker(NamedTuple):
+    """Who said something, and where."""
+
+    session_key: str
+    owner: str
+    """Of that lane."""
+    author: str | None
+
+
+def items_of(held: Held) -> Verb[list[InboxItem]]:
+    """The messages of a turn, the one that it began with first."""
+    rows = yield Statement("items_of_turn", (held.session_key, held.token))
+    return list(map(inbox_item, rows))
+
+
+def unrecorded(held: Held) -> Verb[list[Message]]:
+    """The row of what the turn is about, unless the transcript has it already."""
+    return _row_of(held.session_key, (yield from items_of(held)))
+
+
+def record(
+    held: Held, session_id: str, messages: Sequence[Message], change: Change, *, noted: bool = True
+) -> Verb[list[int]]:
+    """Append what the turn is about, unless that was done, and *messages* behind it; the ids of these.
+
+    Unless *noted*, nobody asks any more where what it is about stands: the turn ends well.
+    """
+    said = yield from unrecorded(held)
+    return (yield from record_behind(said, held, session_id, messages, change, noted=noted))
+
+
+def record_behind(
+    said: Sequence[Message],
+    held: Held,
+    session_id: str,
+    messages: Sequence[Message],
+    change: Change,
+    *,
+    noted: bool,
+) -> Verb[list[int]]:
+    """The same, where it is known what of that is to be appended."""
+    appended = yield from transcripts.append(
+        session_id, [*said, *messages], change.now, change.ids, copied=True
+    )
+    if said and noted:
+        yield Statement("note_rows", (appended.message_ids[0], held.session_key, held.token))
+    return appended.message_ids[len(said) :]
+
+
+def record_waiting(
+    session_key: str, items: Sequence[InboxItem], session_id: str, change: Change
+) -> Verb[None]:
+    """Append what a waiting turn is about, unless that was done: it may never begin."""
+    rows = _row_of(session_key, items)
+    if rows:
+        appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
+        fresh = [one.item_id for one in items if one.transcript_id is None]
+        yield Statement("note_row", many=[(appended.message_ids[0], item_id) for item_id in fresh])
+
+
+def record_steered(held: Held, session_id: str, item: InboxItem, change: Change) -> Verb[InboundMessage]:
+    """Append a message that was said into the turn, behind all that the turn was about; what it says."""
+    others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
+    before = _row_of(held.session_key, others)
+    message = decode_message(held.session_key, item.payload)
+    steered = user_row([message], steered=True, shared=is_room(item.owner)).altered(
+        author=item.author, from_lane=held.session_key
+    )
+    rows = [*before, _dated(steered, from_micros(item.admitted_at))]
+    appended = yield from transcripts.append(session_id, rows, change.now, change.ids, copied=True)
+    yield Statement("note_row", (appended.message_ids[-1], item.item_id))
+    if before:
+        yield Statement("note_rows", (appended.message_ids[0], held.session_key, held.token))
+    return message
+
+
+def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
+    """Hide all that the turn has put into the session, with what it is about."""
+    which = (held.session_key, held.token, session_id)
+    rows = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
+    if rows[0][0] is not None:
+        hidden = yield from hide_from(session_id, rows[0][0], Hidden.REWOUND, ids)
+        calls = sum(row[1] for row in hidden)
+        yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
+    # What was edited during a turn of over a day stands in the session that took the place of its own.
+    yield from withdraw((yield from items_of(held)))
+
+
+def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
+    """Take the rows of messages away where they stand: they are written down again with their next turn."""
+    recorded = [one for one in items if one.transcript_id is not None]
+    for message_id in sorted({one.transcript_id for one in recorded if one.transcript_id is not None}):
+        rows = yield Statement("message_that_stands", (message_id,))
+        for session_id, calls in rows:
+            yield Statement("withdraw_message", (message_id,))
+            yield from adjust(session_id, messages=-1, calls=-calls)
+    yield Statement("note_row", many=[(None, one.item_id) for one in recorded])
+
+
+def say_anew(
+    session_key: str, message_id: int, items: Sequence[InboxItem], change: Change, *, keep: bool
+) -> Verb[None]:
+    """Let a row tell what messages say now of which it is, or nothing if there are none.
+
+    If *keep*, what it said before is kept as well.
+    """
+    told: Message | None = None
+    if items:
+        ordered = sorted(items, key=lambda one: one.seq)
+        said = [decode_message(session_key, one.payload) for one in ordered]
+        told = user_row(said, shared=is_room(ordered[0].owner))
+    yield from rewrite.reword(message_id, told, change.now, change.ids, keep=keep)
+
+
+def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
+    """Whether all rows that messages have in the transcript are part of that session's conversation."""
+    for message_id in {one.transcript_id for one in items} - {None}:
+        rows: Sequence[Row] = yield Statement("message_that_stands", (message_id,))
+        if not rows or rows[0][0] != session_id:
+            return False
+    return True
+
+
+def others_spoke_behind(items: Sequence[InboxItem]) -> Verb[bool]:
+    """Whether another turn is behind the row of messages: what takes theirs back must not take that along."""
+    mine = sorted({one.transcript_id for one in items if one.transcript_id is not None})
+    return bool((yield Statement("spoken_behind", (mine[0], msgspec.json.encode(mine).decode()))))
+
+
+def let_wait_again(held: Held, ready_at: int) -> Verb[tuple[int, bool]]:
+    """Give what a turn was about back to the queue; what was said into it gets a turn of its own.
+
+    How many turns wait now that did not before, and whether one of them is about what this turn began with.
+    """
+    items = yield from items_of(held)
+    others = steered(items)
+    yield from withdraw(others)
+    yield Statement("give_back_turn", (ready_at, held.session_key, held.token))
+    return sum(one.merged_into is None for one in items), len(others) < len(items)
+
+
+def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
+    """Give up what a turn was about, which is kept; what was said into it is next. How many turns that is."""
+    now = to_micros(change.now)
+    items = yield from items_of(held)
+    others = steered(items)
+    yield from grow_no_more(items)
+    yield from withdraw(others)
+    yield Statement("give_back_item", many=[(now, one.item_id) for one in others])
+    yield Statement("bury_turn", (now, by, problem, held.session_key, held.token))
+    return len(others)
+
+
+def steered(items: Iterable[InboxItem]) -> list[InboxItem]:
+    """Those of a turn's messages that were said into it while it ran."""
+    return [one for one in items if one.steered]
+
+
+def _row_of(session_key: str, items: Iterable[InboxItem]) -> list[Message]:
+    fresh = sorted((one for one in items if one.transcript_id is None), key=lambda one: one.seq)
+    if not fresh:
+        return []
+    said = [decode_message(session_key, one.payload) for one in fresh]
+    speaker = Speaker(session_key, fresh[0].owner, fresh[0].author)
+    return [row_of(said, speaker, from_micros(fresh[0].admitted_at))]
+
+
+def row_of(said: Sequence[InboundMessage], speaker: Speaker, admitted_at: datetime) -> Message:
+    """The row that messages become, with the time at which they were accepted if their platform told none."""
+    row = user_row(said, shared=is_room(speaker.owner))
+    return row.altered(
+        author=speaker.author, from_lane=speaker.session_key, sent_at=row.sent_at or admitted_at
+    )
+
+
+def _dated(row: Message, admitted_at: datetime) -> Message:
+    return row if row.sent_at is not None else row.altered(sent_at=admitted_at)

@@ -1,0 +1,340 @@
+"""List, cancel, move and clear waiting turns, requeue dead letters, and stop all work on a lane.
+
+The queue of a lane as people see and change it, and what overtakes it.
+
+What a person asks for at once, whatever runs or waits on the lane: it overtakes all of it, in one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from gateway_sessions.core.instants import first_change_id, from_micros, nearest, to_micros
+from gateway_sessions.core.queue.items import DeadLetter, Outcome, QueuedMessage
+from gateway_sessions.errors import InvalidInputError, NotGivenUpError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.inbox import (
+    InboxItem,
+    decode_message,
+    inbox_item,
+    is_next,
+    items_of_next,
+    last_place,
+    let_others_lead,
+    readable,
+    reckon_ready,
+    recount,
+    waiting_turn,
+)
+from gateway_sessions.storage.tables.lanes import LaneRow, believable, load_lane, put_lane
+from gateway_sessions.storage.transactions.queue import settle, turn_rows
+from gateway_sessions.storage.transactions.queue.admit import take_out
+from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished, owe_unfinished_waiting
+
+FIRST: Final = 1 << 62
+FORGET_AT_ONCE: Final = 500
+"""Settled rows forgotten in one go."""
+_SEQ, _INTO, _TOKEN, _PLACE, _TRIES = 1, 3, 4, 7, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """What was on a lane when somebody overtook it."""
+
+    token: int | None
+    """Of the turn that ran; it may not write any more."""
+    stopped: int = 0
+    """How many messages that turn was about."""
+    cancelled: int = 0
+    """How many messages waited."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything ran or waited."""
+        return self.token is not None or bool(self.cancelled)
+
+
+def overtake(change: Change, session_key: str, by: str, *, stopped: Outcome) -> Verb[Overtaken]:
+    """End the lane's turn and empty its queue. What the turn still writes is refused from now on."""
+    lane = yield from load_lane(session_key)
+    if not lane.running and not lane.waiting:
+        return Overtaken(None)
+    moment, token, ended = to_micros(change.now), lane.lease_token, 0
+    if lane.running:
+        yield from settle.record_stopped(lane, change)
+        rows = yield Statement("settle_turn", (str(stopped), moment, by, None, session_key, token))
+        ended = rows[0][0]
+    was_running = lane.running
+    lane.fence_off()
+    lane.attempts = 0
+    if lane.waiting:
+        yield from owe_unfinished_waiting(session_key, change)
+    cancelled = yield Statement("settle_waiting", (str(Outcome.CANCELLED), moment, by, session_key))
+    lane.waiting, lane.ready_at = 0, None
+    yield from put_lane(lane)
+    return Overtaken(token if was_running else None, ended, cancelled[0][0])
+
+
+def listed(session_key: str) -> Verb[list[QueuedMessage]]:
+    """All that waits or runs on a lane, in the order of its turns."""
+    return [_queued(session_key, row) for row in (yield from _open_items(session_key))]
+
+
+def depth(session_key: str) -> Verb[int]:
+    """How many turns wait on a lane."""
+    return (yield from load_lane(session_key)).waiting
+
+
+def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
+    """Take a waiting message out, with what is part of it; how many messages: 0 if it does not wait."""
+    rows = yield Statement("waiting_item", (session_key, seq))
+    if not rows:
+        return 0
+    lane = yield from load_lane(session_key)
+    item_id, merged_into, payload = rows[0]
+    if merged_into is not None:
+        yield from take_from_turn(lane, Part(item_id, seq, merged_into, payload), by, change)
+        return 1
+    gone = yield from take_out(lane, seq, item_id, Outcome.CANCELLED, by, change)
+    yield from put_lane(lane)
+    return len(gone)
+
+
+def clear(session_key: str, by: str, change: Change) -> Verb[int]:
+    """Take everything out that waits; how many messages. The running turn goes on."""
+    lane = yield from load_lane(session_key)
+    if not lane.waiting:
+        return 0
+    yield from owe_unfinished_waiting(session_key, change)
+    settled = (str(Outcome.CANCELLED), to_micros(change.now), by, session_key)
+    rows = yield Statement("settle_waiting", settled)
+    lane.waiting, lane.ready_at = 0, None
+    lane.attempts = lane.attempts if lane.running else 0
+    yield from put_lane(lane)
+    return int(rows[0][0])
+
+
+def move(session_key: str, seq: int, to: int) -> Verb[list[int]]:
+    """Let a waiting turn begin as the *to*-th of them, counted from 1; the new order."""
+    lane = yield from load_lane(session_key)
+    rows = yield from _open_items(session_key)
+    heads = [row for row in rows if row[_INTO] is None and row[_TOKEN] is None]
+    moved = next((row for row in heads if row[_SEQ] == seq), None)
+    if moved is None:
+        problem = f"no message {seq} waits on lane {session_key!r}"
+        raise InvalidInputError(problem)
+    rest = [row for row in heads if row is not moved]
+    at = min(max(to, 1), len(heads)) - 1
+    order = [*rest[:at], moved, *rest[at:]]
+    if not lane.running and order[0] is not heads[0]:
+        yield Statement("set_tries", (lane.attempts, heads[0][0]))
+        lane.attempts = order[0][_TRIES]
+    places = sorted(row[_PLACE] for row in heads)
+    pairs = zip(places, order, strict=True)
+    yield Statement("set_place", many=[(place, row[0]) for place, row in pairs])
+    yield from reckon_ready(lane)
+    yield from put_lane(lane)
+    return [row[_SEQ] for row in order]
+
+
+def dead_letters(limit: int, before: int = FIRST) -> Verb[list[DeadLetter]]:
+    """Messages whose turns failed for good, the newest first."""
+    rows = yield Statement("dead_items", (before, limit))
+    return [
+        DeadLetter(
+            item_id=item_id,
+            seq=seq,
+            session_key=key,
+            owner=owner,
+            message=readable(key, payload),
+            admitted_at=from_micros(admitted_at),
+            given_up_at=from_micros(settled_at),
+            problem=problem or "",
+        )
+        for item_id, seq, key, owner, payload, admitted_at, settled_at, problem in rows
+    ]
+
+
+def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
+    """Let a dead letter wait again, behind all that waits; the lane it is on."""
+    rows = yield Statement("dead_item", (item_id,))
+    if not rows:
+        problem = f"there is no dead letter {item_id}"
+        raise NotGivenUpError(problem)
+    session_key, seq, merged_into = rows[0]
+    head = seq if merged_into is None else merged_into
+    lane = yield from load_lane(session_key)
+    items = yield Statement("dead_turn", (session_key, head, head))
+    yield from turn_rows.withdraw(map(inbox_item, items))
+    place = yield from last_place(lane)
+    yield Statement("revive", (place, to_micros(change.now), session_key, head, head))
+    yield from recount(lane)
+    yield from put_lane(lane)
+    return lane
+
+
+def forget(before: datetime) -> Verb[int]:
+    """Forget some of what was settled before that; 0 when nothing is left."""
+    until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
+    items = yield Statement("forget_items", until)
+    replies = yield Statement("forget_replies", until)
+    return int(items[0][0] + replies[0][0])
+
+
+def first_settled() -> Verb[datetime | None]:
+    """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
+    rows = yield Statement("first_settled")
+    return None if rows[0][0] is None else nearest(rows[0][0])
+
+
+def waiting_lanes() -> Verb[dict[str, tuple[int, str | None]]]:
+    """How many turns wait, by lane, and whose it is."""
+    found: dict[str, tuple[int, str | None]] = {}
+    for session_key, stored, next_seq, owner in (yield Statement("waiting_lanes")):
+        waiting = yield from believable(session_key, stored, next_seq)
+        if waiting:
+            found[session_key] = (waiting, owner)
+    return found
+
+
+class WaitingEvent(NamedTuple):
+    """An event of a platform that was taken in and has not had its turn, and where that was."""
+
+    event: str
+    seq: int
+    session_key: str
+
+
+def waiting_events(limit: int) -> Verb[list[WaitingEvent]]:
+    """The newest events of platforms that wait or run."""
+    return [WaitingEvent(*row) for row in (yield Statement("waiting_events", (limit,)))]
+
+
+class ReadyLane(NamedTuple):
+    """A lane whose next turn may begin."""
+
+    session_key: str
+    owner: str | None
+    since: datetime
+
+
+def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[ReadyLane]]:
+    """Lanes whose next turn may begin and their owners, but of some, those that have waited longest first."""
+    owners = msgspec.json.encode(list(but_not)).decode()
+    rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
+    return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
+
+
+def waiting_among(lanes: Iterable[str]) -> Verb[list[ReadyLane]]:
+    """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
+    rows = yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))
+    return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
+
+
+def next_ready(now: datetime) -> Verb[datetime | None]:
+    """When a lane becomes ready that is not yet; None if none will by itself."""
+    rows = yield Statement("next_ready", (to_micros(now),))
+    return None if rows[0][0] is None else nearest(rows[0][0])
+
+
+def outcomes(session_key: str) -> Verb[dict[str, int]]:
+    """How often each thing became of what was accepted on a lane, as far as that is still known."""
+    rows = yield Statement("lane_outcomes", (session_key,))
+    return {row[0]: row[1] for row in rows}
+
+
+class Part(NamedTuple):
+    """A message of a turn, and the one that leads the turn."""
+
+    item_id: int
+    seq: int
+    head: int
+    payload: str | None
+
+
+def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change) -> Verb[None]:
+    """Let a waiting turn be about one message less; if that one led it, the next of them does."""
+    items = yield from unwrite(lane.session_key, part)
+    was_next = yield from is_next(lane, part.seq)
+    left = yield from leave_turn(lane.session_key, part, items)
+    if not left:
+        yield from owe_unfinished(lane.session_key, items, change)
+    lane.waiting -= not left
+    settled = (str(Outcome.CANCELLED), to_micros(change.now), by, None, part.item_id)
+    yield Statement("settle_one", settled)
+    yield from reckon_ready(lane, another=was_next and not left)
+    yield from put_lane(lane)
+
+
+def leave_turn(session_key: str, part: Part, items: Sequence[InboxItem]) -> Verb[bool]:
+    """Let the others go on with the turn that a message is part of; False if there are none."""
+    message = readable(session_key, part.payload)
+    length = len(message.text) if message is not None else 0
+    if part.seq != part.head:
+        head_id = next((one.item_id for one in items if one.seq == part.head), 0)
+        yield Statement("change_size", (-1, -length, head_id))
+        return True
+    others = [one for one in items if one.merged_into == part.seq]
+    new_head_id = yield from let_others_lead(part.item_id, others)
+    if new_head_id is None:
+        return False
+    yield Statement("change_size", (0, -length, new_head_id))
+    return True
+
+
+def unwrite(session_key: str, part: Part) -> Verb[list[InboxItem]]:
+    """Take away what an earlier try has put into the transcript: it is written there anew, as it is then.
+
+    All that the turn is about; a damaged lane does not have the message any more that leads it.
+    """
+    head_id = part.item_id
+    if part.head != part.seq:
+        head_id = (yield from waiting_turn(session_key, part.head)) or 0
+    items = yield from items_of_next(session_key, head_id, part.head)
+    yield from turn_rows.withdraw(items)
+    return items
+
+
+def _open_items(session_key: str) -> Verb[list[Row]]:
+    """All that waits or runs on a lane, in the order of its turns."""
+    rows = yield Statement("open_items", (session_key,))
+    places = {row[_SEQ]: row[_PLACE] for row in rows}
+    return sorted(rows, key=lambda row: (places.get(row[_INTO], row[_PLACE]), row[_SEQ]))
+
+
+def _queued(session_key: str, row: Row) -> QueuedMessage:
+    _, seq, solo, merged_into, token, admitted_at, payload, *_ = row
+    return QueuedMessage(
+        seq=seq,
+        session_key=session_key,
+        message=decode_message(session_key, payload),
+        admitted_at=from_micros(admitted_at),
+        solo=bool(solo),
+        merged_into=merged_into,
+        running=token is not None,
+    )
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AndOvertaken(Generic[T]):
+    """What came of a change, and what it found on the lane."""
+
+    outcome: T
+    overtaken: Overtaken
+
+
+def overtaking(
+    change: Change, session_key: str, verb: Callable[[Change], Verb[T]], by: str
+) -> Verb[AndOvertaken[T]]:
+    """Make a change after the lane's turn has lost its right to write and its queue is empty."""
+    overtaken = yield from overtake(change, session_key, by, stopped=Outcome.INTERRUPTED)
+    return AndOvertaken((yield from verb(change)), overtaken)

@@ -1,0 +1,185 @@
+"""Order the candidates of a search and load the hits of one page with title, snippet and context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.search.criteria import Wanted
+from gateway_sessions.core.search.documents import texts_of
+from gateway_sessions.core.search.ranking import scores
+from gateway_sessions.core.search.results import (
+    ContextLine,
+    FoundMessage,
+    SearchHit,
+    SessionMatch,
+    beginning,
+    snippet,
+)
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.transcript.messages import Hidden
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import lineage
+from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.transactions.search.scan import Candidate
+
+CONTEXT_CHARACTERS: Final = 200
+_NOTHING_AROUND: Final = (None, None, None, None)
+
+
+class Order(StrEnum):
+    """What stands first."""
+
+    BEST = "best"
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+class Placed(NamedTuple):
+    """A message in its place."""
+
+    candidate: Candidate
+    score: float | None
+
+
+@dataclass(slots=True)
+class _Group:
+    """What was found in one conversation."""
+
+    best: Placed
+    session_ids: dict[str, None]
+    found: list[FoundMessage]
+
+
+def page_of(
+    found: Sequence[Candidate], wanted: Wanted, order: Order, offset: int, limit: int
+) -> Verb[list[SearchHit]]:
+    """The hits of one page."""
+    page = list(islice(_in_order(found, order), offset, offset + limit))
+    return (yield from _shown(page, wanted))
+
+
+def sessions_of(
+    found: Sequence[Candidate], wanted: Wanted, order: Order, limit: int
+) -> Verb[list[SessionMatch]]:
+    """The conversations of the best hits, each with its best one."""
+    groups: dict[str, _Group] = {}
+    roots: dict[str, str] = {}
+    for placed in _in_order(found, order):
+        one = placed.candidate
+        if one.session_id not in roots:
+            roots[one.session_id] = yield from _root(one)
+        group = groups.setdefault(roots[one.session_id], _Group(placed, {}, []))
+        group.session_ids[one.session_id] = None
+        group.found.append(FoundMessage(one.session_id, one.message_id))
+    chosen = list(groups.items())[:limit]
+    hits = yield from _shown([group.best for _, group in chosen], wanted)
+    best = {hit.id: hit for hit in hits}
+    return [
+        SessionMatch(
+            root_id=root,
+            best=best[group.best.candidate.message_id],
+            matches=len(group.found),
+            session_ids=tuple(group.session_ids),
+            found=tuple(group.found),
+        )
+        for root, group in chosen
+        if group.best.candidate.message_id in best
+    ]
+
+
+def _root(candidate: Candidate) -> Verb[str]:
+    """The session a conversation began with; what replaced another session by a reset is a beginning."""
+    if candidate.alone or candidate.relation in {None, Relation.SUCCESSION}:
+        return candidate.session_id
+    return (yield from lineage.root(candidate.session_id))
+
+
+def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[Placed]:
+    if order is Order.BEST:
+        scored = _below_exact(found, scores([one.features for one in found]))
+        exact = [not one.near for one in found]
+        ids = [one.message_id for one in found]
+        for _, score, _, one in sorted(zip(exact, scored, ids, found, strict=True), reverse=True):
+            yield Placed(one, score)
+    else:
+        by_time = attrgetter("sent_at", "message_id")
+        for one in sorted(found, key=by_time, reverse=order is Order.NEWEST):
+            yield Placed(one, None)
+
+
+def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequence[float]:
+    """The scores, with those of near misses below all others."""
+    if not any(one.near for one in found):
+        return scored
+    least = min((score for one, score in zip(found, scored, strict=True) if not one.near), default=1.0)
+    return [
+        least * score / (1 + score) if one.near else score for one, score in zip(found, scored, strict=True)
+    ]
+
+
+def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
+    ids = msgspec.json.encode([one.candidate.message_id for one in placed]).decode()
+    rows = yield Statement("search_hits", (ids,))
+    around = yield Statement("said_around", (CONTEXT_CHARACTERS, CONTEXT_CHARACTERS, ids))
+    by_id, near = {row[0]: row for row in rows}, {row[0]: row[1:] for row in around}
+    return [
+        _hit(by_id[one.candidate.message_id], one, wanted, near[one.candidate.message_id])
+        for one in placed
+        if one.candidate.message_id in by_id.keys() & near.keys()
+    ]
+
+
+def _hit(row: Row, placed: Placed, wanted: Wanted, around: Row) -> SearchHit:
+    message_id, session_id = row[:2]
+    try:
+        if placed.candidate.alone:
+            return _alone(_made_of(row, placed.score, wanted, _NOTHING_AROUND), row[-1])
+        return _made_of(row, placed.score, wanted, around)
+    except DAMAGE as error:
+        tell_damage(f"message {message_id} of session {session_id!r}", error)
+
+
+def _made_of(row: Row, score: float | None, wanted: Wanted, around: Row) -> SearchHit:
+    message_id, session_id, seq, role, content, tool_name, tool_calls, sent_at, hidden, *session = row
+    session_key, source, model, started_at, title, _ = session
+    fields = texts_of(content, tool_name, tool_calls)
+    here = (role, fields[0][:CONTEXT_CHARACTERS] if fields else "")
+    lines = [one for one in (around[:2], here, around[2:]) if one[0] is not None]
+    return SearchHit(
+        id=message_id,
+        session_id=session_id,
+        session_key=session_key,
+        seq=seq,
+        role=role,
+        snippet=_snippet(fields, wanted),
+        context=tuple(ContextLine(who, said or "") for who, said in lines),
+        timestamp=from_micros(sent_at),
+        tool_name=tool_name,
+        source=source,
+        model=model,
+        session_started=from_micros(started_at),
+        title=title,
+        score=score,
+        hidden_because=None if hidden is None else Hidden(hidden),
+    )
+
+
+def _alone(hit: SearchHit, from_lane: str | None) -> SearchHit:
+    """A hit of who asks in a session of somebody else, of which nothing else is told."""
+    return replace(hit, session_key=from_lane, title=None, model=None)
+
+
+def _snippet(fields: Sequence[str], wanted: Wanted) -> str:
+    """From the first text that has a match; from the first one if a match cannot be shown."""
+    for field in fields:
+        if found := snippet(field, wanted.finder, wanted.hints):
+            return found
+    return beginning(fields[0]) if fields else ""

@@ -1,0 +1,187 @@
+"""Give a lane from before named accounts to the account that used it, with its queue and replies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from gateway_sessions.core.identity.account_lanes import (
+    AccountUse,
+    LaneChoice,
+    LanesReport,
+    LeftLane,
+    LinkedLane,
+    MovedLane,
+)
+from gateway_sessions.core.identity.keys import key_at_account, owner_at_account
+from gateway_sessions.core.queue.inbound import SEPARATOR
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.change import Change, LaneEvent
+from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.entries import load, put
+from gateway_sessions.storage.tables.index_notes import note_move
+from gateway_sessions.storage.tables.lanes import load_lane
+from gateway_sessions.storage.transactions.sessions import titles
+from gateway_sessions.storage.transactions.sessions.replace import transition
+
+PAGE: Final = 1000
+_AFTER_SEPARATOR: Final = chr(ord(SEPARATOR) + 1)
+_DONE: Final = "lanes_of_accounts;"
+
+
+def settled_platforms(platforms: list[str]) -> Verb[set[str]]:
+    """Those of the platforms whose lanes have been given to accounts, once and for all."""
+    found: set[str] = set()
+    for platform in platforms:
+        if (yield from meta.get(f"{_DONE}{platform}")) is not None:
+            found.add(platform)
+    return found
+
+
+def settle_platforms(platforms: list[str]) -> Verb[None]:
+    """Remember that no lane of theirs is from the time before."""
+    for platform in platforms:
+        yield from meta.remember(f"{_DONE}{platform}", 1)
+
+
+def accounts_used(platforms: frozenset[str] | None) -> Verb[list[AccountUse]]:
+    """Which accounts of these platforms, or of all, used which lanes, as far as queue and outbox know."""
+    accounts = yield from _accounts_of_events()
+    accounts |= {(row[0], row[1]) for row in (yield Statement("accounts_of_outbox"))}
+    found: list[AccountUse] = []
+    for platform, account in sorted(accounts):
+        if platforms is not None and platform not in platforms:
+            continue
+        first = SEPARATOR.join((platform, account, ""))
+        events = yield Statement("lanes_of_events", (first, first[:-1] + _AFTER_SEPARATOR))
+        owed = yield Statement("lanes_of_account_owed", (platform, account))
+        found += [AccountUse(key, account, last_at) for key, last_at in (*events, *owed)]
+    return found
+
+
+def lanes_of_platforms(platforms: list[str]) -> Verb[list[str]]:
+    """All lanes of these platforms that have a session."""
+    found: list[str] = []
+    for platform in platforms:
+        after = ""
+        while rows := (yield Statement("lanes_of_platform", (platform, after, PAGE))):
+            found += [row[0] for row in rows]
+            after = found[-1]
+    return found
+
+
+def look_at_lane(choice: LaneChoice) -> Verb[LanesReport]:
+    """Say what `give_lane` would do now."""
+    old, account = choice.session_key, choice.account
+    now = key_at_account(old, account)
+    if (yield from _is_free(old)):
+        return LanesReport()  # another node has done it meanwhile
+    if (yield from load_lane(old)).running:
+        return _left(choice, "a turn runs on it", busy=True)
+    if account and not (yield from _is_free(now)):
+        return _left(choice, f"{now} was begun meanwhile, and goes on by itself")
+    entry = yield from load(old)
+    session_id = None if entry is None else entry.session_id
+    moved: tuple[MovedLane, ...] = ()
+    if account:
+        lane = MovedLane(session_key=old, account=account, now=now, session_id=session_id, known=choice.known)
+        moved = (lane,)
+    linked: list[LinkedLane] = []
+    for other in choice.others:
+        if session_id is None:
+            break
+        key = key_at_account(old, other)
+        if key == old or (yield from _is_free(key)):
+            linked.append(LinkedLane(session_key=key, account=other, session_id=session_id, kept_by=now))
+    return LanesReport(moved=moved, linked=tuple(linked))
+
+
+def give_lanes(change: Change, choices: Sequence[LaneChoice]) -> Verb[LanesReport]:
+    """Give several lanes to their accounts."""
+    report = LanesReport()
+    for choice in choices:
+        report = report.and_of((yield from give_lane(change, choice)))
+    return report
+
+
+def give_lane(change: Change, choice: LaneChoice) -> Verb[LanesReport]:
+    """Give a lane to its account, and let all others begin with a session that is linked to the lane's."""
+    report = yield from look_at_lane(choice)
+    if report.moved or report.linked:
+        yield from _give_replies(choice.session_key)
+    for lane in report.moved:
+        yield from _rename(change, lane.session_key, lane.account)
+    for link in report.linked:
+        yield Statement("mark_moved", (link.session_key, link.session_id))
+    return report
+
+
+def _give_replies(old: str) -> Verb[None]:
+    """Let each reply that a lane owes go out from the lane of the account that sends it."""
+    for owner, account in (yield Statement("replies_of_accounts", (old,))):
+        if account:
+            there = key_at_account(old, account), owner_at_account(owner, account)
+            yield Statement("give_replies", (*there, old, owner, account))
+
+
+def _rename(change: Change, old: str, account: str) -> Verb[None]:
+    now, entry = key_at_account(old, account), (yield from load(old))
+    for session_id, owner in (yield Statement("sessions_of_lane", (old,))):
+        yield from _give_session(change, session_id, (old, owner), account)
+    for table in ("transitions", "hook_calls"):
+        yield Statement(f"give_{table}", (now, old))
+    for (owner,) in (yield Statement("owners_in_queue", (old,))):
+        yield Statement("give_items", (now, owner_at_account(owner, account), old, owner))
+    yield Statement("give_lane", (now, old))
+    if entry is None:
+        return
+    given = entry.altered(
+        session_key=now,
+        owner=owner_at_account(entry.owner, account),
+        origin=None if entry.origin is None else replace(entry.origin, account=account),
+        version=entry.version + 1,
+    )
+    yield Statement("give_entry", (now, entry.entry_id))
+    yield transition(change, (yield from put(given)), LaneEvent.ASSIGNED)
+
+
+def _give_session(change: Change, session_id: str, was: tuple[str, str], account: str) -> Verb[None]:
+    old, owner = was
+    now, given = key_at_account(old, account), owner_at_account(owner, account)
+    yield from titles.make_room(session_id, given)
+    yield from note_move(session_id, now, given, change.ids)
+    for (author,) in (yield Statement("authors_on_lane", (session_id, old))):
+        yield Statement("give_author", (owner_at_account(author, account), session_id, old, author))
+    yield Statement("give_said", (now, session_id, old))
+    for message_id, stored in (yield Statement("summaries_of_people", (session_id,))):
+        people = from_json(f"session {session_id!r}", stored, list[str])
+        named = [owner_at_account(one, account) for one in people]
+        yield Statement("set_people", (msgspec.json.encode(named).decode(), message_id))
+    yield Statement("give_session", (now, given, given, session_id))
+
+
+def _is_free(session_key: str) -> Verb[bool]:
+    """Whether nothing was ever said on a lane."""
+    if (yield Statement("entry_by_key", (session_key,))):
+        return False
+    return not (yield Statement("get_lane", (session_key,)))
+
+
+def _left(choice: LaneChoice, problem: str, *, busy: bool = False) -> LanesReport:
+    lane = LeftLane(session_key=choice.session_key, account=choice.account, problem=problem, busy=busy)
+    return LanesReport(left=(lane,))
+
+
+def _accounts_of_events() -> Verb[set[tuple[str, str]]]:
+    """The accounts of all events that are known, by stepping from each to the next."""
+    found: set[tuple[str, str]] = set()
+    after = ""
+    while (rows := (yield Statement("next_event", (after,)))) and rows[0][0] is not None:
+        platform, account, *_ = str(rows[0][0]).split(SEPARATOR)
+        found.add((platform, account))
+        after = SEPARATOR.join((platform, account)) + _AFTER_SEPARATOR
+    return found

@@ -1,0 +1,167 @@
+"""Expire due sessions, reschedule policies, prune lanes, and mark recent sessions, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gateway_sessions.core.instants import nearest, to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.recovery import ResumeReason
+from gateway_sessions.core.sessions.state_machine import Event, allows
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables.change import Change, LaneEvent
+from gateway_sessions.storage.tables.entries import KEY, load, readable, remove, sorted_out
+from gateway_sessions.storage.tables.lanes import is_busy
+from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
+from gateway_sessions.storage.transactions.sessions.replace import end, move_to, transition
+
+PAGE = 100
+"""Entries per page: small enough that nobody waits long behind one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a walk through entries has come to."""
+
+    instant: int = -(1 << 63)
+    session_key: str = ""
+
+
+def due_page(now: datetime, after: Position) -> Verb[tuple[list[SessionEntry], Position | None]]:
+    """Entries whose policy has to be looked at now; also where to go on, or None at the end."""
+    rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
+    return readable(rows), Position(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
+
+
+def first_due() -> Verb[datetime | None]:
+    """Return when the policy of any entry has to be looked at first; None if none ever has."""
+    rows = yield Statement("first_due")
+    return None if rows[0][0] is None else nearest(rows[0][0])
+
+
+def oldest_write() -> Verb[datetime | None]:
+    """Return when the entry was written that has been left alone for longest; None without entries."""
+    rows = yield Statement("oldest_write")
+    return None if rows[0][0] is None else nearest(rows[0][0])
+
+
+def any_turn_of(epoch: int) -> Verb[bool]:
+    """Whether any turn runs in that opening of the store."""
+    return bool((yield Statement("any_turn_of", (epoch,))))
+
+
+def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[SessionEntry | None]:
+    """End a due session; None if it was used, or its lane began a turn, since that was planned."""
+    entry = yield from _unchanged(planned)
+    if entry is None or not allows(entry.state, Event.FINALISED):
+        return None
+    yield from end(change, entry, reason)
+    if entry.suspended:
+        yield transition(change, entry, Event.FINALISED, came_from=entry.state, reason=reason)
+        yield Statement("reschedule_entry", (None, entry.policy_fingerprint, entry.entry_id, entry.version))
+        return entry
+    return (yield from move_to(change, entry, Event.FINALISED, reason))
+
+
+def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReason]]) -> Verb[int]:
+    """End several due sessions at once; how many of them were still due."""
+    finalised = 0
+    for entry, reason in planned:
+        finalised += (yield from finalise(change, entry, reason)) is not None
+    return finalised
+
+
+def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
+    """Store when each policy has to be looked at next; one that is written meanwhile is left out."""
+    rows: list[tuple[object, ...]] = []
+    for entry in entries:
+        due = change.scheduled(entry)
+        if (due.due_at, due.policy_fingerprint) != (entry.due_at, entry.policy_fingerprint):
+            due_at = to_micros(due.due_at) if due.due_at is not None else None
+            rows.append((due_at, due.policy_fingerprint, entry.entry_id, entry.version))
+    yield Statement("reschedule_entry", many=rows)
+    return len(rows)
+
+
+def reschedule_page(change: Change, after: str) -> Verb[tuple[int, str | None]]:
+    """Do so for a page of all entries, as they are now; also the key to go on behind, or None at the end.
+
+    Read in the same transaction: what knows no policies, such as the counting of use, may write any entry.
+    """
+    rows = yield Statement("entries_in_key_order", (after, PAGE))
+    rescheduled = yield from reschedule(change, readable(rows))
+    return rescheduled, rows[-1][1] if len(rows) == PAGE else None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """Entries in the order of their keys."""
+
+    entries: list[SessionEntry]
+    damaged: list[str]
+    """The lanes whose entries cannot be read."""
+    after: str | None
+    """The key behind which the next page begins; None at the end."""
+
+
+def key_page(after: str, limit: int = PAGE) -> Verb[KeyPage]:
+    """A page of all entries in key order, for who needs every one of them."""
+    rows = yield Statement("entries_in_key_order", (after, limit))
+    found, damaged = sorted_out(rows)
+    return KeyPage(found, damaged, rows[-1][KEY] if len(rows) == limit else None)
+
+
+def keys_after(after: str, limit: int) -> Verb[list[str]]:
+    """A page of the keys of all lanes that have a session, in their order."""
+    return [row[0] for row in (yield Statement("keys_in_order", (after, limit)))]
+
+
+def stale_page(before: datetime, after: int) -> Verb[tuple[list[SessionEntry], int | None]]:
+    """Entries that nobody has written since *before*; also the id to go on after, or None at the end."""
+    rows = yield Statement("entries_not_written_since", (after, to_micros(before), PAGE))
+    return readable(rows), rows[-1][0] if len(rows) == PAGE else None
+
+
+def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionEntry]]:
+    """Forget lanes. Their sessions end, so that a later message never brings the old history back."""
+    pruned: list[SessionEntry] = []
+    for one in planned:
+        entry = yield from _unchanged(one)
+        if entry is None:
+            continue
+        yield from end(change, entry, EndReason.PRUNED)
+        yield from remove(entry)
+        yield Statement("delete_idle_lane", (entry.session_key,))
+        yield transition(change, entry, LaneEvent.PRUNED, came_from=entry.state, reason=EndReason.PRUNED)
+        pruned.append(entry)
+    return pruned
+
+
+def mark_recent(
+    change: Change, since: datetime, after: int, limit: int
+) -> Verb[tuple[list[SessionEntry], int | None]]:
+    """Treat sessions used lately as cut off; also the id of the entry to go on after, or None at the end."""
+    rows = yield Statement("entries_active_since", (after, to_micros(since), PAGE))
+    marked: list[SessionEntry] = []
+    for entry in readable(rows):
+        lanes = yield Statement("get_lane", (entry.session_key,))
+        attempts = (lanes[0][1] if lanes else 0) + 1
+        marked.append((yield from cut_off(change, entry, attempts, limit, ResumeReason.RESTART_INTERRUPTED)))
+    return marked, (rows[-1][0] if len(rows) == PAGE else None)
+
+
+def tried_lanes() -> Verb[dict[str, int]]:
+    """How often in a row each lane's turn was cut off."""
+    rows = yield Statement("tried_lanes")
+    return {str(row[0]): int(row[1]) for row in rows}
+
+
+def _unchanged(planned: SessionEntry) -> Verb[SessionEntry | None]:
+    """The entry, if it is still the one planned for and no turn runs on its lane."""
+    entry = yield from load(planned.session_key)
+    if entry is None or (entry.version, entry.session_id) != (planned.version, planned.session_id):
+        return None
+    return None if (yield from is_busy(entry.session_key)) else entry

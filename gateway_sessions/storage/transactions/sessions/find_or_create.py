@@ -1,0 +1,289 @@
+"""Find the session of a message, keep it or replace it, or begin the first one, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from gateway_sessions.core.identity.keys import (
+    NO_ALIASES,
+    Isolation,
+    aliased_ids,
+    identity,
+    owner_of,
+    same_conversation,
+)
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.policy_rules import ResolvedPolicy
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.reset_policy import AskActiveWork
+from gateway_sessions.core.sessions.state_machine import (
+    AccessRules,
+    Event,
+    Keep,
+    Replace,
+    advance,
+    nothing_passed,
+    plan_access,
+)
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables.change import Change, LaneEvent
+from gateway_sessions.storage.tables.entries import load, put
+from gateway_sessions.storage.tables.index_notes import note_move
+from gateway_sessions.storage.tables.lanes import is_busy
+from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.transactions.sessions.replace import begin, interaction_at, succeed, transition
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that wants its session."""
+
+    source: SessionSource
+    key: str
+    """The plain key of the lane."""
+    flags: Isolation
+    new_session_id: str
+    aliases: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_ALIASES)
+    touch: bool = True
+    """Whether it is a person's message; a heartbeat or a cron job leaves the policy's clock alone."""
+    force_new: bool = False
+    active_work: bool | None = None
+    asked_version: int | None = None
+    """The version for which `active_work` was asked; for any other it is unknown."""
+    known: SessionEntry | None = None
+    known_owner: str | None = None
+    """Whose the lane is, where that was found out before."""
+
+    @property
+    def identity(self) -> str:
+        """The key that no other origin can have."""
+        return identity(self.source, self.flags, self.aliases)
+
+    @property
+    def owner(self) -> str:
+        """Whose session it is."""
+        return self.known_owner or owner_of(self.source, self.flags, self.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The session that the message belongs to, as it is stored now."""
+
+    entry: SessionEntry
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFirst:
+    """A reset is due: ask whether work is running on the lane, then come again."""
+
+    session_key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AliasesFirst:
+    """The lane's owner may be the same person by another name: look its names up, then come again."""
+
+    owner: SessionSource
+
+
+@dataclass(frozen=True, slots=True)
+class IdTaken:
+    """The new session's id exists already: come again with another one."""
+
+
+Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
+
+
+def access(request: Request, change: Change, *, alone: bool = True) -> Verb[Outcome]:
+    """Return the session that goes on, or the new one that answers the message; *alone*: nothing follows."""
+    known = request.known
+    if known is not None and merely_goes_on(request, change, known):
+        moved = yield touching(known, change.now, alone=alone)
+        if moved[0][0]:
+            return Granted(known.evolve(change.now, last_interaction_at=change.now))
+        known = None
+    holder = yield from load(request.key, known, locked=True)
+    if holder is not None and holder is not known and merely_goes_on(request, change, holder):
+        yield touching(holder, change.now, alone=alone)
+        return Granted(holder.evolve(change.now, last_interaction_at=change.now))
+    return (yield from _decide(request, change, holder))
+
+
+def _decide(request: Request, change: Change, holder: SessionEntry | None) -> Verb[Outcome]:
+    if holder is not None and (owner := _nameless_owner(holder, request)):
+        return AliasesFirst(owner)
+    key, entry = yield from _lane_of(request, holder)
+    if entry is None:
+        return (yield from _create(request, change, key))
+    if request.force_new:
+        return (yield from _replace(request, change, entry, EndReason.SESSION_RESET, told=True))
+    rules = _rules(request, change, entry)
+    plan = plan_access(entry, rules)
+    if not isinstance(plan, Keep) and (yield from is_busy(key)):
+        plan = plan_access(entry, replace(rules, active_work=True))
+    match plan:
+        case Keep():
+            return Granted((yield from _keep(request, change, entry, plan)))
+        case Replace(reason=reason):
+            return (yield from _replace(request, change, entry, reason))
+        case AskActiveWork():
+            return AskedFirst(key, entry.version)
+    assert_never(plan)
+
+
+def lane_of(request: Request) -> Verb[str | AliasesFirst]:
+    """The key of the lane that the message belongs to, whether or not that has a session."""
+    holder = yield from load(request.key, locked=True)
+    if holder is not None and (owner := _nameless_owner(holder, request)):
+        return AliasesFirst(owner)
+    key, _ = yield from _lane_of(request, holder)
+    return key
+
+
+def merely_goes_on(request: Request, change: Change, holder: SessionEntry) -> bool:
+    """Whether the lane's session goes on, and only its clocks move."""
+    if request.force_new or not request.touch:
+        return False
+    asks = (request.source, request.flags, request.aliases)
+    return only_clocks_move(holder, asks, change.policy_of(holder), change.now)
+
+
+def only_clocks_move(
+    entry: SessionEntry,
+    asks: tuple[SessionSource, Isolation, Mapping[str, str]],
+    policy: ResolvedPolicy,
+    now: datetime,
+) -> bool:
+    """Whether a message goes on with the session and nothing else has to be decided or written."""
+    origin = entry.origin
+    return origin is not None and nothing_passed(entry, policy, now) and same_conversation(origin, *asks)
+
+
+def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules:
+    answered = request.asked_version == entry.version
+    return AccessRules(
+        now=interaction_at(entry, change),
+        policy=change.policy_of(entry),
+        freshness=change.freshness,
+        active_work=request.active_work if answered else None,
+    )
+
+
+def _lane_of(request: Request, holder: SessionEntry | None) -> Verb[tuple[str, SessionEntry | None]]:
+    """The lane's key and entry. A plain key that belongs to another origin gives way to the full identity."""
+    if holder is not None and _same_origin(holder, request):
+        return request.key, holder
+    exact = request.identity
+    other = yield from load(exact, locked=True)
+    return (exact, other) if other is not None or holder is not None else (request.key, None)
+
+
+def _nameless_owner(holder: SessionEntry, request: Request) -> SessionSource | None:
+    """Whose aliases have to be known before it can be said that the lane is somebody else's."""
+    owner = holder.origin
+    if owner is None or not request.aliases or request.aliases.keys() >= set(aliased_ids(owner)):
+        return None
+    return None if _same_origin(holder, request) else owner
+
+
+def _same_origin(entry: SessionEntry, request: Request) -> bool:
+    origin = entry.origin
+    return origin is None or same_conversation(origin, request.source, request.flags, request.aliases)
+
+
+def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> Verb[SessionEntry]:
+    advance(entry.state, Event.KEPT)
+    if entry.origin is None:
+        entry = yield from _claim(request, change, entry)
+    if not request.touch:
+        return entry
+    touched = entry.evolve(
+        change.now,
+        last_interaction_at=interaction_at(entry, change),
+        deferred_boundary=plan.deferred_boundary,
+    )
+    if not plan.fast or touched.last_interaction_at != change.now:
+        return (yield from put(change.scheduled(touched)))
+    yield touching(entry, change.now, alone=False)
+    return touched
+
+
+def _claim(request: Request, change: Change, entry: SessionEntry) -> Verb[SessionEntry]:
+    """Note whose lane it is, which an imported entry did not say: from now on nobody else is given it."""
+    claimed = entry.evolve(change.now, origin=request.source.lasting, owner=request.owner)
+    yield from note_move(claimed.session_id, claimed.session_key, claimed.owner, change.ids)
+    yield Statement("reopen_session", (claimed.session_key, claimed.owner, claimed.session_id))
+    return (yield from put(change.scheduled(claimed)))
+
+
+def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> Statement:
+    """Move the clocks of a session that goes on; changes nothing if it is not the current one any more.
+
+    This is all that nearly every message does, so it can also be sent by itself.
+    """
+    which = (to_micros(now), entry.entry_id, entry.version)
+    return Statement("touch_entry", which, alone=alone, lock=of_lane(entry.session_key))
+
+
+def begin_anew(
+    request: Request, change: Change, entry: SessionEntry | None, reason: EndReason | None
+) -> Verb[Granted | IdTaken]:
+    """Give the lane a session of its own: its first, or for that reason another one than it has."""
+    if entry is None or reason is None:
+        return (yield from _create(request, change, request.key))
+    return (yield from _replace(request, change, entry, reason))
+
+
+def _create(request: Request, change: Change, key: str) -> Verb[Granted | IdTaken]:
+    if (yield Statement("session_exists", (request.new_session_id,))):
+        return IdTaken()
+    lanes = yield Statement("get_lane", (key,))
+    moved = lanes[0][2] if lanes else None
+    new = _new_entry(request, change, key)
+    if moved:
+        new = new.altered(opened_by=EndReason.MOVED, previous_session_id=moved)
+        yield Statement("forget_moved", (key,))
+    written = yield from begin(change, new, parent=moved)
+    why = EndReason.MOVED if moved else None
+    yield transition(change, written, LaneEvent.CREATED, reason=why, replaced=moved)
+    return Granted(written)
+
+
+def _replace(
+    request: Request, change: Change, entry: SessionEntry, reason: EndReason, *, told: bool = False
+) -> Verb[Granted | IdTaken]:
+    if (yield Statement("session_exists", (request.new_session_id,))):
+        return IdTaken()
+    new = _new_entry(request, change, entry.session_key).altered(
+        entry_id=entry.entry_id,
+        version=entry.version + 1,
+        opened_by=None if told else reason,
+        reset_had_activity=entry.had_activity,
+        previous_session_id=entry.session_id,
+        zone=entry.zone,
+    )
+    return Granted((yield from succeed(change, entry, new, reason)))
+
+
+def _new_entry(request: Request, change: Change, key: str) -> SessionEntry:
+    source, now = request.source, change.now
+    return SessionEntry(
+        session_key=key,
+        session_id=request.new_session_id,
+        created_at=now,
+        updated_at=now,
+        last_interaction_at=now,
+        origin=source.lasting,
+        display_name=source.chat_name,
+        platform=source.platform,
+        chat_type=source.chat_type,
+        owner=request.owner,
+        version=1,
+    )

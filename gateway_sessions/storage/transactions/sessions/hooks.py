@@ -1,0 +1,137 @@
+"""Hook calls that are owed: claimed with a counted attempt, then done, retried or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from gateway_sessions.core.instants import nearest, to_micros
+from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.columns import from_json
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """One call of one hook for one event of one session."""
+
+    idempotency_key: str
+    hook: str
+    session_key: str
+    session_id: str
+    event: str
+    payload: dict[str, Any]
+    attempts: int
+    created_at: datetime
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """How many calls of one hook may begin."""
+
+    hook: str
+    room: int
+    running: tuple[str, ...] = ()
+    """The keys of calls under way."""
+
+    @property
+    def excluded(self) -> str:
+        """The running calls as a parameter."""
+        return msgspec.json.encode(self.running).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Calls whose attempt has been counted, and calls that were given up instead."""
+
+    calls: list[HookCall]
+    given_up: list[HookCall]
+
+
+def next_tries(hooks: Sequence[Capacity]) -> Verb[dict[str, datetime]]:
+    """When each hook that owes a call has to be called next."""
+    found: dict[str, datetime] = {}
+    for one in hooks:
+        rows = yield Statement("next_hook_try", (one.hook, one.excluded))
+        if rows[0][0] is not None:
+            found[one.hook] = nearest(rows[0][0])
+    return found
+
+
+def claim(capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts: int) -> Verb[Claimed]:
+    """Count an attempt of each call whose time has come; should the process die, it is due at *retry_at*.
+
+    A call whose last attempt was counted in vain is given up: it may be what ends the process.
+    """
+    rows = yield Statement(
+        "owed_hook_calls", (capacity.hook, to_micros(now), capacity.excluded, capacity.room)
+    )
+    owed: list[HookCall] = []
+    for row in rows:
+        try:
+            owed.append(_call(row))
+        except StorageCorruptError as error:  # the others do not wait for it
+            yield Statement("fail_hook_call", ("dead", 0, str(error), row[0]))
+    calls = [call for call in owed if call.attempts < max_attempts]
+    given_up = [call for call in owed if call.attempts >= max_attempts]
+    begun = [(to_micros(retry_at), call.idempotency_key) for call in calls]
+    yield Statement("begin_hook_call", many=begun)
+    yield Statement("bury_hook_call", many=[(call.idempotency_key,) for call in given_up])
+    return Claimed(calls, given_up)
+
+
+def succeeded(call: HookCall) -> Verb[None]:
+    """The call is done."""
+    yield Statement("delete_hook_call", (call.idempotency_key,))
+
+
+def withdrawn(call: HookCall, now: datetime) -> Verb[None]:
+    """The attempt was broken off by us: it does not count."""
+    yield Statement("withdraw_hook_call", (to_micros(now), call.idempotency_key))
+
+
+def failed(call: HookCall, error: str, retry_at: datetime | None) -> Verb[None]:
+    """Try again at *retry_at*, or give the call up where everybody can see it."""
+    state = "dead" if retry_at is None else "owed"
+    when = to_micros(retry_at) if retry_at is not None else 0
+    yield Statement("fail_hook_call", (state, when, error, call.idempotency_key))
+
+
+def dead(limit: int) -> Verb[list[HookCall]]:
+    """Calls that were given up, the newest first."""
+    rows = yield Statement("dead_hook_calls", (limit,))
+    return [_given_up(row) for row in rows]
+
+
+def requeue(idempotency_key: str, now: datetime) -> Verb[None]:
+    """Owe a given-up call again, with all its attempts."""
+    yield Statement("requeue_hook_call", (to_micros(now), idempotency_key))
+
+
+def _given_up(row: Row) -> HookCall:
+    """A call for people to see: of one that is damaged, what can be read."""
+    try:
+        return _call(row)
+    except StorageCorruptError:
+        return _call(row, payload={})
+
+
+def _call(row: Row, payload: dict[str, Any] | None = None) -> HookCall:
+    """The call in a row, with a *payload* other than the one there."""
+    key, hook, session_key, session_id, event, stored, attempts, created_at, *rest = row
+    return HookCall(
+        idempotency_key=key,
+        hook=hook,
+        session_key=session_key,
+        session_id=session_id,
+        event=event,
+        payload=from_json(f"hook call {key!r}", stored, dict[str, Any]) if payload is None else payload,
+        attempts=attempts,
+        created_at=nearest(created_at),
+        last_error=rest[0] if rest else None,
+    )

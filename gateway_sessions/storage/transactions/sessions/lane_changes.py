@@ -1,0 +1,286 @@
+"""Changes of a lane on request: reset, undo, switch, suspend, mark for resume, configure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.recovery import Recovery, plan_recovery
+from gateway_sessions.core.sessions.state_machine import Event, allows, boundary_to_remember, nothing_passed
+from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.entries import load, load_by_session, put, put_unqueried, unarchive
+from gateway_sessions.storage.tables.index_notes import note_move
+from gateway_sessions.storage.transactions.sessions import split, titles
+from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.replace import (
+    displaced,
+    end,
+    interaction_at,
+    move_to,
+    succeed,
+    transition,
+)
+from gateway_sessions.storage.transactions.sessions.split import Descent
+from gateway_sessions.storage.transactions.transcripts.authors import hand_over
+
+CRASH_LOOP = "crash_loop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnd:
+    """What the end of a turn tells."""
+
+    session_key: str
+    session_id: str | None = None
+    """The session that the turn belonged to; None: whichever the lane has."""
+    last_prompt_tokens: int | None = None
+    touch: bool = True
+    """Whether a person was answered. What a program says itself moves no interaction clock."""
+    known: SessionEntry | None = None
+
+
+def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
+    """A turn has ended. Nothing happens to a lane that has another session by now."""
+    entry = yield from load(turn.session_key, turn.known, locked=True)
+    if entry is None or turn.session_id not in (None, entry.session_id):
+        return entry
+    ended = answered if turn.touch else worked
+    return (yield from ended(change, entry, turn.last_prompt_tokens))
+
+
+def worked(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Verb[SessionEntry]:
+    """The entry after a turn that answered nobody: people hear of a reset when they come back."""
+    if last_prompt_tokens in (None, entry.last_prompt_tokens):
+        return entry
+    return (yield from _put(change, entry.evolve(change.now, last_prompt_tokens=last_prompt_tokens)))
+
+
+def answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Verb[SessionEntry]:
+    """The entry, which was read just now, after a turn of its session has answered a person."""
+    tokens = entry.last_prompt_tokens if last_prompt_tokens is None else last_prompt_tokens
+    policy = change.policy_of(entry)
+    moment = interaction_at(entry, change)
+    boundary = boundary_to_remember(entry, policy, moment)
+    settled = entry.evolve(
+        change.now,
+        last_interaction_at=moment,
+        last_prompt_tokens=tokens,
+        opened_by=None,
+        deferred_boundary=boundary,
+    )
+    return (yield from _put(change, settled))
+
+
+def _put(change: Change, settled: SessionEntry) -> Verb[SessionEntry]:
+    if settled.policy_fingerprint != change.policy_of(settled).fingerprint:
+        # The watcher may be about to store new instants, and leaves out what was written meanwhile.
+        return (yield from put(change.scheduled(settled)))
+    return (yield from put_unqueried(settled))
+
+
+def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> bool:
+    """Whether the end of a turn of that session moves its clocks, and nothing else about it."""
+    same = last_prompt_tokens is None or last_prompt_tokens == entry.last_prompt_tokens
+    return same and entry.opened_by is None and nothing_passed(entry, change.policy_of(entry), change.now)
+
+
+def reset(
+    change: Change, session_key: str, new_session_id: str, display_name: str | None
+) -> Verb[SessionEntry | IdTaken | None]:
+    """Start afresh because a person wants to."""
+    old = yield from load(session_key)
+    if old is None:
+        return None
+    if (yield Statement("session_exists", (new_session_id,))):
+        return IdTaken()
+    new = _blank(change, old).altered(
+        session_id=new_session_id,
+        display_name=display_name if display_name is not None else old.display_name,
+        opened_by=EndReason.SESSION_RESET,
+        reset_had_activity=old.had_activity,
+        previous_session_id=old.session_id,
+    )
+    return (yield from succeed(change, old, new, EndReason.SESSION_RESET))
+
+
+def switch_or_fork(
+    change: Change, session_key: str, target_id: str, scope: Scope, fork_id: str
+) -> Verb[SessionEntry | IdTaken | None]:
+    """Go on with another session here; one of another owner stays theirs, and a fork of it goes on here."""
+    old = yield from load(session_key)
+    rows = yield Statement("get_session", (target_id,))
+    if old is None or not rows or rows[0][1] == old.owner or not _sees(scope, rows[0]):
+        return (yield from switch(change, session_key, target_id, scope))
+    if (yield Statement("session_exists", (fork_id,))):
+        return IdTaken()
+    descent = Descent(session_id=target_id, new_session_id=fork_id, now=change.now, ids=change.ids)
+    yield from split.branch(descent, None)
+    return (yield from _take_over(change, old, _blank(change, old), fork_id))
+
+
+def switch(change: Change, session_key: str, target_id: str, scope: Scope) -> Verb[SessionEntry | None]:
+    """Move another existing session here, whoever owns it; a lane that holds it now loses it."""
+    old = yield from load(session_key)
+    if old is None or old.session_id == target_id:
+        return old
+    rows = yield Statement("get_session", (target_id,))
+    if not rows or not _sees(scope, rows[0]):
+        raise SessionNotFoundError(target_id)
+    holder = yield from load_by_session(target_id)
+    if holder is not None:
+        lanes = yield Statement("get_lane", (holder.session_key,))
+        if lanes and lanes[0][0] is not None:
+            raise SessionBusyError(holder.session_key, target_id)
+        yield from displaced(change, holder)
+    was = holder or (unarchive(rows[0][5]) if rows[0][5] is not None else _blank(change, old))
+    return (yield from _take_over(change, old, was, target_id))
+
+
+def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
+    """Bring back the session that the last reset of the lane ended, with its record as it was."""
+    current = yield from load(session_key)
+    if current is None:
+        return None
+    was = yield from before_reset(current)
+    yield from end(change, current, EndReason.RESET_UNDONE)
+    totals = yield Statement("transcript_version", (current.session_id,))
+    if totals and not totals[0][0]:  # perhaps it has the title from the one that comes back
+        yield from titles.hand_on(current.session_id, was.session_id)
+    back = was.altered(
+        entry_id=current.entry_id,
+        session_key=session_key,
+        owner=current.owner,
+        version=current.version + 1,
+        updated_at=change.now,
+        last_interaction_at=change.now,
+        state=SessionState.ACTIVE,
+        state_reason=None,
+        state_since=None,
+        opened_by=None,
+        deferred_boundary=None,
+        zone=current.zone,
+    )
+    return (yield from _reopen(change, current, back, Event.UNDONE, EndReason.RESET_UNDONE))
+
+
+def before_reset(current: SessionEntry) -> Verb[SessionEntry]:
+    """The session that the lane's last reset ended, as it was; `NothingToUndoError` if it cannot be."""
+    key, target_id = current.session_key, current.previous_session_id
+    if target_id is None:
+        raise NothingToUndoError(key, "its session did not replace another one")
+    rows = yield Statement("get_session", (target_id,))
+    if not rows or rows[0][0] != key or rows[0][5] is None:
+        raise NothingToUndoError(key, f"session {target_id} is gone, or lives on another lane now")
+    return unarchive(rows[0][5])
+
+
+def suspend(change: Change, session_key: str, reason: str) -> Verb[SessionEntry | None]:
+    """The next message starts afresh, whatever the policy says."""
+    entry = yield from load(session_key)
+    if entry is None or entry.suspended:
+        return entry
+    return (yield from move_to(change, entry, Event.SUSPENDED, reason))
+
+
+def mark_resume_pending(change: Change, session_key: str, reason: str) -> Verb[SessionEntry | None]:
+    """The turn was cut off: the session goes on at the next message. None if it may not."""
+    entry = yield from load(session_key)
+    if entry is None or not allows(entry.state, Event.INTERRUPTED):
+        return None
+    return (yield from move_to(change, entry, Event.INTERRUPTED, reason))
+
+
+def clear_resume_pending(change: Change, session_key: str) -> Verb[SessionEntry | None]:
+    """The resumed turn succeeded, so earlier failures no longer count. None if there was no mark."""
+    yield Statement("clear_attempts", (session_key,))
+    entry = yield from load(session_key)
+    if entry is None or not allows(entry.state, Event.RECOVERED):
+        return None
+    return (yield from move_to(change, entry, Event.RECOVERED, None))
+
+
+def cut_off(
+    change: Change,
+    entry: SessionEntry,
+    attempts: int,
+    limit: int,
+    reason: str,
+    *,
+    since: datetime | None = None,
+) -> Verb[SessionEntry]:
+    """Count one more interrupted run; resume the session, or suspend it when that keeps failing.
+
+    How old the mark is counts *since* the run was last known to live; without it, since now.
+    """
+    yield Statement("set_attempts", (entry.session_key, attempts))
+    if plan_recovery(attempts, limit) is Recovery.SUSPEND:
+        return (yield from move_to(change, entry, Event.SUSPENDED, CRASH_LOOP))
+    return (yield from move_to(change, entry, Event.INTERRUPTED, reason, since=since))
+
+
+def configure(change: Change, session_key: str, settings: Mapping[str, object]) -> Verb[SessionEntry | None]:
+    """Set what a person or operator chose for this session or chat: fields of the entry, by name."""
+    entry = yield from load(session_key)
+    if entry is None or all(getattr(entry, name) == value for name, value in settings.items()):
+        return entry
+    return (yield from put(change.scheduled(entry.evolve(change.now, **settings))))
+
+
+def _blank(change: Change, old: SessionEntry) -> SessionEntry:
+    """The lane's next entry: what belongs to the lane stays, what belonged to the session starts over."""
+    return SessionEntry(
+        entry_id=old.entry_id,
+        session_key=old.session_key,
+        session_id=old.session_id,
+        created_at=change.now,
+        updated_at=change.now,
+        last_interaction_at=change.now,
+        origin=old.origin,
+        display_name=old.display_name,
+        platform=old.platform,
+        chat_type=old.chat_type,
+        owner=old.owner,
+        zone=old.zone,
+        version=old.version + 1,
+    )
+
+
+def _sees(scope: Scope, session: Row) -> bool:
+    return scope.sees(owner=session[1], session_key=session[0])
+
+
+def _take_over(change: Change, old: SessionEntry, was: SessionEntry, target_id: str) -> Verb[SessionEntry]:
+    yield from end(change, old, EndReason.SESSION_SWITCH)
+    here = _blank(change, old).altered(
+        session_id=target_id,
+        previous_session_id=was.previous_session_id,
+        input_tokens=was.input_tokens,
+        output_tokens=was.output_tokens,
+        cache_read_tokens=was.cache_read_tokens,
+        cache_write_tokens=was.cache_write_tokens,
+        total_tokens=was.total_tokens,
+        last_prompt_tokens=was.last_prompt_tokens,
+        estimated_cost_usd=was.estimated_cost_usd,
+        cost_status=was.cost_status,
+    )
+    return (yield from _reopen(change, old, here, Event.SWITCHED, EndReason.SESSION_SWITCH))
+
+
+def _reopen(
+    change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
+) -> Verb[SessionEntry]:
+    yield from titles.make_room(entry.session_id, entry.owner)
+    yield from hand_over(entry.session_id, entry.session_key, entry.owner)
+    yield from note_move(entry.session_id, entry.session_key, entry.owner, change.ids)
+    yield Statement("reopen_session", (entry.session_key, entry.owner, entry.session_id))
+    yield Statement("clear_attempts", (entry.session_key,))
+    written = yield from put(change.scheduled(entry))
+    replaced = old.session_id
+    yield transition(change, written, event, came_from=old.state, reason=reason, replaced=replaced)
+    return written

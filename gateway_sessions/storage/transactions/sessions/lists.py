@@ -1,0 +1,356 @@
+"""Lists of sessions, entries, transitions and active lanes, page by page and within a scope.
+
+Lists of sessions, page by page: each conversation once, as the session that goes on today.
+
+Reads that cross lanes; each takes a scope.
+
+When people wrote, lane by lane: what a simulation of policies is fed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.record import Relation, SessionSummary
+from gateway_sessions.errors import StorageCorruptError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import lineage
+from gateway_sessions.storage.tables.columns import DAMAGE, escaped, leave_aside, member, tell_damage
+from gateway_sessions.storage.tables.entries import ENTRY_ID, UPDATED_AT, load_by_session, readable, unarchive
+from gateway_sessions.storage.tables.lanes import load_lane
+from gateway_sessions.storage.transactions.sessions.titles import in_scope
+
+BEFORE_ALL: Final = (1 << 62, "")
+FEW: Final = 5_000
+"""So many sessions are sorted faster than all others are walked past."""
+MORE_THAN_FEW: Final = 1 << 30
+NOBODY: Final = "[]"
+RELATION: Final = 10
+END_REASON: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which sessions are asked for."""
+
+    scope: Scope
+    source: str | None = None
+    exclude_sources: tuple[str, ...] = ()
+    archived: bool | None = False
+    min_message_count: int = 0
+    text: str | None = None
+    """To be found in the title, the preview, the id or the source."""
+    every_session: bool = False
+    """Whether each session of a line stands for itself."""
+
+    @property
+    def seen(self) -> tuple[Any, ...]:
+        """The parameters that choose by who may see a session, and its neighbours in a line."""
+        scope = in_scope(self.scope)
+        return (*scope, int(self.every_session), *scope)
+
+    @property
+    def says(self) -> tuple[Any, ...]:
+        """The parameters that choose by what is shown of a session."""
+        archived = None if self.archived is None else int(self.archived)
+        excluded = msgspec.json.encode(self.exclude_sources).decode()
+        kind = (self.source, self.source, excluded, archived, archived)
+        return (*kind, self.min_message_count, int(self.text is not None), *_patterns(self.text or ""))
+
+
+def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
+    """Conversations, the latest active first, behind the one that ended the page before."""
+    drivers = yield from _few(wanted)
+    name = "list_recent" if drivers is None else "list_recent_of_few"
+    found: list[SessionSummary] = []
+    position = (to_micros(after.last_active), after.session_id) if after is not None else BEFORE_ALL
+    while len(found) < limit:
+        chosen = (*(drivers or ()), *position, *wanted.seen, *wanted.says)
+        room = limit - len(found)
+        rows = yield Statement(name, (*chosen, room))
+        for row in rows:
+            shown = yield from _if_readable(row, _at_root, wanted)
+            if shown is not None:
+                found.append(shown)
+            position = (row[4], row[0])
+        if len(rows) < room:
+            break
+    return found
+
+
+def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
+    """Conversations, the latest begun first, behind the one that ended the page before."""
+    drivers = yield from _few(wanted)
+    if drivers is not None:
+        return (yield from _sorted_by_beginning(wanted, drivers, after))[:limit]
+    found: list[SessionSummary] = []
+    position = (to_micros(after.started_at), after.lineage_root) if after is not None else BEFORE_ALL
+    while len(found) < limit:
+        chosen = (*position, *wanted.seen, int(wanted.every_session), *wanted.says)
+        room = limit - len(found)
+        rows = yield Statement("list_begun", (*chosen, room))
+        for row in rows:
+            shown = yield from _if_readable(row, _at_tip, wanted)
+            if shown is not None:
+                found.append(shown)
+            position = (row[5], row[0])
+        if len(rows) < room:
+            break
+    return found
+
+
+def _sorted_by_beginning(
+    wanted: Wanted, drivers: tuple[Any, ...], after: SessionSummary | None
+) -> Verb[list[SessionSummary]]:
+    chosen = (*drivers, *BEFORE_ALL, *wanted.seen, *wanted.says)
+    rows = yield Statement("list_recent_of_few", (*chosen, MORE_THAN_FEW))
+    found: list[SessionSummary] = []
+    for row in rows:
+        shown = yield from _if_readable(row, _at_root, wanted)
+        if shown is not None and (after is None or _beginning(shown) < _beginning(after)):
+            found.append(shown)
+    return sorted(found, key=_beginning, reverse=True)
+
+
+def _beginning(summary: SessionSummary) -> tuple[datetime, str]:
+    return summary.started_at, summary.lineage_root
+
+
+def by_id(text: str, scope: Scope, limit: int) -> Verb[list[SessionSummary]]:
+    """Sessions whose id is the text, begins with it, or holds it, in this order."""
+    wanted = text.strip()
+    if not wanted:
+        return []
+    middle, beginning = f"%{escaped(wanted)}%", f"{escaped(wanted)}%"
+    rows = yield Statement("list_by_id", (middle, *in_scope(scope), wanted, beginning, limit))
+    found: list[SessionSummary] = []
+    for row in rows:
+        shown = yield from _at_root(row, Wanted(scope=scope))
+        found.append(shown or _summary(row))
+    return found
+
+
+def _few(wanted: Wanted) -> Verb[tuple[Any, ...] | None]:
+    """By what the few sessions are found that come into question; None if there are many."""
+    for question, answer in _guesses(wanted):
+        rows = yield question
+        if rows[0][0] < FEW:
+            return answer
+    if wanted.text is not None:
+        rows = yield Statement("few_that_say", (*_patterns(wanted.text), FEW))
+        if len(rows) < FEW:
+            return NOBODY, None, None, 0, msgspec.json.encode([row[0] for row in rows]).decode()
+    return None
+
+
+def _guesses(wanted: Wanted) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
+    """What may be little, and how to choose by it."""
+    _, owners, session_key = in_scope(wanted.scope)
+    if not wanted.scope.sees_everything:
+        question = Statement("few_of_owners", (owners, FEW, session_key, FEW))
+        yield question, (owners, session_key, None, 0, NOBODY)
+    if wanted.archived:
+        yield Statement("few_archived", (FEW,)), (NOBODY, None, None, 1, NOBODY)
+    if wanted.source is not None:
+        question = Statement("few_of_source", (wanted.source, FEW))
+        yield question, (NOBODY, None, wanted.source, 0, NOBODY)
+
+
+def _if_readable(
+    row: Row, look: Callable[[Row, Wanted], Verb[SessionSummary | None]], wanted: Wanted
+) -> Verb[SessionSummary | None]:
+    """What *look* makes of a row; None if it is damaged, so that all others are shown."""
+    try:
+        return (yield from look(row, wanted))
+    except StorageCorruptError:
+        leave_aside(f"session {row[0]}", session_id=str(row[0]))
+        return None
+
+
+def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
+    """The session in the place of the one that its conversation began with; None if that is a sub-agent's."""
+    before = yield from _line_before(row)
+    if any(link.relation == Relation.DELEGATE for link in before):
+        return None
+    if wanted.every_session:
+        return _summary(row)
+    root = None
+    for link in reversed(before):
+        if not link.visible(wanted.scope):
+            break
+        root = link
+    return _summary(row, root)
+
+
+def _at_tip(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
+    """The session that a conversation goes on in today, if it says what is looked for."""
+    begun = yield from _at_root(row, wanted)
+    if begun is None or wanted.every_session or row[END_REASON] != EndReason.COMPRESSION:
+        return begun
+    tip = yield from lineage.visible_tip(row[0], wanted.scope)
+    rows = yield Statement("list_one", (tip, *wanted.says))
+    return _summary(rows[0], lineage.Link(row[0], started_at=row[5])) if rows else None
+
+
+def _line_before(row: Row) -> Verb[list[lineage.Link]]:
+    """The sessions that a session continues."""
+    if row[RELATION] != Relation.CONTINUATION:
+        return []
+    line = yield from lineage.line(row[0])
+    return line[: [link.session_id for link in line].index(row[0])]
+
+
+def _summary(row: Row, root: lineage.Link | None = None) -> SessionSummary:
+    try:
+        return _read_summary(row, root)
+    except DAMAGE as error:
+        tell_damage(f"session {row[0]!r}", error, "its row")
+
+
+def _read_summary(row: Row, root: lineage.Link | None) -> SessionSummary:
+    session_id, source, title, preview, last_active, started_at, owner, key, user, parent, relation, *rest = (
+        row
+    )
+    ended_at, end_reason, model, pinned, archived, *counters = rest
+    return SessionSummary(
+        session_id,
+        source,
+        title,
+        preview,
+        from_micros(last_active),
+        from_micros(started_at if root is None else root.started_at),
+        session_id if root is None else root.session_id,
+        owner,
+        key,
+        user,
+        parent,
+        None if relation is None else member(f"session {session_id!r}", Relation, relation),
+        None if ended_at is None else from_micros(ended_at),
+        end_reason,
+        model,
+        bool(pinned),
+        bool(archived),
+        *counters,
+    )
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    """What the preview, the title, the id and the source are compared with.
+
+    A database knows upper and lower case of Latin letters at best, so other letters are tried in both.
+    """
+    plain = f"%{escaped(text)}%"
+    cases = tuple(f"%{escaped(one)}%" for one in (text.lower(), text.upper(), text.title()))
+    return (*cases, *cases, plain, plain)
+
+
+FAR_FUTURE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One thing that happened to a session."""
+
+    at: datetime
+    session_id: str
+    event: str
+    from_state: str | None
+    to_state: str
+    reason: str | None
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What is known of a lane besides its session."""
+
+    running: bool = False
+    attempts: int = 0
+    moved_session_id: str | None = None
+    epoch: int | None = None
+    """Which opening of the store runs the turn."""
+    token: int | None = None
+    """The lease of the turn: how many have been given the lane."""
+    running_since: datetime | None = None
+    cut_off: bool = False
+    """Whether the process is gone that began the turn, as far as somebody has looked."""
+
+
+def list_entries(
+    scope: Scope, since: datetime | None, after: SessionEntry | None, limit: int
+) -> Verb[list[SessionEntry]]:
+    """Visible entries, the latest written first, behind the one that ended the page before.
+
+    Damaged ones are left aside; a page that is not full is the last one all the same.
+    """
+    oldest = to_micros(since) if since is not None else -FAR_FUTURE
+    position = (to_micros(after.updated_at), after.entry_id) if after is not None else (FAR_FUTURE, 0)
+    name, asked = "list_entries", tuple[Any, ...]()
+    if not scope.sees_everything:
+        owners = msgspec.json.encode(sorted(scope.owners)).decode()
+        name, asked = "list_entries_of_owners", (owners, scope.session_key)
+    found: list[SessionEntry] = []
+    while room := limit - len(found):
+        rows = yield Statement(name, (*asked, oldest, *position, room))
+        found += readable(rows)
+        if len(rows) < room:
+            break
+        position = rows[-1][UPDATED_AT], rows[-1][ENTRY_ID]
+    return found
+
+
+def entry_of_session(session_id: str, scope: Scope) -> Verb[SessionEntry | None]:
+    """The entry that holds a session now, if it is visible."""
+    entry = yield from load_by_session(session_id)
+    if entry is None or not scope.sees(owner=entry.owner, session_key=entry.session_key):
+        return None
+    return entry
+
+
+def ended_entry(session_id: str) -> Verb[SessionEntry | None]:
+    """The record of a session that is over; None if it goes on, or is gone."""
+    rows = yield Statement("get_session", (session_id,))
+    ended_at, record = (rows[0][2], rows[0][5]) if rows else (None, None)
+    return unarchive(record) if ended_at is not None and record is not None else None
+
+
+def lane(session_key: str) -> Verb[Lane]:
+    """Whether a turn runs and by which lease, how often it was cut off, and what was resumed elsewhere."""
+    row = yield from load_lane(session_key)
+    known = Lane(running=row.running, attempts=row.attempts, moved_session_id=row.moved_session_id)
+    if row.lease_epoch is None or row.leased_at is None:
+        return known
+    since = from_micros(row.leased_at)
+    return replace(known, epoch=row.lease_epoch, token=row.lease_token, running_since=since)
+
+
+def transitions(session_key: str, limit: int) -> Verb[list[Transition]]:
+    """The latest things that happened on a lane, newest first."""
+    rows = yield Statement("transitions_of_lane", (session_key, limit))
+    return [Transition(from_micros(row[0]), *row[1:]) for row in rows]
+
+
+def any_session() -> Verb[bool]:
+    """Whether there has ever been a session."""
+    return bool((yield Statement("any_session")))
+
+
+def lanes_since(since: datetime, after: str, limit: int) -> Verb[list[str]]:
+    """Lanes behind one on which anything was said since then, in the order of their keys."""
+    rows = yield Statement("lanes_in_use_since", (after, to_micros(since), limit))
+    return [row[0] for row in rows]
+
+
+def moments_on(session_key: str, since: datetime) -> Verb[list[datetime]]:
+    """When people wrote on a lane since then, in their order."""
+    rows = yield Statement("moments_on_lane", (session_key, to_micros(since)))
+    return [from_micros(row[0]) for row in rows]

@@ -1,0 +1,146 @@
+"""Steps that every change of a lane shares: begin, end or succeed a session, and log the transition."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from gateway_sessions.core.committed_changes import SessionEnd, Transition
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.state_machine import Event, advance
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables.change import Change, LaneEvent
+from gateway_sessions.storage.tables.entries import archive, put, remove
+from gateway_sessions.storage.transactions.sessions import titles
+from gateway_sessions.storage.transactions.sessions.session_rows import add_row
+
+
+def interaction_at(entry: SessionEntry, change: Change) -> datetime:
+    """The instant of an interaction now. A clock that was set back does not bring a reset nearer."""
+    return max(change.now, entry.last_interaction_at)
+
+
+def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[SessionEntry]:
+    """Write a new session and make it the current one of its lane."""
+    yield from add_row(entry, change.now, parent)
+    if not entry.entry_id:
+        entry = entry.altered(entry_id=next(change.entry_ids))
+    return (yield from put(change.scheduled(entry)))
+
+
+def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
+    """End the entry's session and owe the hooks a call; a session that has ended already stays as it is."""
+    rows = yield Statement("get_session", (entry.session_id,))
+    if not rows or rows[0][2] is not None:
+        return False
+    yield end_of(entry, change.now, str(reason))
+    for hook in change.hooks:
+        yield Statement("add_hook_call", _hook_call(change, entry, reason, hook, rows[0][4]))
+    return True
+
+
+def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason) -> Verb[SessionEntry]:
+    """End the old session and begin the new one, which knows what it came from and has not failed yet.
+
+    What people chose for a conversation before they said anything in it is meant for what they say first: it
+    goes over to the new session.
+    """
+    yield from end(change, old, reason)
+    # What waits may have been tried: that counts wherever it is tried again, unless it was given up.
+    given_up = reason is EndReason.SUSPENDED
+    yield Statement("clear_attempts" if given_up else "clear_attempts_of_nothing", (old.session_key,))
+    totals = yield Statement("transcript_version", (old.session_id,))
+    if totals and totals[0][1]:  # something was said: also by an agent that tells nobody what it used
+        new = new.altered(reset_had_activity=True)
+    untouched = not totals or not totals[0][0]
+    if untouched:
+        new = new.altered(model_override=old.model_override)
+    written = yield from begin(change, new, parent=old.session_id)
+    if untouched:
+        yield from titles.hand_on(old.session_id, new.session_id)
+    replaced = old.session_id
+    yield transition(change, written, Event.RESET, came_from=old.state, reason=reason, replaced=replaced)
+    return written
+
+
+def move_to(
+    change: Change, entry: SessionEntry, event: Event, reason: str | None, *, since: datetime | None = None
+) -> Verb[SessionEntry]:
+    """Take an event of the state machine and write the entry; an illegal one raises and changes nothing.
+
+    It has been so *since* then, or since now.
+    """
+    moved = entry.evolve(
+        change.now,
+        state=advance(entry.state, event),
+        state_reason=reason,
+        state_since=(since or change.now) if reason is not None else None,
+    )
+    written = yield from put(change.scheduled(moved))
+    yield transition(change, written, event, came_from=entry.state, reason=reason)
+    return written
+
+
+def displaced(change: Change, entry: SessionEntry) -> Verb[None]:
+    """Take the session away from its lane, because another lane goes on with it."""
+    yield from remove(entry)
+    yield Statement("mark_moved", (entry.session_key, entry.session_id))
+    yield Statement("clear_attempts", (entry.session_key,))
+    yield transition(change, entry, Event.SWITCHED, came_from=entry.state, reason=EndReason.MOVED)
+
+
+def transition(
+    change: Change,
+    entry: SessionEntry,
+    event: Event | LaneEvent,
+    *,
+    came_from: SessionState | None = None,
+    reason: str | None = None,
+    replaced: str | None = None,
+) -> Statement:
+    """Log what led to the entry as it is now; *replaced* is the session before, for those who listen."""
+    row = Transition(
+        at=change.now,
+        session_key=entry.session_key,
+        session_id=entry.session_id,
+        event=str(event),
+        from_state=_text(came_from),
+        to_state=str(entry.state),
+        reason=_text(reason),
+        actor=str(change.actor),
+        previous_session_id=replaced,
+    )
+    return logged(next(change.ids), row)
+
+
+def logged(change_id: int, row: Transition) -> Statement:
+    """Write a row of the transition log. Nothing else does."""
+    where = (change_id, row.session_key, row.session_id, to_micros(row.at))
+    what = (row.event, row.from_state, row.to_state, row.reason, row.actor)
+    return Statement("add_transition", (*where, *what), news=row)
+
+
+def end_of(entry: SessionEntry, at: datetime, reason: str) -> Statement:
+    """End the entry's session, and keep its record so that it can come back."""
+    news = SessionEnd(at=at, session_key=entry.session_key, session_id=entry.session_id, reason=reason)
+    return Statement("end_session", (to_micros(at), reason, archive(entry), entry.session_id), news=news)
+
+
+def _text(word: str | None) -> str | None:
+    """A plain string; the database does not take the subclasses that enums are."""
+    return str(word) if word is not None else None
+
+
+def _hook_call(
+    change: Change, entry: SessionEntry, reason: EndReason, hook: str, ends: int
+) -> tuple[object, ...]:
+    now = to_micros(change.now)
+    payload = msgspec.json.encode(
+        {"reason": str(reason), "platform": entry.platform, "chat_type": entry.chat_type, "ended_at": now}
+    ).decode()
+    # Which end of the session it is, not the entry's version: each lane that it has been on counts its own.
+    key = f"{entry.session_id}:{ends + 1}:{hook}"
+    return (key, hook, entry.session_key, entry.session_id, "session_finalized", payload, now, now)

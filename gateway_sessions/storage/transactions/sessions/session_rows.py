@@ -1,0 +1,269 @@
+"""The rows of sessions: create, read, end and reopen one, and change its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.identity.keys import encode_part
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry, check_reason, check_session_id
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.record import Relation, SessionRecord
+from gateway_sessions.core.text import Intake, check_word
+from gateway_sessions.core.transcript.messages import NO_EXTRA
+from gateway_sessions.errors import (
+    InvalidInputError,
+    SessionNotFoundError,
+    SessionOnLaneError,
+)
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import tombstones
+from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
+from gateway_sessions.storage.tables.index_notes import note_lane
+from gateway_sessions.storage.tables.locks import of_session
+from gateway_sessions.storage.transactions.sessions.remove import make_way
+
+UNKNOWN_SOURCE: Final = "unknown"
+TOOL_SOURCE: Final = "tool"
+"""Of sessions that programs hold with themselves."""
+LONGEST_DESCENT: Final = 10_000
+_MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
+_RELATIONS: Final = {str(relation): relation for relation in Relation}
+_read_json = msgspec.json.Decoder(dict[str, Any]).decode
+_make_record: Callable[..., SessionRecord] = SessionRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """What is known of a session that somebody makes by hand."""
+
+    session_id: str
+    source: str
+    started_at: datetime
+    is_new: bool = True
+    """Whether it begins now, and not at an instant that its maker names."""
+    user_id: str | None = None
+    session_key: str | None = None
+    parent_session_id: str | None = None
+    relation: Relation | None = None
+    model: str | None = None
+    model_config: Mapping[str, Any] | None = None
+    system_prompt: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=lambda: NO_EXTRA)
+
+    @property
+    def owner(self) -> str | None:
+        """Whose it is by its own account: the person's, if it names one."""
+        return f"{self._platform}:user:{encode_part(self.user_id)}" if self.user_id else None
+
+    @property
+    def nobodys(self) -> str:
+        """The owner of sessions for which nobody is named."""
+        return f"{self._platform}:local"
+
+    @property
+    def _platform(self) -> str:
+        return f"main:{encode_part(self.source)}"
+
+    @property
+    def stated_relation(self) -> Relation | None:
+        """How it came from its parent, as far as its maker says."""
+        marked = [
+            kind for marker, kind in _MARKERS.items() if self.model_config and marker in self.model_config
+        ]
+        return self.relation or next(iter(marked), None)
+
+    def settings(self) -> tuple[str | None, ...]:
+        """Its model, the settings of that, its prompt and what else is known, as they can be stored."""
+        intake = Intake()
+        return (
+            intake.text("model", self.model),
+            intake.json("model_config", dict(self.model_config) if self.model_config else None),
+            intake.text("system_prompt", self.system_prompt),
+            intake.json("extra", dict(self.extra) or None),
+        )
+
+
+def add_row(
+    entry: SessionEntry, started_at: datetime, parent: str | None, relation: Relation = Relation.SUCCESSION
+) -> Verb[None]:
+    """A new session of a lane, with nothing said in it."""
+    micros = to_micros(started_at)
+    who = (entry.owner, entry.platform or UNKNOWN_SOURCE, entry.origin and entry.origin.participant_id)
+    came = (parent, str(relation)) if parent is not None else (None, None)
+    yield Statement("add_session", (entry.session_id, entry.session_key, *who, *came, micros))
+    yield Statement("add_totals", (entry.session_id, micros))
+
+
+def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
+    """A session made by hand; one that is there already learns only what it did not know."""
+    check_session_id(new.session_id)
+    source = check_word("source", new.source)
+    user = None if new.user_id is None else check_word("user_id", new.user_id)
+    new = replace(new, source=source, user_id=user)
+    key = None if new.session_key is None else check_word("session_key", new.session_key, 4096)
+    settings = new.settings()
+    there = bool((yield Statement("session_exists", (new.session_id,))))
+    parent, relation = yield from _descent(new, there=there)
+    if there:
+        if key is not None:
+            yield from note_lane(new.session_id, ids)
+        yield Statement("fill_session_row", (key, relation, parent, *settings, new.session_id))
+        return new.session_id
+    owner = yield from _owner(new, key, parent)
+    started = to_micros(new.started_at)
+    if not new.is_new:
+        yield from tombstones.refuse_earlier(new.session_id, owner, started)
+    who = (new.session_id, key, owner, source, user)
+    yield from make_way(new.session_id, ids)
+    yield Statement("add_session_row", (*who, parent, relation, started, *settings))
+    yield Statement("add_totals", (new.session_id, started))
+    return new.session_id
+
+
+def get(session_id: str) -> Verb[SessionRecord | None]:
+    """All that is known of a session."""
+    rows = yield Statement("session_record", (session_id,))
+    return decode_record(rows[0]) if rows else None
+
+
+def end_row(session_id: str, reason: str, now: datetime) -> Verb[bool]:
+    """End a session that is on no lane; False if it has ended already, and that reason stands."""
+    check_reason(reason)
+    yield from _is_on_no_lane(session_id)
+    changed = yield Statement("end_session_row", (to_micros(now), reason, session_id))
+    return bool(changed[0][0])
+
+
+def reopen_row(session_id: str) -> Verb[bool]:
+    """Let a session that is on no lane go on; False if it has not ended."""
+    yield from _is_on_no_lane(session_id)
+    changed = yield Statement("reopen_session_row", (session_id,))
+    return bool(changed[0][0])
+
+
+def change(statement: str, session_id: str, *values: object) -> Verb[None]:
+    """Set columns of a session's row; `SessionNotFoundError` if there is none."""
+    changed = yield Statement(statement, (*values, session_id), alone=True)
+    if not changed[0][0]:
+        raise SessionNotFoundError(session_id)
+
+
+def note_prompt(session_id: str, prompt: str) -> Verb[bool]:
+    """Write the prompt of a session down unless it has one."""
+    noted = yield Statement(
+        "note_system_prompt", (prompt, session_id), alone=True, lock=of_session(session_id)
+    )
+    return bool(noted[0][0])
+
+
+def count_messages(session_id: str, *, include_hidden: bool) -> Verb[int]:
+    """How many messages are part of the conversation, or are stored at all."""
+    rows = yield Statement("stored_messages_of_session", (session_id,))
+    if not rows:
+        raise SessionNotFoundError(session_id)
+    return int(rows[0][1 if include_hidden else 0])
+
+
+def count(scope: Scope, *, source: str | None, min_message_count: int, include_archived: bool) -> Verb[int]:
+    """How many sessions are visible."""
+    wanted = (source, source, min_message_count, include_archived)
+    if scope.sees_everything:
+        rows = yield Statement("count_sessions", wanted)
+    else:
+        owners = msgspec.json.encode(sorted(scope.owners)).decode()
+        rows = yield Statement("count_sessions_of_owners", (owners, scope.session_key, *wanted))
+    return int(rows[0][0])
+
+
+def decode_record(row: Row) -> SessionRecord:
+    """The record in a row of the columns that `session_record` asks for."""
+    try:
+        return _record(*row)
+    except DAMAGE as error:
+        tell_damage(f"session {row[0]!r}", error, "its row")
+
+
+def _record(*row: Any) -> SessionRecord:
+    started_at, last_active, relation, ended_at = row[3], row[4], row[8], row[9]
+    model_config, pinned, archived, extra = row[14], *row[19:22]
+    return _make_record(
+        *row[:3],
+        from_micros(started_at),
+        from_micros(last_active),
+        *row[5:8],
+        None if relation is None else _RELATIONS[relation],
+        None if ended_at is None else from_micros(ended_at),
+        *row[10:14],
+        NO_EXTRA if model_config is None else _read_json(model_config),
+        *row[15:19],
+        pinned != 0,
+        archived != 0,
+        NO_EXTRA if extra is None else _read_json(extra),
+        *row[22:],
+    )
+
+
+def _owner(new: NewSession, key: str | None, parent: str | None) -> Verb[str]:
+    """The owner of the lane, or the person named; else the owner of the session that it came from."""
+    found = (yield Statement("owner_of_lane", (key,))) if key else ()
+    if not found and new.owner is None and parent is not None:
+        found = yield Statement("session_to_descend_from", (parent,))
+    return str(found[0][0]) if found else new.owner or new.nobodys
+
+
+def _descent(new: NewSession, *, there: bool) -> Verb[tuple[str | None, str | None]]:
+    """The parent and the relation to store, once it is certain that they leave a tree."""
+    parent = new.parent_session_id
+    if parent is None:
+        return None, None
+    yield from _is_no_descendant(parent, new.session_id)
+    relation = new.stated_relation or (yield from _usual_relation(parent, new))
+    if relation == Relation.CONTINUATION:
+        taken = yield Statement("continuation_of_session", (parent,))
+        if taken and taken[0][0] != new.session_id:
+            problem = f"session {parent!r} goes on in {taken[0][0]!r} already"
+            raise InvalidInputError(problem)
+    if there:
+        rows = yield Statement("parent_of_session", (new.session_id,))
+        if rows[0][0] is not None:
+            return None, None
+    return parent, str(relation)
+
+
+def _usual_relation(parent: str, new: NewSession) -> Verb[Relation]:
+    """What a compressed session goes on in continues it; anything else took its parent's place."""
+    ended = yield Statement("session_to_descend_from", (parent,))
+    if ended[0][3] != EndReason.COMPRESSION or new.source == TOOL_SOURCE:
+        return Relation.SUCCESSION
+    taken = yield Statement("continuation_of_session", (parent,))
+    return Relation.CONTINUATION if not taken or taken[0][0] == new.session_id else Relation.SUCCESSION
+
+
+def _is_no_descendant(parent: str, session_id: str) -> Verb[None]:
+    """The parent exists, and does not itself come from the session."""
+    current: str | None = parent
+    for _ in range(LONGEST_DESCENT):
+        if current == session_id:
+            problem = f"session {session_id!r} cannot come from its own descendant {parent!r}"
+            raise InvalidInputError(problem)
+        rows = yield Statement("parent_of_session", (current,))
+        if not rows and current == parent:
+            raise SessionNotFoundError(parent)
+        current = rows[0][0] if rows else None
+        if current is None:
+            return
+
+
+def _is_on_no_lane(session_id: str) -> Verb[None]:
+    if not (yield Statement("session_exists", (session_id,))):
+        raise SessionNotFoundError(session_id)
+    lanes = yield Statement("lane_of_session", (session_id,))
+    if lanes:
+        raise SessionOnLaneError(lanes[0][0], session_id)

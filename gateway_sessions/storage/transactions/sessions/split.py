@@ -1,0 +1,137 @@
+"""Create a session from another one: the continuation of a compressed session, or a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gateway_sessions.core.committed_changes import Transition
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry, check_session_id
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.sessions.titles import TitledBy
+from gateway_sessions.core.transcript.messages import Message
+from gateway_sessions.errors import (
+    InvalidInputError,
+    InvalidSessionIdError,
+    SessionEndedError,
+    SessionNotFoundError,
+)
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import tombstones
+from gateway_sessions.storage.tables.change import Actor, LaneEvent
+from gateway_sessions.storage.tables.entries import load_by_session, put
+from gateway_sessions.storage.transactions.sessions import titles
+from gateway_sessions.storage.transactions.sessions.remove import make_way
+from gateway_sessions.storage.transactions.sessions.replace import end_of, logged
+from gateway_sessions.storage.transactions.transcripts import messages as transcript
+from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
+from gateway_sessions.storage.transactions.transcripts.messages import Page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """A session that is to come from another one."""
+
+    session_id: str
+    new_session_id: str
+    now: datetime
+    ids: Iterator[int]
+    model: str | None = None
+    """The model that answers from now on; None: the same."""
+    system_prompt: str | None = None
+
+
+def split(descent: Descent, messages: Sequence[Message]) -> Verb[str]:
+    """The session is over, and *messages*, a summary of it, go on in a new one; its lane follows.
+
+    Whoever comes later gets the continuation that is there.
+    """
+    check_session_id(descent.new_session_id)
+    if not messages:
+        problem = "a continuation needs the messages that it goes on with"
+        raise InvalidInputError(problem)
+    parent = yield from _parent(descent.session_id)
+    there = yield Statement("continuation_of_session", (descent.session_id,))
+    compressed = parent[3] == EndReason.COMPRESSION
+    if compressed and there:
+        return str(there[0][0])
+    if parent[2] is not None and not compressed:
+        raise SessionEndedError(descent.session_id, parent[3])
+    if there:
+        # A person went back to the original: what continued it is a conversation of its own by now.
+        yield Statement("continuation_to_branch", (descent.session_id,))
+    entry = yield from load_by_session(descent.session_id)
+    reason = str(EndReason.COMPRESSION)
+    if entry is not None:
+        yield end_of(entry, descent.now, reason)
+    else:
+        yield Statement("end_session", (to_micros(descent.now), reason, None, descent.session_id))
+    yield from _descend(descent, Relation.CONTINUATION, parent)
+    summary = yield from in_place_of(descent.session_id, messages)
+    yield from transcript.append(descent.new_session_id, summary, descent.now, descent.ids)
+    if entry is not None:
+        yield from _follow(descent, entry)
+    return descent.new_session_id
+
+
+def branch(descent: Descent, at_message_id: int | None) -> Verb[str]:
+    """A new session with a copy of what was said, up to that message; nothing happens to the old one."""
+    check_session_id(descent.new_session_id)
+    parent = yield from _parent(descent.session_id)
+    before = None
+    if at_message_id is not None:
+        places = yield Statement("place_of_message", (at_message_id, descent.session_id))
+        if not places:
+            problem = f"message {at_message_id} is none of session {descent.session_id!r}"
+            raise InvalidInputError(problem)
+        before = places[0][0] + 1
+    rows = yield Statement("parent_of_session", (descent.new_session_id,))
+    if rows and tuple(rows[0]) == (descent.session_id, Relation.BRANCH):
+        return descent.new_session_id  # asked for again by somebody who did not get the answer
+    yield from _descend(descent, Relation.BRANCH, parent)
+    said = yield from transcript.page(descent.session_id, Page(after_seq=0, before_seq=before))
+    yield from transcript.append(descent.new_session_id, said, descent.now, descent.ids, copied=True)
+    return descent.new_session_id
+
+
+def _parent(session_id: str) -> Verb[Row]:
+    rows = yield Statement("session_to_descend_from", (session_id,))
+    if not rows:
+        raise SessionNotFoundError(session_id)
+    return rows[0]
+
+
+def _descend(descent: Descent, relation: Relation, parent: Row) -> Verb[None]:
+    """Write the row of the new session: it belongs where the old one does, and is called after it."""
+    new_id, micros = descent.new_session_id, to_micros(descent.now)
+    if (yield Statement("session_exists", (new_id,))):
+        raise InvalidSessionIdError(new_id, "is the id of another session")
+    owner, title = parent[:2]
+    yield from tombstones.refuse_descent(descent.session_id, owner, parent[4])
+    called: tuple[str | None, str | None] = (None, None)
+    if title is not None:
+        called = (yield from titles.next_free(owner, title)), str(TitledBy.LINEAGE)
+    yield from make_way(new_id, descent.ids)
+    answered = (descent.model, descent.system_prompt)
+    yield Statement("add_descendant", (new_id, str(relation), micros, *called, *answered, descent.session_id))
+    yield Statement("add_totals_of_descendant", (new_id, micros, descent.session_id))
+
+
+def _follow(descent: Descent, entry: SessionEntry) -> Verb[None]:
+    """Let the lane go on with the new session. Nothing else about it changes, so nor does its due instant."""
+    yield from put(entry.evolve(descent.now, session_id=descent.new_session_id))
+    row = Transition(
+        at=descent.now,
+        session_key=entry.session_key,
+        session_id=descent.new_session_id,
+        event=str(LaneEvent.COMPRESSED),
+        from_state=str(entry.state),
+        to_state=str(entry.state),
+        reason=str(EndReason.COMPRESSION),
+        actor=str(Actor.AGENT),
+        previous_session_id=entry.session_id,
+    )
+    yield logged(next(descent.ids), row)

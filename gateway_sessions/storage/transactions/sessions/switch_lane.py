@@ -1,0 +1,102 @@
+"""Switch a lane to a related session: its continuation, a branch of it, or a resumed one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.sessions.reasons import EndReason
+from gateway_sessions.core.transcript.messages import Message
+from gateway_sessions.errors import SessionEndedError, SessionNotFoundError
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables import lineage
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.entries import load
+from gateway_sessions.storage.transactions.sessions import lane_changes, titles
+from gateway_sessions.storage.transactions.sessions import split as splitting
+from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
+from gateway_sessions.storage.transactions.sessions.split import Descent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compression:
+    """A session of a lane, and the summary that it shall go on with."""
+
+    session_key: str
+    session_id: str
+    messages: tuple[Message, ...]
+    model: str | None = None
+    system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branching:
+    """A lane whose session is to be copied, and up to where."""
+
+    session_key: str
+    at_message_id: int | None = None
+
+
+def split(change: Change, new_session_id: str, asked: Compression) -> Verb[SessionEntry | IdTaken | None]:
+    """Let the lane go on with the summary, if it still has the session that was summarised."""
+    entry = yield from load(asked.session_key)
+    if entry is None:
+        return None
+    if entry.session_id != asked.session_id:
+        yield from _was_continued(asked.session_id, entry)
+        return entry
+    if (yield Statement("session_exists", (new_session_id,))):
+        return IdTaken()
+    descent = Descent(
+        session_id=asked.session_id,
+        new_session_id=new_session_id,
+        now=change.now,
+        ids=change.ids,
+        model=asked.model,
+        system_prompt=asked.system_prompt,
+    )
+    yield from splitting.split(descent, asked.messages)
+    return (yield from load(asked.session_key))
+
+
+def branch(change: Change, new_session_id: str, asked: Branching) -> Verb[SessionEntry | IdTaken | None]:
+    """Let the lane go on with a copy of its session."""
+    entry = yield from load(asked.session_key)
+    if entry is None:
+        return None
+    if (yield Statement("session_exists", (new_session_id,))):
+        return IdTaken()
+    descent = Descent(
+        session_id=entry.session_id, new_session_id=new_session_id, now=change.now, ids=change.ids
+    )
+    yield from splitting.branch(descent, asked.at_message_id)
+    return (
+        yield from lane_changes.switch(
+            change, asked.session_key, new_session_id, Scope.lane(asked.session_key)
+        )
+    )
+
+
+def resume(
+    change: Change, session_key: str, text: str, scope: Scope, fork_id: str | None
+) -> Verb[SessionEntry | IdTaken | None]:
+    """Let the lane go on with the session that somebody means; with a fork if it is another owner's.
+
+    Without the id of one, the session moves.
+    """
+    target = yield from titles.resolve(text, scope)
+    if fork_id is None:
+        return (yield from lane_changes.switch(change, session_key, target, scope))
+    return (yield from lane_changes.switch_or_fork(change, session_key, target, scope, fork_id))
+
+
+def _was_continued(session_id: str, entry: SessionEntry) -> Verb[None]:
+    """Somebody else was faster with the same; anything else that happened is a `SessionEndedError`."""
+    line = yield from lineage.chain(session_id)
+    if entry.session_id in line[line.index(session_id) :]:
+        return
+    rows = yield Statement("session_to_descend_from", (session_id,))
+    if not rows:
+        raise SessionNotFoundError(session_id)
+    raise SessionEndedError(session_id, rows[0][3] or EndReason.MOVED)

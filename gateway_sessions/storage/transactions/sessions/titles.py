@@ -1,0 +1,209 @@
+"""Set titles, keep them unique for each owner, and find the session that a title or id prefix means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.sessions.titles import (
+    TitledBy,
+    base_title,
+    clean_title,
+    continuing,
+    lineage_range,
+    next_title,
+)
+from gateway_sessions.errors import (
+    AmbiguousSessionError,
+    InvalidTitleError,
+    SessionCandidate,
+    SessionNotFoundError,
+    TitleTakenError,
+)
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import lineage
+
+MAX_CANDIDATES: Final = 10
+PAGE: Final = 200
+_AFTER_EVERY_ID: Final = "\U0010ffff"
+
+
+def in_scope(scope: Scope) -> tuple[Any, ...]:
+    """The parameters of a query that shows only what *scope* may see."""
+    owners = msgspec.json.encode(sorted(scope.owners)).decode()
+    return int(scope.sees_everything), owners, scope.session_key
+
+
+def title_of(session_id: str) -> Verb[str | None]:
+    """What the session is called."""
+    rows = yield Statement("titled_session", (session_id,))
+    return rows[0][2] if rows else None
+
+
+def set_title(
+    session_id: str, title: str | None, scope: Scope | None, author: str | None = None
+) -> Verb[bool]:
+    """Call the session so, or nothing; False if there is no such session in sight.
+
+    *author* is the person who says so, if not the owner of the session.
+
+    A session that this one continues passes the title on; any other keeps it: `TitleTakenError`.
+    """
+    rows = yield Statement("titled_session", (session_id,))
+    if not rows or not (scope is None or scope.sees(owner=rows[0][0], session_key=rows[0][1])):
+        return False
+    if title is None:
+        yield Statement("set_title", (None, None, None, session_id))
+        return True
+    holders = yield Statement("holder_of_title", (rows[0][0], title))
+    for holder, session_key in holders:
+        if holder != session_id:
+            line = yield from lineage.chain(session_id)
+            if holder not in line[: line.index(session_id)]:
+                seen = scope is not None and scope.sees(owner=rows[0][0], session_key=session_key)
+                raise TitleTakenError(title, holder if seen else None)
+            yield Statement("set_title", (None, None, None, holder))
+    yield Statement("set_title", (title, str(TitledBy.PERSON), author, session_id))
+    return True
+
+
+def set_title_if_none(session_id: str, title: str) -> Verb[bool]:
+    """Call a session so that nobody has named; if the title is taken, the next one of its lineage."""
+    rows = yield Statement("titled_session", (session_id,))
+    if not rows or rows[0][2] is not None:
+        return False
+    free = yield from next_free(rows[0][0], title)
+    yield Statement("set_title", (free, str(TitledBy.AUTOMATIC), None, session_id))
+    return True
+
+
+def next_free(owner: str, title: str) -> Verb[str]:
+    """The title if that owner has no session in its lineage, else the next one of it."""
+    base, _ = base_title(clean_title(title))
+    return next_title(title, (yield from taken_in_lineage(owner, base)))
+
+
+def taken_in_lineage(owner: str, base: str) -> Verb[set[str]]:
+    """The title and those with a number behind it, as far as that owner has them."""
+    rows = yield Statement("titles_of_owner", (owner, base, owner, *lineage_range(base)))
+    return {row[0] for row in rows}
+
+
+def make_room(session_id: str, owner: str) -> Verb[None]:
+    """The session is about to be that owner's: if another one of theirs has its title, it gets a number."""
+    rows = yield Statement("titled_session", (session_id,))
+    if not rows or rows[0][2] is None or rows[0][0] == owner:
+        return
+    _, _, title, titled_by, title_owner = rows[0]
+    if (yield Statement("holder_of_title", (owner, title))):
+        free = yield from next_free(owner, title)
+        yield Statement("set_title", (free, titled_by, title_owner, session_id))
+
+
+def hand_on(session_id: str, to: str) -> Verb[None]:
+    """Give the title of a session to the same owner's one in its place, unless that has one itself."""
+    given, taking = (
+        (yield Statement("titled_session", (session_id,))),
+        (yield Statement("titled_session", (to,))),
+    )
+    if not given or not taking:
+        return
+    (owner, _, title, titled_by, title_owner), (new_owner, _, has, *_) = given[0], taking[0]
+    if title is not None and has is None and owner == new_owner:
+        yield Statement("set_title", (None, None, None, session_id))
+        yield Statement("set_title", (title, titled_by, title_owner, to))
+
+
+def next_in_lineage(title: str, scope: Scope) -> Verb[str]:
+    """The title if nothing in sight has it, else the next one of its lineage."""
+    base, _ = base_title(title)
+    rows = yield Statement("titled_sessions", (base, *lineage_range(base), *in_scope(scope)))
+    return next_title(title, [row[2] for row in rows])
+
+
+def resolve_title(text: str, scope: Scope) -> Verb[str | None]:
+    """The newest session of the title's lineage, at its tip; None if nothing in sight is called so."""
+    found = yield from _by_title(text, scope)
+    if len(found) > 1:
+        raise AmbiguousSessionError(text, (yield from _candidates(found)))
+    return found[0] if found else None
+
+
+def resolve(text: str, scope: Scope) -> Verb[str]:
+    """The one session that is meant by an id, the beginning of an id, or a title, at its tip."""
+    wanted = text.strip()
+    if not wanted:
+        raise SessionNotFoundError(text)
+    rows = yield Statement("titled_session", (wanted,))
+    if rows and scope.sees(owner=rows[0][0], session_key=rows[0][1]):
+        return (yield from lineage.visible_tip(wanted, scope))
+    by_id = yield from _by_prefix(wanted, scope)
+    if len(by_id) == 1:
+        return by_id[0]
+    found = (yield from _by_title(wanted, scope)) or by_id
+    if not found:
+        raise SessionNotFoundError(text)
+    if len(found) > 1:
+        raise AmbiguousSessionError(text, (yield from _candidates(found)))
+    return found[0]
+
+
+def _by_title(text: str, scope: Scope) -> Verb[list[str]]:
+    """For each owner the session that is meant, at its tip."""
+    try:
+        title = clean_title(text)
+    except InvalidTitleError:
+        return []
+    rows = yield Statement("titled_sessions", (title, *lineage_range(title), *in_scope(scope)))
+    owners: dict[str, list[Row]] = {}
+    for row in rows:
+        owners.setdefault(row[1], []).append(row)
+    tips: dict[str, None] = {}
+    for mine in owners.values():
+        if (session_id := _meant(title, mine)) is not None:
+            tips[(yield from lineage.visible_tip(session_id, scope))] = None
+    return list(tips)
+
+
+def _meant(title: str, rows: list[Row]) -> str | None:
+    """The newest numbered session of the lineage, else the one with the very title."""
+    numbered = set(continuing(title, (row[2] for row in rows)))
+    candidates = [row for row in rows if row[2] in numbered] or [row for row in rows if row[2] == title]
+    return max(candidates, key=lambda row: (row[3], row[0]))[0] if candidates else None
+
+
+def _by_prefix(text: str, scope: Scope) -> Verb[list[str]]:
+    """The tips of sessions whose id begins so; as many as can be shown."""
+    tips: dict[str, None] = {}
+    after = ""
+    while len(tips) < MAX_CANDIDATES:
+        where = (after, text, text + _AFTER_EVERY_ID, *in_scope(scope))
+        rows = yield Statement("sessions_between", (*where, PAGE))
+        for row in rows:
+            tips[(yield from lineage.visible_tip(row[0], scope))] = None
+            if len(tips) == MAX_CANDIDATES:
+                break
+        if len(rows) < PAGE:
+            break
+        after = rows[-1][0]
+    return list(tips)
+
+
+def _candidates(session_ids: Iterable[str]) -> Verb[list[SessionCandidate]]:
+    found: list[SessionCandidate] = []
+    for session_id in session_ids:
+        rows = yield Statement("session_candidate", (session_id,))
+        found.extend(SessionCandidate(*row) for row in rows)
+    return found[:MAX_CANDIDATES]
+
+
+def first_exchange(session_id: str, limit: int) -> Verb[tuple[list[str], list[str]] | None]:
+    """What people and the agent said first in a session that wants a title; None if it wants none."""
+    if not (yield Statement("untitled_session", (session_id,))):
+        return None
+    people = yield Statement("first_exchange", (limit, session_id, "user", 3))
+    agent = yield Statement("first_exchange", (limit, session_id, "assistant", 1))
+    return [row[1] or "" for row in people], [row[1] or "" for row in agent]

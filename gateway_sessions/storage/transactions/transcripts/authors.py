@@ -1,0 +1,93 @@
+"""Authors of messages, noted before a session changes its owner or a summary replaces messages.
+
+A message without an author belongs to the owner of its session. So before a session gets another owner, each
+of its messages is told whose it was. What takes the place of messages of several people is all of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Message
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.transactions.transcripts.messages import Page, page
+
+_NOBODY: Final = frozenset[str]()
+
+
+class Whose(NamedTuple):
+    """Who said a message, where, and whose words it sums up."""
+
+    author: str | None
+    from_lane: str | None
+    people: tuple[str, ...] | None
+
+
+def hand_over(session_id: str, session_key: str | None, owner: str) -> Verb[None]:
+    """Tell each message of a session whose it is: the session is about to be that owner's, on that lane."""
+    rows = yield Statement("get_session", (session_id,))
+    if not rows:
+        return
+    was_key, was_owner = rows[0][0], rows[0][1]
+    if was_owner != owner:
+        yield Statement("say_whose", (was_owner, was_key, session_id))
+    elif was_key is not None and was_key != session_key:
+        yield Statement("say_where", (was_key, session_id))
+
+
+def in_place_of(session_id: str, messages: Sequence[Message]) -> Verb[list[Message]]:
+    """The messages that are about to take the place of a session's conversation, with whose they are.
+
+    One that was part of it stays its author's. Any other one sums up all that was said, so it is everybody's.
+    """
+    messages = yield from _with_their_messages(session_id, messages)
+    people = yield from _people_of(session_id)
+    if not people:
+        return list(messages)
+    known: Mapping[str, Whose] = {
+        _told(one): Whose(one.author, one.from_lane, one.people)
+        for one in (yield from page(session_id, Page(after_seq=0)))
+    }
+    everybody = Whose(None, None, tuple(sorted(people)))
+    return [_with(one, known.get(_told(one), everybody)) for one in messages]
+
+
+def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Verb[Sequence[Message]]:
+    """The messages, each of several of a platform with these, if it was part of the conversation."""
+    if not any(SEVERAL_IDS in one.extra and one.platform_messages is None for one in messages):
+        return messages
+    rows = decode_all((yield Statement("rows_of_several", (session_id,))))
+    known = {_told(one): one.platform_messages for one in rows}
+    return [
+        one.altered(platform_messages=known.get(_told(one)))
+        if SEVERAL_IDS in one.extra and one.platform_messages is None
+        else one
+        for one in messages
+    ]
+
+
+def _people_of(session_id: str) -> Verb[frozenset[str]]:
+    """The people who said something in a conversation, but the owner of its session."""
+    rows = yield Statement("people_of_conversation", (session_id,))
+    owners = yield Statement("get_session", (session_id,))
+    found = {row[0] for row in rows if row[0] is not None}
+    for _, people in rows:
+        found |= set(from_json(f"session {session_id!r}", people, tuple[str, ...]) if people else _NOBODY)
+    return frozenset(found - {row[1] for row in owners})
+
+
+def _with(message: Message, whose: Whose) -> Message:
+    if message.author is not None or message.people is not None:
+        return message
+    return message.altered(author=whose.author, from_lane=whose.from_lane, people=whose.people)
+
+
+def _told(message: Message) -> str:
+    """What a message says, to know it by."""
+    said: tuple[Any, ...] = (str(message.role), message.content, message.tool_calls, message.tool_call_id)
+    return msgspec.json.encode(said, enc_hook=repr).decode()

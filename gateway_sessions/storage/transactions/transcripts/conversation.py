@@ -1,0 +1,64 @@
+"""The conversation of a session for a model, with the sessions that it continues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.transcript.messages import Message, Spoken
+from gateway_sessions.core.transcript.replay import Chat, conversation_of
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables.messages import decode_spoken
+from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
+
+MAX_ANCESTORS = 1000
+MAX_OVERLAP = 64
+"""So many messages at most does a continuation begin with that its parent ended with."""
+
+
+def conversation(
+    session_id: str, limit: int | None, *, include_ancestors: bool, pending: Sequence[Message] = ()
+) -> Verb[list[Chat]]:
+    """What goes to a model: always valid, whatever the transcript went through.
+
+    At its end stands what is *pending*: messages that are not in the transcript yet.
+    """
+    said = yield from _said(session_id, limit)
+    if not said:
+        yield from must_exist(session_id)
+    seen = {session_id}
+    child = session_id
+    while include_ancestors and (limit is None or len(said) < limit) and len(seen) < MAX_ANCESTORS:
+        rows = yield Statement("parent_of_session", (child,))
+        parent = rows[0][0] if rows and rows[0][1] == Relation.CONTINUATION else None
+        if parent is None or parent in seen:
+            break
+        before = yield from _said(parent, limit)
+        said = before + said[_overlap(before, said) :]
+        seen.add(parent)
+        child = parent
+    return conversation_of([*said, *pending], limit=None if limit is None else limit + len(pending))
+
+
+def _said(session_id: str, limit: int | None) -> Verb[list[Spoken]]:
+    if limit is None:
+        return decode_spoken((yield Statement("conversation_of_session", (session_id,))))
+    rows = yield Statement("end_of_conversation", (session_id, rows_of(limit)))
+    return decode_spoken(reversed(rows))
+
+
+def _overlap(before: list[Spoken], behind: list[Spoken]) -> int:
+    """How many messages a continuation repeats of the end of its parent."""
+    for count in range(min(len(before), len(behind), MAX_OVERLAP), 0, -1):
+        if all(map(_same, before[-count:], behind[:count])):
+            return count
+    return 0
+
+
+def _same(one: Spoken, other: Spoken) -> bool:
+    return (one.role, one.content, one.tool_call_id, one.tool_calls) == (
+        other.role,
+        other.content,
+        other.tool_call_id,
+        other.tool_calls,
+    )

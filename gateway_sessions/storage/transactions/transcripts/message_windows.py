@@ -1,0 +1,98 @@
+"""Windows of messages around a message, both ends of a session, and people's latest messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.transcript.messages import (
+    AnchoredView,
+    Hidden,
+    Message,
+    MessageWindow,
+    UserTurn,
+    brief,
+)
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
+from gateway_sessions.storage.transactions.transcripts.rewrite import rows_made_of
+
+SHOWN: frozenset[str | None] = frozenset({None, Hidden.COMPACTED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """A message to look around from, and how far."""
+
+    session_id: str
+    message_id: int
+    window: int
+    bookend: int = 0
+    keep_roles: tuple[str, ...] | None = None
+    include_hidden: bool = False
+
+
+def around(anchor: Anchor) -> Verb[MessageWindow]:
+    """The message and its neighbours; nothing if it is not there, or hidden from whoever asks."""
+    places = yield Statement("find_message", (anchor.message_id, anchor.session_id))
+    if not places:
+        yield from must_exist(anchor.session_id)
+        return MessageWindow()
+    seq, _, hidden = places[0]
+    if hidden not in SHOWN and not anchor.include_hidden:
+        return MessageWindow()
+    reach = max(anchor.window, 0)
+    where = (anchor.session_id, seq, anchor.include_hidden)
+    before = decode_all((yield Statement("visible_messages_until", (*where, reach + 1))))
+    behind = decode_all((yield Statement("visible_messages_from", (*where, reach + 1))))
+    return MessageWindow((*reversed(before), *behind[1:]), len(before) - 1, len(behind) - 1)
+
+
+def anchored(anchor: Anchor) -> Verb[AnchoredView]:
+    """The window around a message, and the first and last texts outside it, all of the roles to keep."""
+    seen = yield from around(anchor)
+    if not seen.messages:
+        return AnchoredView()
+    roles = None if anchor.keep_roles is None else msgspec.json.encode(anchor.keep_roles).decode()
+    kept = (anchor.include_hidden, roles, roles, max(anchor.bookend, 0))
+    first, last = seen.messages[0].seq, seen.messages[-1].seq
+    start = yield Statement("first_texts_before", (anchor.session_id, first, *kept))
+    end = yield Statement("last_texts_behind", (anchor.session_id, last, *kept))
+    return AnchoredView(_of_roles(seen, anchor), tuple(decode_all(start)), tuple(decode_all(reversed(end))))
+
+
+def recent_user_turns(session_id: str, limit: int) -> Verb[list[UserTurn]]:
+    """What people said to the agent, the latest first."""
+    rows = yield Statement("recent_user_turns", (session_id, rows_of(limit)))
+    if not rows:
+        yield from must_exist(session_id)
+    return [
+        UserTurn(message_id, seq, from_micros(sent_at), brief(text or ""))
+        for message_id, seq, sent_at, text in rows
+    ]
+
+
+def has_platform_message(session_id: str, platform_message_id: str) -> Verb[bool]:
+    """Whether a message of that name was ever stored in the session."""
+    rows = yield Statement("platform_message_exists", (session_id, platform_message_id))
+    found = bool(rows or (yield from rows_made_of([session_id], platform_message_id)))
+    if not found:
+        yield from must_exist(session_id)
+    return found
+
+
+def _of_roles(window: MessageWindow, anchor: Anchor) -> MessageWindow:
+    if anchor.keep_roles is None:
+        return window
+    roles: Sequence[str] = anchor.keep_roles
+
+    def kept(messages: Sequence[Message]) -> list[Message]:
+        return [one for one in messages if one.role in roles]
+
+    at = window.messages_before
+    before, behind = kept(window.messages[:at]), kept(window.messages[at + 1 :])
+    return MessageWindow((*before, window.messages[at], *behind), len(before), len(behind))

@@ -1,0 +1,97 @@
+"""Rewind a conversation by turns or to a message, and restore what was hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway_sessions.core.transcript.messages import PREVIEW_READS, Hidden, Rewind, preview_of
+from gateway_sessions.errors import InvalidInputError, NothingToUndoError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.locks import of_session
+from gateway_sessions.storage.transactions.transcripts.messages import must_exist
+
+PREVIEW_PAGE = 20
+
+
+def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Verb[Rewind | None]:
+    """Take back the last turns, as far as there are any; None if nobody has said anything to the agent."""
+    rows = yield Statement("recent_user_turns", (session_id, max(turns, 1)))
+    if not rows:
+        yield from must_exist(session_id)
+        return None
+    return (yield from _rewind_to(session_id, rows[-1], ids))
+
+
+def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Verb[Rewind]:
+    """Take back a message of a person and all that came after it."""
+    rows = yield Statement("user_turn", (message_id, session_id))
+    if not rows:
+        yield from must_exist(session_id)
+        problem = f"message {message_id} is none that a person said in session {session_id!r}"
+        raise InvalidInputError(problem)
+    return (yield from _rewind_to(session_id, rows[0], ids))
+
+
+def restore(session_id: str) -> Verb[int]:
+    """Bring back exactly what the last rewind took, unless the conversation has gone on since."""
+    rows = yield Statement("last_rewind", (session_id,))
+    if not rows:
+        yield from must_exist(session_id)
+        raise NothingToUndoError(session_id, "nothing was taken back")
+    change_id, last_seq = rows[0]
+    if (yield Statement("turn_goes_on_behind", (session_id, last_seq))):
+        raise NothingToUndoError(session_id, "the conversation has gone on since something was taken back")
+    shown = yield Statement("messages_rewound_by", (session_id, change_id))
+    yield Statement("show_messages_rewound_by", (session_id, change_id))
+    yield from adjust(session_id, messages=len(shown), calls=sum(row[1] for row in shown))
+    return len(shown)
+
+
+def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) -> Verb[list[Row]]:
+    """Hide all that is part of the conversation from a place on; the rows that were."""
+    rows = yield Statement("active_messages_from", (session_id, seq))
+    if rows:
+        # Ids rise with time, which may have been set back since somebody else opened the store.
+        last = yield Statement("last_rewind", (session_id,))
+        change_id = max(next(ids), last[0][0] + 1 if last else 0)
+        yield Statement("hide_messages_from", (str(because), change_id, session_id, seq))
+    return list(rows)
+
+
+def adjust(
+    session_id: str, *, messages: int = 0, calls: int = 0, size: int = 0, rewinds: int = 0, edits: int = 0
+) -> Verb[None]:
+    """Add to the totals, and look anew how the conversation begins."""
+    preview = yield from _preview(session_id)
+    yield Statement("adjust_totals", (messages, calls, size, rewinds, edits, preview, session_id))
+
+
+def _rewind_to(session_id: str, target: Row, ids: Iterator[int]) -> Verb[Rewind]:
+    message_id, seq, _, text = target
+    hidden = yield from hide_from(session_id, seq, Hidden.REWOUND, ids)
+    if hidden:
+        calls = sum(row[1] for row in hidden)
+        yield from adjust(session_id, messages=-len(hidden), calls=-calls, rewinds=1)
+    head = yield Statement("last_active_message", (session_id,))
+    return Rewind(
+        rewound_count=len(hidden),
+        turns_undone=sum(row[2] for row in hidden),
+        target_text=text or "",
+        target_message_id=message_id,
+        new_head_id=head[0][0] if head else None,
+    )
+
+
+def _first_texts(session_id: str, after_seq: int) -> Statement:
+    which = (PREVIEW_READS, session_id, after_seq, PREVIEW_PAGE)
+    return Statement("first_user_texts", which, lock=of_session(session_id))
+
+
+def _preview(session_id: str) -> Verb[str | None]:
+    seq = 0
+    while rows := (yield _first_texts(session_id, seq)):
+        for _, text in rows:
+            if (preview := preview_of(text)) is not None:
+                return preview
+        seq = rows[-1][0]
+    return None

@@ -1,0 +1,231 @@
+"""Replace, compact or clear a conversation, and edit or retract messages in every copy of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.queue.edits import Effect, Rewording, edited_by_hand, holds, plan_rewording
+from gateway_sessions.core.text import Intake
+from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables.change import Change
+from gateway_sessions.storage.tables.columns import content_of, escaped
+from gateway_sessions.storage.tables.index_notes import note_changes
+from gateway_sessions.storage.tables.messages import content_columns, decode_all, kept_of
+from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
+from gateway_sessions.storage.transactions.transcripts.messages import Appended, append, must_exist
+from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from
+
+_SAID: Final = 2
+"""So many of the columns that an edit may change are what the row says to people;"""
+_TOLD: Final = 3
+"""with one more, what it says to a model as well."""
+
+
+def replace(
+    session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
+) -> Verb[Appended]:
+    """Put *messages* in the place of the conversation; what is hidden stays, in the places before them."""
+    whole = yield from in_place_of(session_id, messages)
+    yield from _delete(session_id, ids, hidden_too=False)
+    return (yield from append(session_id, whole, now, ids))
+
+
+def clear(session_id: str, ids: Iterator[int]) -> Verb[int]:
+    """Delete every message, hidden ones too; how many there were."""
+    return (yield from _delete(session_id, ids, hidden_too=True))
+
+
+def compact(
+    session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
+) -> Verb[tuple[int, Appended]]:
+    """Let *messages*, a summary, stand for the conversation, which stays stored; how many were hidden."""
+    summary = yield from in_place_of(session_id, messages)
+    hidden = yield from hide_from(session_id, 0, Hidden.COMPACTED, ids)
+    yield from adjust(session_id, messages=-len(hidden), calls=-sum(row[1] for row in hidden))
+    return len(hidden), (yield from append(session_id, summary, now, ids))
+
+
+def rows_made_of(session_ids: Sequence[str], message_id: str) -> Verb[list[Message]]:
+    """The rows in these sessions that were made of a platform's message, hidden ones too."""
+    ids = msgspec.json.encode(list(session_ids)).decode()
+    like = f"%{escaped(json.dumps(message_id, ensure_ascii=False))}%"
+    rows = yield Statement("rows_of_platform_message", (ids, message_id, ids, like, like))
+    return [one for one in decode_all(rows) if holds(one, message_id)]
+
+
+def change_said(session_key: str, rewording: Rewording, change: Change) -> Verb[Effect]:
+    """Change what was said on a lane in every session that has it: it may have been copied or moved."""
+    sessions = yield Statement("sessions_said_on", (session_key, session_key))
+    found = Effect.NONE
+    for row in (yield from rows_made_of([one[0] for one in sessions], rewording.message_id)):
+        if row.from_lane not in (None, session_key):  # another chat's message that has the same id
+            continue
+        effect = yield from _carry_out(row, rewording, change.now, change.ids)
+        found = effect if found is Effect.NONE or effect is Effect.CHANGED else found
+    return found
+
+
+def edit(
+    session_id: str, platform_message_id: str, content: Content, now: datetime, ids: Iterator[int]
+) -> Verb[tuple[bool, bool]]:
+    """Let a message say something else and keep what it said.
+
+    Whether that changed anything, and whether characters had to be replaced.
+    """
+    rows = yield from rows_made_of([session_id], platform_message_id)
+    if not rows:
+        yield from must_exist(session_id)
+        return False, False
+    return (yield from _write(rows[-1], edited_by_hand(rows[-1], platform_message_id, content), now, ids))
+
+
+def retract(session_id: str, platform_message_id: str, now: datetime, ids: Iterator[int]) -> Verb[bool]:
+    """Take out what was deleted on its platform; False if there is no such message, or it is out for that."""
+    rows = yield from rows_made_of([session_id], platform_message_id)
+    if not rows:
+        yield from must_exist(session_id)
+    deletion = Rewording(message_id=platform_message_id, deletes=True)
+    effects: set[Effect] = set()
+    for row in rows:
+        effects.add((yield from _carry_out(row, deletion, now, ids)))
+    return not effects.isdisjoint({Effect.CHANGED, Effect.HIDDEN})
+
+
+def reword(
+    message_id: int, told: Message | None, now: datetime, ids: Iterator[int], *, keep: bool
+) -> Verb[None]:
+    """Let a row say what the messages say now that it was made of, or hide it.
+
+    If *keep*, what it said is kept; what somebody took back is not.
+    """
+    rows = decode_all((yield Statement("message_by_id", (message_id,))))
+    if not rows:
+        return
+    row = rows[0]
+    if told is None:
+        yield from _hide(row, ids)
+        return
+    extra = dict(told.extra)
+    if row.extra.get(STEERED):
+        extra[STEERED] = True
+    becomes = row.altered(
+        content=told.content,
+        api_content=told.api_content,
+        platform_message_id=told.platform_message_id,
+        platform_messages=told.platform_messages,
+        extra=extra,
+    )
+    yield from _write(row, becomes, now, ids, keep=keep)
+
+
+def versions(session_id: str, message_id: int) -> Verb[list[MessageVersion]]:
+    """What a message said before it was edited, the first version first."""
+    rows = yield Statement("message_versions", (session_id, message_id))
+    return [
+        MessageVersion(
+            number,
+            text if parts is None else content_of(f"message {message_id}", parts),
+            from_micros(at),
+        )
+        for number, text, parts, at in rows
+    ]
+
+
+def _carry_out(row: Message, rewording: Rewording, now: datetime, ids: Iterator[int]) -> Verb[Effect]:
+    """Do to a row what an edit or a deletion does to it."""
+    effect, becomes = plan_rewording(row, rewording)
+    if effect is Effect.HIDDEN:
+        yield from _hide(row, ids)
+    elif effect is Effect.CHANGED:
+        yield from _write(row, becomes, now, ids, keep=not rewording.deletes)
+    return effect
+
+
+def _hide(row: Message, ids: Iterator[int]) -> Verb[None]:
+    """Nothing of the row is left where it was said."""
+    if row.hidden_because is Hidden.RETRACTED:
+        return
+    yield Statement("retract_message", (next(ids), row.message_id))
+    calls = len(row.tool_calls or ()) if row.active else 0
+    yield from adjust(row.session_id, messages=-int(row.active), calls=-calls, edits=1)
+
+
+def _write(
+    was: Message, becomes: Message, now: datetime, ids: Iterator[int], *, keep: bool = True
+) -> Verb[tuple[bool, bool]]:
+    """Write a row as it is from now on. Whether it says something else, and whether characters were replaced.
+
+    If *keep*, what it said is kept; otherwise nothing is left of what it ever said.
+    """
+    before, after = Intake(), Intake()
+    old, new = _columns(before, was), _columns(after, becomes)
+    if not keep:
+        yield Statement("delete_message_versions", (was.message_id,))
+    if old == new:
+        return False, False
+    otherwise = old[:_TOLD] != new[:_TOLD]
+    if keep and old[:_SAID] != new[:_SAID]:
+        yield Statement("keep_message_version", (to_micros(now), was.message_id))
+    edited_at = now if otherwise else was.edited_at
+    at = None if edited_at is None else to_micros(edited_at)
+    yield Statement("reword_row", (*new, at, was.message_id))
+    if otherwise:
+        yield from note_changes((was.message_id,), ids)
+    yield from adjust(was.session_id, size=after.size - before.size, edits=int(otherwise))
+    return otherwise, after.replaced
+
+
+def _columns(intake: Intake, row: Message) -> tuple[str | None, ...]:
+    """What of a row an edit or a deletion may change, as it is stored: first what it says."""
+    return (
+        *content_columns(intake, row.content),
+        intake.json("api_content", row.api_content),
+        intake.text("platform_message_id", row.platform_message_id),
+        intake.json("platform_messages", kept_of(row)),
+        intake.json("extra", dict(row.extra) or None),
+    )
+
+
+def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) -> Verb[int]:
+    """Delete some messages, hidden ones too; those that are left stay as they are. How many were deleted."""
+    rows = yield Statement("stored_messages", (session_id,))
+    chosen = frozenset(message_ids)
+    gone = yield from _without(session_id, rows, chosen, ids)
+    if gone:
+        size = yield Statement("bytes_of_messages", (session_id,))
+        yield Statement("recount_totals", (size[0][0], session_id))
+        yield from adjust(session_id, edits=1)
+    return gone
+
+
+def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Verb[int]:
+    """Delete the conversation, or all messages; how many were deleted."""
+    rows = yield Statement("stored_messages", (session_id,))
+    if not rows:
+        yield from must_exist(session_id)
+        return 0
+    chosen = frozenset(row[0] for row in rows if hidden_too or not row[2])
+    gone = yield from _without(session_id, rows, chosen, ids)
+    size = yield Statement("bytes_of_messages", (session_id,))
+    yield Statement("reset_totals", (len(rows) - gone, size[0][0], session_id))
+    return gone
+
+
+def _without(session_id: str, rows: Sequence[Row], chosen: Collection[int], ids: Iterator[int]) -> Verb[int]:
+    """Delete messages of a session and let those that are left close the ranks; how many were deleted."""
+    gone = [(row[0],) for row in rows if row[0] in chosen]
+    left = [row for row in rows if row[0] not in chosen]
+    yield Statement("delete_message", many=gone)
+    yield Statement("delete_message_versions", many=gone)
+    yield from note_changes((one[0] for one in gone), ids)
+    # In ascending order each moves to a place that is free by then.
+    moved = [(at, row[0]) for at, row in enumerate(left, start=1) if row[1] != at]
+    yield Statement("move_message", many=moved)
+    return len(gone)

@@ -1,0 +1,285 @@
+"""Count each use of a model once, on its session and entry, and sum up use for reports.
+
+Counting what models were used for: an event counts once, and every counter is the sum of its events.
+
+Counting what happened in some days. The database counts; what comes out of it is small.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.usage.budgets import Spent
+from gateway_sessions.core.usage.insights import (
+    Counts,
+    Insights,
+    TopSession,
+    TopSessions,
+    activity_of,
+    models_of,
+    platforms_of,
+    tools_of,
+)
+from gateway_sessions.core.usage.usage_events import (
+    COUNTS,
+    TURN,
+    CostStatus,
+    ModelUsage,
+    SessionUsage,
+    Usage,
+    UsageSum,
+    cost_nanos,
+    counted,
+    from_nanos,
+    ranked,
+    sum_of,
+    to_nanos,
+    worse,
+)
+from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
+from gateway_sessions.ports import Row, Rows, Statement, Verb
+from gateway_sessions.storage.tables.entries import archive, load, load_by_session, put_unqueried, unarchive
+from gateway_sessions.storage.tables.locks import of_session
+
+
+def record(session_id: str, usage: Usage, now: datetime) -> Verb[bool]:
+    """Count the event, on the session and on the entry that has it; False if it was counted already."""
+    known = yield Statement("usage_event", (usage.event_id,))
+    if known and known[0][0] != session_id:
+        problem = f"event_id {usage.event_id!r} was counted for another session, {known[0][0]}"
+        raise InvalidInputError(problem)
+    if known:
+        return False
+    used = yield Statement("get_used", (session_id,), lock=of_session(session_id))
+    if not used:
+        raise SessionNotFoundError(session_id)
+    words = (usage.model, usage.provider, usage.base_url, usage.billing_mode)
+    counts = tuple(getattr(usage, name) for name in COUNTS)
+    costs = (usage.estimated_cost_usd, usage.actual_cost_usd, str(usage.cost_status))
+    source = (usage.cost_source, usage.pricing_version)
+    row = (usage.event_id, session_id, to_micros(usage.at), usage.task, *words, *counts, *costs, *source)
+    yield Statement("add_usage", row)
+    if usage.task == TURN:
+        *before, model, provider = used[0]
+        yield from _note_route(session_id, usage, model, provider)
+        after = _costs(before, usage.estimated_cost_usd, usage.actual_cost_usd)
+        status = usage.cost_status if before[2] is None else worse(before[2], usage.cost_status)
+        yield Statement("add_used", (*counts, *after, str(status), *source, session_id))
+        yield from _count_in_entry(session_id, sum_of(usage), status, now)
+    return True
+
+
+def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Verb[None]:
+    """Count what a turn has spent, however it ended, and also if it has lost its lane, or its session.
+
+    Nothing is refused: what an earlier try was counted for in another session has been counted, and nothing
+    is known any more of a session that was erased.
+    """
+    for one in usages:
+        with suppress(InvalidInputError, SessionNotFoundError):
+            yield from record(session_id, one, now)
+
+
+def amend(
+    event_id: str, actual_cost_usd: float, source: tuple[str | None, str | None], now: datetime
+) -> Verb[bool]:
+    """Note what an event really cost; False if that was known already."""
+    known = yield Statement("usage_event", (event_id,))
+    if not known:
+        problem = f"event_id {event_id!r} was never counted, or its session is gone"
+        raise InvalidInputError(problem)
+    session_id, task, estimated, actual, status = known[0]
+    if actual is not None:
+        return False
+    yield Statement("price_usage", (actual_cost_usd, *source, event_id))
+    if task == TURN:
+        used = yield Statement("get_used", (session_id,))
+        statuses = yield Statement("statuses_of_turns", (session_id,))
+        settled = worse(*(row[0] for row in statuses))
+        costs = (*_costs(used[0], None, actual_cost_usd), str(settled))
+        yield Statement("add_used", (*(0 for _ in COUNTS), *costs, *source, session_id))
+        nanos = to_nanos(actual_cost_usd) - cost_nanos(status, estimated, actual)
+        yield from _count_in_entry(session_id, UsageSum(cost_nanos=nanos), settled, now)
+    return True
+
+
+def usage_of_session(session_id: str) -> Verb[SessionUsage]:
+    """What the session has used, by model and task."""
+    if not (yield Statement("session_exists", (session_id,))):
+        raise SessionNotFoundError(session_id)
+    rows = yield Statement("usage_of_session", (session_id,))
+    parts = [
+        ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
+        for model, provider, task, *sums in rows
+    ]
+    return SessionUsage(session_id=session_id, parts=ranked(parts))
+
+
+def spent(session_id: str, day: tuple[datetime, datetime]) -> Verb[Spent]:
+    """What the session has used, and on that day its owner and everybody."""
+    owners = yield Statement("owner_of_session", (session_id,))
+    if not owners:
+        raise SessionNotFoundError(session_id)
+    began, ends = map(to_micros, day)
+    session = yield Statement("spent_by_session", (session_id,))
+    person = yield Statement("spent_by_owner", (owners[0][0], began, ends))
+    everybody = yield Statement("spent_by_all", (began, ends))
+    return Spent(
+        session=used_in(session[0]),
+        person=used_in(person[0]),
+        day=used_in(everybody[0]),
+        day_began=day[0],
+        day_ends=day[1],
+    )
+
+
+def used_in(columns: Row) -> UsageSum:
+    """The sum in the columns of a row, in the order of its fields; of no events they are empty."""
+    return UsageSum(**dict(zip(UsageSum.__struct_fields__, (one or 0 for one in columns), strict=True)))
+
+
+def _note_route(session_id: str, usage: Usage, model: str | None, provider: str | None) -> Verb[None]:
+    """Write on the session what the first event tells; its row is large, so not again and again."""
+    if model is None and usage.model is not None:
+        yield Statement("set_model", (usage.model, session_id))
+    if provider is None and usage.provider is not None:
+        route = (usage.provider, usage.base_url, usage.billing_mode)
+        yield Statement("set_route", (*route, session_id))
+
+
+def _costs(before: Row, estimated: float | None, actual: float | None) -> tuple[float | None, ...]:
+    """Both sums of costs with one more event; None as long as no price is known."""
+    return tuple(
+        old if more is None else from_nanos(to_nanos(old) + to_nanos(more))
+        for old, more in zip(before[:2], (estimated, actual), strict=True)
+    )
+
+
+def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Verb[None]:
+    """Show the use on the entry that has the session, or keep it with the record of an ended one."""
+    entry = yield from load_by_session(session_id)
+    if entry is not None:  # perhaps on another lane than the one that this is about
+        entry = yield from load(entry.session_key, entry, locked=True)
+    if entry is not None and entry.session_id == session_id:
+        yield from put_unqueried(_counted(entry, more, status).evolve(now))
+        return
+    rows = yield Statement("get_session", (session_id,))
+    if rows[0][5] is not None:
+        text = archive(_counted(unarchive(rows[0][5]), more, status))
+        yield Statement("keep_entry", (text, session_id))
+
+
+def _counted(entry: SessionEntry, more: UsageSum, status: CostStatus) -> SessionEntry:
+    """What an imported entry has used before its first event stays as unknown as it was."""
+    known = status if more.events == 0 or entry.total_tokens == 0 else worse(entry.cost_status, status)
+    return counted(entry, more, known)
+
+
+TOP: Final = 5
+MICROS: Final = 10**6
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What somebody wants to know, and may."""
+
+    since: datetime
+    until: datetime
+    scope: Scope
+    source: str | None
+    zone: ZoneInfo
+
+    def asked(self, name: str, *, first: tuple[object, ...] = (), last: tuple[object, ...] = ()) -> Statement:
+        """The query in the form that the scope needs, with its parameters before and after those of all."""
+        form, scope = (name, ()) if self.scope.sees_everything else (f"{name}_of_owners", self.of)
+        wanted = (to_micros(self.since), self.source, self.source)
+        return Statement(form, (*first, *scope, *wanted, *last))
+
+    @property
+    def of(self) -> tuple[str, str | None]:
+        """The owners and the lane whose sessions count."""
+        return msgspec.json.encode(sorted(self.scope.owners)).decode(), self.scope.session_key
+
+
+def insights(question: Question) -> Verb[Insights]:
+    """The whole report."""
+    counts = Counts()
+    yield from _count_sessions(question, counts)
+    yield from _count_messages(question, counts)
+    yield from _count_usage(question, counts)
+    top = yield from _top(question)
+    return Insights(
+        since=question.since,
+        until=question.until,
+        zone=question.zone.key,
+        source=question.source,
+        platforms=platforms_of(counts),
+        models=models_of(counts),
+        tools=tools_of(counts),
+        activity=activity_of(counts.quarters, question.zone, question.until),
+        top=top,
+    )
+
+
+def _count_sessions(question: Question, counts: Counts) -> Verb[None]:
+    since = to_micros(question.since)
+    for source, sessions, started, micros in (
+        yield question.asked("insight_sessions", first=(since, since, since))
+    ):
+        counts.sessions[source] = (sessions, started, timedelta(microseconds=micros))
+
+
+def _count_messages(question: Question, counts: Counts) -> Verb[None]:
+    """Several queries that read little, or one that finds the messages of a few sessions once."""
+    since = to_micros(question.since)
+    if not question.scope.sees_everything:
+        _add_messages(counts, (yield question.asked("insight_messages")))
+    elif question.source is not None:
+        _add_messages(counts, (yield Statement("insight_messages_of_source", (since, question.source))))
+    else:
+        for source, said, results in (yield Statement("insight_messages_by_source", (since,))):
+            counts.messages[source], counts.tool_calls[source] = said, results
+        for quarter, said in (yield Statement("insight_messages_by_time", (since,))):
+            counts.quarters[quarter] = said
+        for tool, calls in (yield Statement("insight_tools", (since,))):
+            counts.tools[tool] = calls
+
+
+def _add_messages(counts: Counts, rows: Rows) -> None:
+    for source, quarter, tool, said in rows:
+        counts.messages[source] += said
+        counts.quarters[quarter] += said
+        if tool is not None:
+            counts.tool_calls[source] += said
+            counts.tools[tool] += said
+
+
+def _count_usage(question: Question, counts: Counts) -> Verb[None]:
+    for source, model, provider, task, *sums in (yield question.asked("insight_usage")):
+        part = ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
+        counts.used.setdefault(source, []).append(part)
+
+
+def _top(question: Question) -> Verb[TopSessions]:
+    found: defaultdict[str, list[TopSession]] = defaultdict(list)
+    for ranking, session_id, source, title, started_at, amount in (
+        yield question.asked("insight_top", last=(TOP,) * 4)
+    ):
+        session = TopSession(
+            session_id=session_id,
+            platform=source,
+            title=title,
+            started_at=from_micros(started_at),
+            amount=amount // MICROS if ranking == "longest" else amount,
+        )
+        found[ranking].append(session)
+    return TopSessions(**{ranking: tuple(sessions) for ranking, sessions in found.items()})

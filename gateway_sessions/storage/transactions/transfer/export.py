@@ -1,0 +1,184 @@
+"""Read whole sessions for an export, in pages of bounded size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway_sessions.core.export.jsonl import Version, message_members, session_members, usage_members
+from gateway_sessions.core.identity.scope import Scope
+from gateway_sessions.core.instants import from_micros
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.usage.usage_events import CostStatus, Usage
+from gateway_sessions.errors import SessionNotFoundError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import lineage
+from gateway_sessions.storage.tables.columns import content_of, from_json, member
+from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.transactions.sessions.session_rows import decode_record
+from gateway_sessions.storage.transactions.sessions.titles import in_scope
+from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
+
+PAGE: Final = 200
+PAGE_BYTES: Final = 4 << 20
+BEGINNING: Final = (-EVERYTHING, "")
+
+Position = tuple[int, str]
+"""Where a page ends in the order of sessions."""
+Members = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which sessions are exported, and how much of them."""
+
+    scope: Scope
+    source: str | None = None
+    include_hidden: bool = True
+
+    @property
+    def params(self) -> tuple[Any, ...]:
+        """For the statements that look for sessions."""
+        return (self.source, self.source, *in_scope(self.scope))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A session without its messages."""
+
+    members: Members
+    page: int
+    """How many of its messages are read at a time, so that a page has a bounded size."""
+    acts: dict[int, int]
+    """The number of each act that hid messages."""
+    weight: int
+    """Bytes of text in a message, as they are on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A session with the first of its messages."""
+
+    session_id: str
+    head: Head
+    messages: list[Members]
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are no more messages."""
+        return len(self.messages) < self.head.page
+
+
+def ids(wanted: Wanted, after: Position, limit: int) -> Verb[list[tuple[Position, bool]]]:
+    """A page of sessions: their positions, and whether they may continue another one."""
+    rows = yield Statement("sessions_to_export", (*after, *wanted.params, limit))
+    return [((row[1], row[0]), row[2] == Relation.CONTINUATION) for row in rows]
+
+
+def count(wanted: Wanted) -> Verb[int]:
+    """How many sessions there are to export."""
+    rows = yield Statement("count_sessions_to_export", wanted.params)
+    return int(rows[0][0])
+
+
+def logical_line(session_id: str, scope: Scope) -> Verb[list[str]]:
+    """The visible sessions of the line of compressions around a session, in its order."""
+    links = yield from lineage.line(session_id)
+    return [link.session_id for link in links if link.visible(scope)]
+
+
+def head(session_id: str, scope: Scope) -> Verb[Head]:
+    """All of a session but its messages; `SessionNotFoundError` if it cannot be seen."""
+    rows = yield Statement("session_record", (session_id,))
+    more = yield Statement("get_session", (session_id,))
+    if not rows or not more or not scope.sees(owner=more[0][1], session_key=more[0][0]):
+        raise SessionNotFoundError(session_id)
+    record = decode_record(rows[0])
+    entry: Any = from_json(f"session {session_id!r}", more[0][5], object)
+    members = session_members(record, ends=more[0][4], entry=entry)
+    usage = yield Statement("usage_to_export", (session_id,))
+    members["usage_events"] = [usage_members(_usage(row)) for row in usage]
+    acts = yield Statement("acts_of_hiding", (session_id,))
+    average = record.text_bytes // max(record.last_seq, 1)
+    page = max(1, min(PAGE, PAGE_BYTES // max(average, 1)))
+    return Head(members, page, {row[0]: number for number, row in enumerate(acts, 1)}, average)
+
+
+def beginnings(session_ids: Sequence[str], wanted: Wanted) -> Verb[list[Beginning]]:
+    """The first of these sessions: at least one, and as many as make a page of bounded size together."""
+    found: list[Beginning] = []
+    rows = size = 0
+    for session_id in session_ids:
+        first = yield from head(session_id, wanted.scope)
+        page = yield from messages(session_id, first, 0, wanted)
+        found.append(Beginning(session_id, first, page))
+        rows, size = rows + len(page), size + first.weight * len(page)
+        if rows >= PAGE or size >= PAGE_BYTES:
+            break
+    return found
+
+
+def messages(session_id: str, of: Head, after_seq: int, wanted: Wanted) -> Verb[list[Members]]:
+    """The next page of messages."""
+    asked = (after_seq, EVERYTHING, wanted.include_hidden, of.page)
+    found = decode_all((yield Statement("messages_after", (session_id, *asked))))
+    if not found:
+        return []
+    between = (session_id, found[0].seq, found[-1].seq)
+    hidden = (yield Statement("hidden_messages", between)) if of.acts else ()
+    hidden_by: dict[int, int] = {row[0]: row[1] for row in hidden}
+    versions: defaultdict[int, list[Version]] = defaultdict(list)
+    for seq, text, parts, replaced_at in (yield Statement("versions_of_messages", between)):
+        content = text if parts is None else content_of(f"session {session_id!r}", parts)
+        versions[seq].append((content, from_micros(replaced_at)))
+    return [
+        message_members(one, of.acts.get(hidden_by.get(one.seq, 0)), versions.get(one.seq, ()))
+        for one in found
+    ]
+
+
+def whole(session_id: str, wanted: Wanted) -> Verb[Members]:
+    """A session with all of its messages."""
+    first = yield from head(session_id, wanted.scope)
+    found: list[Members] = []
+    while page := (yield from messages(session_id, first, found[-1]["seq"] if found else 0, wanted)):
+        found += page
+    return first.members | {"messages": found}
+
+
+def whole_if_there(session_id: str, wanted: Wanted) -> Verb[Members | None]:
+    """The same; None if it has gone since somebody saw it."""
+    try:
+        return (yield from whole(session_id, wanted))
+    except SessionNotFoundError:
+        return None
+
+
+def _usage(row: Row) -> Usage:
+    event_id, at, task, model, provider, url, mode, *rest = row
+    *counts, estimated, actual, status, source, pricing = rest
+    names = (
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "reasoning_tokens",
+        "api_calls",
+    )
+    return Usage(
+        event_id=event_id,
+        at=from_micros(at),
+        task=task,
+        model=model,
+        provider=provider,
+        base_url=url,
+        billing_mode=mode,
+        estimated_cost_usd=estimated,
+        actual_cost_usd=actual,
+        cost_status=member(f"use {event_id!r}", CostStatus, status),
+        cost_source=source,
+        pricing_version=pricing,
+        **dict(zip(names, counts, strict=True)),
+    )

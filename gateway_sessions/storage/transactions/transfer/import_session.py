@@ -1,0 +1,473 @@
+"""Import one session: encode its rows, and settle clashes of its id, title and parent.
+
+Taking a session in from a file: as it stands, unless something here already has its id, title or place.
+
+A session from a file as the rows it comes to, and the note of what it said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from gateway_sessions.core.export.reading import Bundle
+from gateway_sessions.core.instants import to_micros
+from gateway_sessions.core.search.documents import Searchable
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, next_number, numbered, one_line
+from gateway_sessions.core.text import Intake
+from gateway_sessions.core.usage.usage_events import COUNTS, Usage
+from gateway_sessions.errors import InvalidInputError, StorageCorruptError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import tombstones
+from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.entries import archive, unarchive
+from gateway_sessions.storage.tables.messages import content_columns, encode, searchable
+from gateway_sessions.storage.transactions.sessions.remove import make_way
+from gateway_sessions.storage.transactions.sessions.titles import taken_in_lineage
+
+Columns = Mapping[str, Any]
+"""The row of a session."""
+
+NOTE: Final = "import"
+"""The member of `extra` that keeps what the file said where the session here differs from it."""
+COLUMNS: Final[tuple[str, ...]] = (
+    "session_id", "session_key", "owner", "source", "user_id", "parent_session_id", "relation", "started_at",
+    "ended_at", "end_reason", "ends", "entry", "title", "title_by", "model", "model_config", "system_prompt",
+    "billing_provider", "billing_base_url", "billing_mode", "pinned", "archived", "extra", "title_owner",
+)  # fmt: skip
+"""In the order of the statements that write and read them."""
+_MESSAGE_COUNT: Final = 3
+"""The place of the count in the totals."""
+_SENT_AT: Final = 9
+"""The place of the instant in the row of a message."""
+_AUTHOR: Final = 24
+"""The place of the author."""
+_LATEST: Final = 1 << 62
+_TEXTS: Final = ("model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
+_SUMS: Final = (
+    "rewind_count", "preview", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+    "reasoning_tokens", "api_call_count", "estimated_cost_usd", "actual_cost_usd", "cost_status",
+    "cost_source", "pricing_version",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A session as rows."""
+
+    columns: Columns
+    totals: tuple[Any, ...]
+    messages: Sequence[tuple[Any, ...]]
+    """From `seq` on; the act that hid a message is a number counted from 1."""
+    versions: Sequence[tuple[Any, ...]]
+    """With the place of their message in front."""
+    usage: Sequence[tuple[Any, ...]]
+
+    @property
+    def session_id(self) -> str:
+        """Its id."""
+        return str(self.columns["session_id"])
+
+    @property
+    def message_count(self) -> int:
+        """How many messages the session shows: those that are hidden are not counted, here as anywhere."""
+        return int(self.totals[_MESSAGE_COUNT])
+
+    @property
+    def first_instant(self) -> int:
+        """When it began, or its first message was sent."""
+        return min(int(self.columns["started_at"]), *(int(row[_SENT_AT]) for row in self.messages), _LATEST)
+
+    @property
+    def first_said(self) -> Mapping[str, int]:
+        """When each person, where a message tells who that is, said something first."""
+        found: dict[str, int] = {}
+        for row in self.messages:
+            if row[_AUTHOR] is not None:
+                found[row[_AUTHOR]] = min(int(row[_SENT_AT]), found.get(row[_AUTHOR], _LATEST))
+        return found
+
+    @property
+    def digest(self) -> int:
+        """The same for the same session, within this process."""
+        rows = (tuple(self.columns.values()), tuple(self.messages), tuple(self.versions), tuple(self.usage))
+        return hash(rows)
+
+
+def encoded(bundle: Bundle, now: datetime) -> Encoded:
+    """The rows of a session; `InvalidInputError` for what cannot be stored. Heavy for a large one."""
+    record, intake = bundle.record, Intake()
+    stored = [encode(one.message, now) for one in bundle.messages]
+    counts = (record.last_seq, record.message_count, record.tool_call_count, sum(one.size for one in stored))
+    totals = (record.session_id, to_micros(record.last_active), *counts)
+    return Encoded(
+        columns=_columns(bundle, intake),
+        totals=(*totals, *(getattr(record, name) for name in _SUMS)),
+        messages=[
+            (one.message.seq, one.hidden_by, *row.columns)
+            for one, row in zip(bundle.messages, stored, strict=True)
+        ],
+        versions=list(_versions(bundle, intake)),
+        usage=[_usage(one) for one in bundle.usage],
+    )
+
+
+def columns_of(row: Row) -> dict[str, Any]:
+    """The row of a session by the names of its columns."""
+    return dict(zip(COLUMNS, row, strict=True))
+
+
+def note_in(columns: Columns) -> dict[str, Any]:
+    """What the file had said otherwise."""
+    note = _members(columns["extra"]).get(NOTE)
+    members = cast("dict[str, Any]", note) if isinstance(note, dict) else {}
+    return {name: value for name, value in members.items() if name in COLUMNS}
+
+
+def with_note(extra: str | None, note: Mapping[str, Any]) -> str | None:
+    """`extra` with a note; a note that stood in the file stays inside of it."""
+    if not note:
+        return extra
+    members = _members(extra)
+    earlier = {NOTE: members[NOTE]} if NOTE in members else {}
+    return Intake().json("extra", members | {NOTE: dict(note) | earlier})
+
+
+def without_note(extra: str | None) -> str | None:
+    """`extra` as it stood in the file."""
+    members = _members(extra)
+    note = members.get(NOTE)
+    if isinstance(note, dict) and NOTE in note:
+        members[NOTE] = note[NOTE]
+    else:
+        members.pop(NOTE, None)
+    return Intake().json("extra", members or None)
+
+
+def _members(extra: str | None) -> dict[str, Any]:
+    return from_json("a session", extra or "{}", dict[str, Any])
+
+
+def _columns(bundle: Bundle, intake: Intake) -> dict[str, Any]:
+    record = bundle.record
+    values: dict[str, Any] = {name: getattr(record, name, None) for name in COLUMNS}
+    title = one_line(record.title)[:MAX_TITLE].strip() if record.title else None
+    values |= {
+        "relation": None if record.relation is None else str(record.relation),
+        "started_at": to_micros(record.started_at),
+        "ended_at": None if record.ended_at is None else to_micros(record.ended_at),
+        "ends": bundle.ends,
+        "entry": _entry(bundle),
+        "title": title or None,
+        "title_by": record.title_by if title else None,
+        "title_owner": record.title_owner if title else None,
+        "model_config": intake.json("model_config", dict(record.model_config) or None),
+        "pinned": int(record.pinned),
+        "archived": int(record.archived),
+        "extra": intake.json("extra", dict(record.extra) or None),
+    }
+    return values | {name: intake.text(name, values[name]) for name in _TEXTS}
+
+
+def _versions(bundle: Bundle, intake: Intake) -> Iterator[tuple[Any, ...]]:
+    for one in bundle.messages:
+        for version, (content, replaced_at) in enumerate(one.versions, 1):
+            columns = content_columns(intake, content)
+            yield (one.message.seq, version, *columns, to_micros(replaced_at))
+
+
+def _usage(one: Usage) -> tuple[Any, ...]:
+    words = (one.task, one.model, one.provider, one.base_url, one.billing_mode)
+    counts = (getattr(one, name) for name in COUNTS)
+    costs = (one.estimated_cost_usd, one.actual_cost_usd, str(one.cost_status))
+    return (one.event_id, to_micros(one.at), *words, *counts, *costs, one.cost_source, one.pricing_version)
+
+
+def _entry(bundle: Bundle) -> str | None:
+    """The record of the lane, provided that it is one and belongs to this session."""
+    if bundle.entry is None:
+        return None
+    try:
+        entry = unarchive(msgspec.json.encode(bundle.entry).decode())
+    except StorageCorruptError as error:
+        problem = f"entry cannot be used: {error.__cause__}"
+        raise InvalidInputError(problem) from error
+    record = bundle.record
+    if (entry.session_id, entry.session_key) != (record.session_id, record.session_key):
+        problem = "entry belongs to another session or lane"
+        raise InvalidInputError(problem)
+    return archive(entry)
+
+
+T = TypeVar("T")
+
+LONGEST_DESCENT: Final = 10_000
+_ROLE: Final = 4
+"""The place of the role in the row of a message."""
+PAGE: Final = 100
+OF_THE_LANE: Final = ("session_key", "owner", "ended_at", "end_reason", "ends", "entry")
+"""What a lane that has the session already knows better than any file."""
+
+
+class Fate(StrEnum):
+    """What becomes of a session in a file."""
+
+    IMPORTED = "imported"
+    SKIPPED = "skipped"  # it is here already, as it is in the file
+    CLASH = "clash"  # another one is here under its id, or it belongs to somebody who was erased
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one session."""
+
+    fate: Fate
+    problem: str | None = None
+    """Why there is a clash."""
+    title: str | None = None
+    """The title that it was given instead of its own."""
+    waits_for: str | None = None
+    """The parent that is not here, or not yet."""
+    relation: str | None = None
+    """How it came from that parent."""
+    adrift: str | None = None
+    """The parent that it cannot have: it comes from it itself."""
+    branched: bool = False
+    """It became a branch, because its parent goes on in another session."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run that writes nothing has to remember, because the database will not know it."""
+
+    pretend: bool = False
+    parents: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    digests: dict[str, int] = field(default_factory=dict[str, int])
+    titles: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict[str, set[str]](set))
+    """By owner."""
+    numbers: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """By owner and the base of a lineage of titles: the next number in it, so that it is looked up once."""
+    continued: set[str] = field(default_factory=set[str])
+    events: set[str] = field(default_factory=set[str])
+
+    def note(self, one: Encoded, placed: Columns) -> None:
+        """A session that would be here now."""
+        self.digests[one.session_id] = one.digest
+        if placed["title"]:
+            self.titles[placed["owner"]].add(placed["title"])
+        self.events |= {row[0] for row in one.usage}
+        self.place(one.session_id, placed["parent_session_id"], placed["relation"])
+
+    def place(self, session_id: str, parent: str | None, relation: str | None) -> None:
+        """It would have that parent."""
+        self.parents[session_id] = parent
+        if parent is not None and relation == Relation.CONTINUATION:
+            self.continued.add(parent)
+
+
+def take_in(one: Encoded, run: Run, ids: Iterator[int], *, fill: bool = False) -> Verb[Outcome]:
+    """Write a session, or say why not. With *fill*, one that is here and empty counts as missing."""
+    here = yield Statement("session_as_taken_in", (one.session_id,))
+    if one.session_id in run.parents:
+        same = run.digests.get(one.session_id) == one.digest
+        return Outcome(Fate.SKIPPED) if same else Outcome(Fate.CLASH, "it stands in the file twice")
+    empty = bool(here) and fill and (yield from _is_empty(one.session_id))
+    if here and not empty:
+        return (yield from _met(one, here[0]))
+    if problem := (yield from _refusal(one, run)):
+        return Outcome(Fate.CLASH, problem)
+    outcome, placed = yield from _placed(one.columns, here[0] if here else None, run)
+    if run.pretend:
+        run.note(one, placed)
+        return outcome
+    if here:
+        yield Statement("forget_empty_session", (one.session_id,))
+        yield Statement("forget_empty_totals", (one.session_id,))
+    yield from _write(replace(one, columns=placed), ids)
+    return outcome
+
+
+def one_after_another(verbs: Sequence[Callable[[], Verb[T]]]) -> Verb[list[T]]:
+    """What each of them finds; nothing is written in between."""
+    found: list[T] = []
+    for verb in verbs:
+        found += [(yield from verb())]
+    return found
+
+
+def attach(child: str, parent: str, relation: str | None, run: Run) -> Verb[bool | None]:
+    """Give a session the parent that its file names, if it is here by now; None if that would be a circle."""
+    comes_from = yield from _comes_from(parent, child, run)
+    if comes_from is not False:
+        return None if comes_from else False
+    relation = yield from _free_relation(relation, parent, run)
+    rows = yield Statement("session_as_taken_in", (child,))
+    if run.pretend:
+        run.place(child, parent, relation)
+    elif rows:
+        columns = columns_of(rows[0])
+        note = note_in(columns)
+        left = {name: note[name] for name in note if name not in ("parent_session_id", "relation")}
+        if relation != note.get("relation"):
+            left["relation"] = note.get("relation")
+        extra = with_note(without_note(columns["extra"]), left)
+        yield Statement("attach_session", (parent, relation, extra, child))
+    return True
+
+
+def _placed(columns: Columns, here: Row | None, run: Run) -> Verb[tuple[Outcome, Columns]]:
+    """The title and the parent that it can have here; what the file said otherwise is kept in a note."""
+    placed, outcome = dict(columns), Outcome(Fate.IMPORTED)
+    if here is not None:
+        known = columns_of(here)
+        placed |= {name: known[name] for name in OF_THE_LANE}
+    placed["title"] = yield from _free_title(placed["owner"], columns["title"], run)
+    if placed["title"] != columns["title"]:
+        outcome = replace(outcome, title=placed["title"])
+    parent, relation = columns["parent_session_id"], columns["relation"]
+    if parent is not None:
+        comes_from = yield from _comes_from(parent, columns["session_id"], run)
+        if comes_from is False:
+            placed["relation"] = yield from _free_relation(relation, parent, run)
+            outcome = replace(outcome, branched=placed["relation"] != relation)
+        else:
+            placed |= {"parent_session_id": None, "relation": None}
+            why = "adrift" if comes_from else "waits_for"
+            outcome = replace(outcome, relation=relation, **{why: parent})
+    note = {name: columns[name] for name in COLUMNS if placed[name] != columns[name]}
+    placed["extra"] = with_note(columns["extra"], note)
+    return outcome, placed
+
+
+def _met(one: Encoded, here: Row) -> Verb[Outcome]:
+    """A session with that id is here: the same one, if nothing has happened to it since it was taken in."""
+    columns, wanted = columns_of(here), dict(one.columns)
+    note: dict[str, Any] = {}
+    if columns != wanted:
+        note = note_in(columns)
+        columns |= {**note, "extra": without_note(columns["extra"])}
+    if columns != wanted:
+        names = ", ".join(name for name in COLUMNS if columns[name] != wanted[name])
+        return Outcome(Fate.CLASH, f"another session has its id; they differ in {names}")
+    if problem := (yield from _difference(one)):
+        return Outcome(Fate.CLASH, f"another session has its id; {problem}")
+    return Outcome(Fate.SKIPPED, waits_for=note.get("parent_session_id"), relation=note.get("relation"))
+
+
+def _difference(one: Encoded) -> Verb[str | None]:
+    """How the messages and the use here differ from the file's, if they do."""
+    acts = yield Statement("acts_of_hiding", (one.session_id,))
+    numbers: dict[int | None, int] = {row[0]: number for number, row in enumerate(acts, 1)}
+    at, seq = 0, 0
+    while rows := (yield Statement("messages_as_taken_in", (one.session_id, seq, PAGE))):
+        ours = [(row[0], numbers.get(row[1]), *row[2:]) for row in rows]
+        if ours != list(one.messages[at : at + len(rows)]):
+            return "their messages differ"
+        at, seq = at + len(rows), rows[-1][0]
+    if at != len(one.messages):
+        return "it has fewer messages"
+    versions = yield Statement("versions_of_messages", (one.session_id, 0, seq))
+    if [tuple(row) for row in versions] != [(row[0], *row[2:]) for row in one.versions]:
+        return "earlier versions of their messages differ"
+    usage = yield Statement("usage_to_export", (one.session_id,))
+    if {row[0]: tuple(row) for row in usage} != {row[0]: row for row in one.usage}:
+        return "their use differs"
+    return None
+
+
+def _refusal(one: Encoded, run: Run) -> Verb[str | None]:
+    erased = yield from tombstones.erased_since(one.columns["owner"], one.first_instant)
+    if erased is not None:
+        return f"it began before its owner was erased, on {erased:%Y-%m-%d}"
+    for author, instant in one.first_said.items():
+        erased = yield from tombstones.erased_since(author, instant)
+        if erased is not None:
+            return f"it holds what somebody said before they were erased, on {erased:%Y-%m-%d}"
+    events = [row[0] for row in one.usage]
+    text = msgspec.json.encode(events).decode()
+    counted = [row[0] for row in (yield Statement("usage_elsewhere", (text, one.session_id)))]
+    counted += sorted(run.events.intersection(events))
+    return f"usage event {counted[0]!r} was counted for another session" if counted else None
+
+
+def _is_empty(session_id: str) -> Verb[bool]:
+    rows = yield Statement("stored_messages_of_session", (session_id,))
+    return bool(rows) and rows[0][1] == 0
+
+
+def _free_title(owner: str, title: str | None, run: Run) -> Verb[str | None]:
+    """The title, or the next one of its lineage if somebody has it."""
+    if title is None:
+        return None
+    besides = run.titles[owner]
+    if not (yield from _has(owner, title, besides)):
+        return title
+    lineage = owner, base_title(title)[0]
+    if lineage not in run.numbers:
+        taken = yield from taken_in_lineage(*lineage)
+        run.numbers[lineage] = next_number(lineage[1], taken | besides)
+    while (yield from _has(owner, found := numbered(lineage[1], run.numbers[lineage]), besides)):
+        run.numbers[lineage] += 1
+    run.numbers[lineage] += 1
+    return found
+
+
+def _has(owner: str, title: str, besides: Collection[str]) -> Verb[bool]:
+    return title in besides or bool((yield Statement("holder_of_title", (owner, title))))
+
+
+def _comes_from(parent: str, session_id: str, run: Run) -> Verb[bool | None]:
+    """Whether the would-be parent comes from the session itself; None if it is not here."""
+    current: str | None = parent
+    for _ in range(LONGEST_DESCENT):
+        if current in (None, session_id):
+            return current is not None
+        if current in run.parents:
+            current = run.parents[current]
+            continue
+        rows = yield Statement("parent_of_session", (current,))
+        if not rows:
+            return None if current == parent else False
+        current = rows[0][0]
+    return True
+
+
+def _free_relation(relation: str | None, parent: str, run: Run) -> Verb[str | None]:
+    """The relation, or that of a branch if the parent goes on elsewhere already."""
+    if relation != Relation.CONTINUATION:
+        return relation
+    taken = yield Statement("continuation_of_session", (parent,))
+    return str(Relation.BRANCH) if taken or parent in run.continued else relation
+
+
+def _write(one: Encoded, ids: Iterator[int]) -> Verb[None]:
+    yield from make_way(one.session_id, ids)
+    yield Statement("take_in_session", tuple(one.columns[name] for name in COLUMNS))
+    yield Statement("take_in_totals", one.totals)
+    numbers = {row[0]: next(ids) for row in one.messages}
+    acts = {number: next(ids) for number in sorted({row[1] for row in one.messages if row[1] is not None})}
+    rows = _message_rows(one, numbers, acts)
+    if rows:
+        yield Statement("take_in_message", many=rows, said=partial(_said, one.session_id, rows))
+    if one.versions:
+        yield Statement("take_in_version", many=[(numbers[row[0]], *row[1:]) for row in one.versions])
+    if one.usage:
+        yield Statement("add_usage", many=[(row[0], one.session_id, *row[1:]) for row in one.usage])
+
+
+def _said(session_id: str, rows: Sequence[tuple[Any, ...]]) -> list[Searchable]:
+    return [searchable(session_id, row[_ROLE:]) for row in rows]
+
+
+def _message_rows(
+    one: Encoded, numbers: dict[int, int], acts: dict[int | None, int]
+) -> Sequence[tuple[Any, ...]]:
+    return [(numbers[row[0]], one.session_id, row[0], acts.get(row[1]), *row[2:]) for row in one.messages]

@@ -1,0 +1,161 @@
+"""Find rows of different tables that contradict each other, and mend them.
+
+A program that keeps its promises never leaves them otherwise. A damaged file does, once what was left of it
+has been read. Nothing is thrown away for being alone: a message without its session gets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from gateway_sessions.core.notices.units import such_as
+from gateway_sessions.ports import Rows, Statement, Verb
+from gateway_sessions.storage.tables.inbox import recount
+from gateway_sessions.storage.tables.lanes import load_lane, put_lane
+
+_ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
+_CIRCLES: Final = "circles"
+CHECKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "entries_without_session": ("lane whose session has no row", "lanes whose session has no row"),
+        "messages_without_session": (
+            "session without a row, of which there are messages",
+            "sessions without a row, of which there are messages",
+        ),
+        "usage_without_session": (
+            "session without a row, of which there are bills",
+            "sessions without a row, of which there are bills",
+        ),
+        "sessions_without_totals": ("session without counts", "sessions without counts"),
+        "totals_without_session": (
+            "session without a row, of which there are counts",
+            "sessions without a row, of which there are counts",
+        ),
+        "wrong_totals": (
+            "session whose counts are not those of its messages",
+            "sessions whose counts are not those of their messages",
+        ),
+        "gaps_in_sessions": (
+            "session in which messages are missing",
+            "sessions in which messages are missing",
+        ),
+        "entries_without_clock": (
+            "lane of which nobody knows when it was used",
+            "lanes of which nobody knows when they were used",
+        ),
+        "clocks_without_entry": ("clock of a lane that is gone", "clocks of lanes that are gone"),
+        "queues_without_lane": (
+            "lane without a row, of which there are messages",
+            "lanes without a row, of which there are messages",
+        ),
+        "turns_without_lease": (
+            "lane with messages of a turn that does not run",
+            "lanes with messages of a turn that does not run",
+        ),
+        "messages_without_turn": (
+            "message that joined a turn that is gone",
+            "messages that joined a turn that is gone",
+        ),
+        "wrong_queues": (
+            "lane that does not say truly what waits on it",
+            "lanes that do not say truly what waits on them",
+        ),
+        "wrong_places": (
+            "lane that would give a place a second time",
+            "lanes that would give a place a second time",
+        ),
+        _CIRCLES: ("conversation that comes from itself", "conversations that come from themselves"),
+    }
+)
+"""All that is compared, and what is wrong if it is found once, and if it is found more often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind of thing that is wrong, how often, and an example."""
+
+    check: str
+    count: int
+    example: str
+
+    def __str__(self) -> str:
+        return such_as(self.count, *CHECKS[self.check], self.example)
+
+
+def findings() -> Verb[list[Finding]]:
+    """All that the tables disagree about."""
+    found: list[Finding] = []
+    for check in CHECKS:
+        one = yield from finding(check)
+        found += [one] if one is not None else []
+    return found
+
+
+def finding(check: str) -> Verb[Finding | None]:
+    """What the tables disagree about in one respect."""
+    if check == _CIRCLES:
+        wrong = yield from _oldest_of_circles()
+    else:
+        wrong = [str(row[0]) for row in (yield Statement(check))]
+    return Finding(check, len(wrong), wrong[0]) if wrong else None
+
+
+def mend() -> Verb[list[Finding]]:
+    """Make the tables agree; returns what was wrong. Missing messages stay missing."""
+    wrong = yield from findings()
+    for name in _ORPHANS:
+        rows = yield Statement(name)
+        yield from _change("restore_session_row", rows)
+    yield from _change("add_totals", (yield Statement("sessions_without_totals")))
+    yield from _change("delete_totals", (yield Statement("totals_without_session")))
+    for session_id, *_ in (yield Statement("wrong_totals")):
+        size = yield Statement("bytes_of_messages", (session_id,))
+        yield Statement("recount_totals", (size[0][0], session_id))
+    yield from _change("cut_from_parent", [(one,) for one in (yield from _oldest_of_circles())])
+    yield from _change("restore_clock", (yield Statement("entries_without_clock")))
+    yield from _change("delete_clock", (yield Statement("clocks_without_entry")))
+    yield from _mend_queues()
+    return wrong
+
+
+def _mend_queues() -> Verb[None]:
+    """Let everything that was accepted wait on its lane, or run there."""
+    yield from _change("restore_lane", (yield Statement("queues_without_lane")))
+    yield from _change("free_turns", (yield Statement("turns_without_lease")))
+    yield from _change("give_own_turn", (yield Statement("messages_without_turn")))
+    for session_key, last in (yield Statement("wrong_places")):
+        lane = yield from load_lane(session_key)
+        lane.next_seq = last + 1
+        yield from put_lane(lane)
+    for (session_key,) in (yield Statement("wrong_queues")):
+        lane = yield from load_lane(session_key)
+        yield from recount(lane)
+        yield from put_lane(lane)
+
+
+def _oldest_of_circles() -> Verb[list[str]]:
+    """Of sessions that come from each other in a circle, the one that began first: there it is cut."""
+    rows = yield Statement("sessions_with_parent")
+    parents: dict[str, str] = {row[0]: row[1] for row in rows}
+    age = {session_id: number for number, session_id in enumerate(parents)}
+    oldest: list[str] = []
+    done: set[str] = set()
+    for session_id in parents:
+        path: dict[str, None] = {}
+        current: str | None = session_id
+        while current is not None and current not in done and current not in path:
+            path[current] = None
+            current = parents.get(current)
+        if current is not None and current in path:
+            way = list(path)
+            oldest.append(min(way[way.index(current) :], key=age.__getitem__))
+        done.update(path)
+    return oldest
+
+
+def _change(name: str, rows: Rows) -> Verb[None]:
+    if rows:
+        yield Statement(name, many=[tuple(row) for row in rows])

@@ -1,0 +1,243 @@
+"""Erase a person from every table in repeatable steps, with a plan that outlives the process.
+
+First, in one piece: their lanes lose their sessions and a tombstone is set, so that nothing they sent before
+comes in any more. Then everything that began until then goes, in pieces that nobody waits long behind. A note
+in `meta` remembers what is to be done until all files are as they should be, for the next owner of the store
+to go on should this one be cut off. It names nobody any more once no row and no copy does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.sessions.erasure import Subject, tombstone_of
+from gateway_sessions.errors import SessionBusyError
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import meta
+from gateway_sessions.storage.tables.columns import from_json
+from gateway_sessions.storage.tables.entries import load, put, remove
+from gateway_sessions.storage.tables.tombstones import ERASING
+from gateway_sessions.storage.transactions.queue import erasure
+from gateway_sessions.storage.transactions.sessions.remove import group_of
+from gateway_sessions.storage.transactions.sessions.remove import remove as remove_session
+from gateway_sessions.storage.transactions.sessions.replace import end_of
+from gateway_sessions.storage.transactions.upkeep import message_erasure
+
+PAGE: Final = 5
+"""Sessions removed in one go."""
+_BEHIND: Final = "erasing;"
+ERASED: Final = "erased"
+"""Why sessions end that are about to be removed."""
+_OF_THE_PERSON: Final = ("user_id", "user_id_alt", "user_name")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be done to forget somebody; as a note, it outlives the process that began."""
+
+    tombstone: str
+    erased_at: int
+    keep_copies: bool
+    owner: str | None = None
+    """None once no row is left that tells of them."""
+    lanes: tuple[str, ...] = ()
+    """The lanes that were theirs."""
+    last_message_id: int = 0
+    """The highest id that a message had when it was begun."""
+    ids: tuple[str, ...] = ()
+    """Other ids by which rooms know them."""
+
+    @property
+    def until(self) -> datetime:
+        """What began later stays."""
+        return from_micros(self.erased_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What the first step found and did."""
+
+    plan: Plan
+    rows: Counter[str] = field(default_factory=Counter[str])
+
+
+def begin(
+    subject: Subject,
+    erased_at: datetime,
+    ids: Iterator[int],
+    *,
+    keep_copies: bool,
+    known_as: Sequence[str] = (),
+) -> Verb[Begun]:
+    """Take their lanes from them and refuse what they sent before; `SessionBusyError` while a turn runs."""
+    secret = yield from meta.install_secret()
+    current = yield Statement("lanes_of_owner", (subject.owner,))
+    for session_key, session_id, lease in current:
+        if lease is not None:
+            raise SessionBusyError(session_key, session_id)
+    earlier = yield from _earlier_lanes(subject.owner)
+    mine = sorted({row[0] for row in (*current, *earlier)})
+    waiting = yield from erasure.erase_waiting(subject, mine, ids)
+    tombstone = tombstone_of(secret, subject.owner)
+    yield Statement("put_tombstone", (tombstone, to_micros(erased_at)))
+    for session_key, _, _ in current:
+        entry = yield from load(session_key)
+        if entry is not None:
+            yield from remove(entry)
+            yield end_of(entry, erased_at, ERASED)
+    noted = yield from meta.get(f"{ERASING}{tombstone}")
+    known = _read_plan(noted).lanes if noted is not None else ()
+    limits = yield Statement("index_limits")
+    plan = Plan(
+        tombstone=tombstone,
+        erased_at=to_micros(erased_at),
+        keep_copies=keep_copies,
+        owner=subject.owner,
+        lanes=tuple(sorted({*mine, *known})),
+        last_message_id=int(limits[0][0] or 0),
+        ids=tuple(known_as),
+    )
+    yield from _note(plan)
+    return Begun(plan, Counter(entries=len(current)) + waiting)
+
+
+def forget_name(plan: Plan) -> Verb[None]:
+    """No row is left to remove: the note need not name them any more."""
+    yield from _note(msgspec.structs.replace(plan, owner=None, lanes=(), ids=()))
+
+
+def finish(plan: Plan) -> Verb[None]:
+    """Nothing is left to do."""
+    yield Statement("forget_meta", (f"{ERASING}{plan.tombstone}",))
+
+
+def unfinished() -> Verb[list[Plan]]:
+    """The erasures that were begun and not finished."""
+    rows = yield Statement("unfinished_erasures", (ERASING, _BEHIND))
+    return [_read_plan(row[0]) for row in rows]
+
+
+def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Verb[Counter[str]]:
+    """Remove some of their sessions; nothing counted means that none is left."""
+    rows = yield Statement("sessions_of_owner_until", (subject.owner, to_micros(erased_at), PAGE))
+    removed: Counter[str] = Counter()
+    for (session_id,) in rows:
+        group = yield from group_of(session_id, unended=True)
+        ids_of_group = [one.session_id for one in group.members] if group is not None else [session_id]
+        for one in ids_of_group:
+            removed += yield from _taken_from_its_lane(one)
+            removed += yield from remove_session(one, ids)
+    return removed
+
+
+def erase_lane(session_key: str, erased_at: datetime) -> Verb[Counter[str]]:
+    """Remove what else is known of a lane, as far as it happened until then."""
+    until = (session_key, to_micros(erased_at))
+    removed: Counter[str] = Counter()
+    for table in ("transitions", "hook_calls"):
+        rows = yield Statement(f"delete_{table}_of_lane_until", until)
+        removed[table] += rows[0][0]
+    rows = yield Statement("delete_lane_without_session", (session_key,))
+    removed["lanes"] += rows[0][0]
+    return removed
+
+
+def ids_in_rooms(subject: Subject) -> Verb[list[str]]:
+    """Return the ids of all people who began sessions of others on the platform of a person."""
+    rows = yield Statement("users_of_sessions_of_others", (subject.owner, subject.platform))
+    return [row[0] for row in rows]
+
+
+def scrub(subject: Subject, also: Sequence[str] = ()) -> Verb[Counter[str]]:
+    """Let entries and sessions of rooms not say any more, by any id, that this person opened them."""
+    if subject.user_id is None:
+        return Counter()
+    changed = 0
+    for user_id in dict.fromkeys((subject.user_id, *also)):
+        changed += yield from _scrub(subject, user_id)
+    return Counter({erasure.SCRUBBED: changed})
+
+
+def _scrub(subject: Subject, user_id: str) -> Verb[int]:
+    """Take one id of a person out of what is of others; return how many rows named it."""
+    whose = (subject.owner, subject.platform)
+    named = f"%{_escaped(msgspec.json.encode(user_id).decode())}%"
+    changed = 0
+    for (session_key,) in (yield Statement("entries_that_name", (*whose, named))):
+        entry = yield from load(session_key)
+        if entry is None or entry.origin is None or not _is_of(entry.origin, user_id):
+            continue
+        nobody = replace(entry.origin, user_id=None, user_id_alt=None, user_name=None)
+        yield from put(entry.altered(origin=nobody, version=entry.version + 1))
+        changed += 1
+    for session_id, archived in (yield Statement("archives_that_name", (*whose, named))):
+        record: dict[str, Any] = from_json(f"session {session_id!r}", archived, dict[str, Any])
+        origin: dict[str, Any] = record.get("origin") or {}
+        if user_id in (origin.get("user_id"), origin.get("user_id_alt")):
+            record["origin"] = {name: value for name, value in origin.items() if name not in _OF_THE_PERSON}
+            yield Statement("set_archived_entry", (msgspec.json.encode(record).decode(), session_id))
+            changed += 1
+    rows = yield Statement("forget_user_of_sessions", (*whose, user_id))
+    return changed + int(rows[0][0])
+
+
+def lane_history(session_key: str) -> Verb[list[dict[str, Any]]]:
+    """All that happened on a lane, for a person who wants to know."""
+    rows = yield Statement("transitions_of_owner_lane", (session_key,))
+    names = ("at", "session_id", "event", "from_state", "to_state", "reason", "actor")
+    return [dict(zip(names, (from_micros(row[0]).isoformat(), *row[1:]), strict=True)) for row in rows]
+
+
+def lanes_of(subject: Subject) -> Verb[list[str]]:
+    """The lanes that are or were theirs."""
+    current = yield Statement("lanes_of_owner", (subject.owner,))
+    earlier = yield from _earlier_lanes(subject.owner)
+    return sorted({row[0] for row in current} | {row[0] for row in earlier})
+
+
+def said_before(subject: Subject, plan: Plan) -> message_erasure.Said:
+    """What of theirs an erasure has to remove from sessions of others."""
+    return message_erasure.Said(subject.owner, plan.last_message_id, plan.erased_at)
+
+
+def _earlier_lanes(owner: str) -> Verb[list[Row]]:
+    """Lanes that were theirs and are nobody else's now, whatever became of the sessions there."""
+    had = yield Statement("lanes_that_were_of_owner", (owner, owner))
+    left = yield Statement("lanes_left_by", (owner, owner))
+    return [*had, *left]
+
+
+def _taken_from_its_lane(session_id: str) -> Verb[Counter[str]]:
+    """A session that was resumed since the first step loses its lane as well."""
+    keys = yield Statement("lane_of_session", (session_id,))
+    entry = (yield from load(keys[0][0])) if keys else None
+    if entry is None:
+        return Counter()
+    lanes = yield Statement("get_lane", (entry.session_key,))
+    if lanes and lanes[0][0] is not None:
+        raise SessionBusyError(entry.session_key, session_id)
+    yield from remove(entry)
+    return Counter(entries=1)
+
+
+def _note(plan: Plan) -> Verb[None]:
+    yield from meta.remember(f"{ERASING}{plan.tombstone}", msgspec.json.encode(plan).decode())
+
+
+def _read_plan(text: str) -> Plan:
+    return from_json("the plan of an erasure", text, Plan)
+
+
+def _is_of(origin: SessionSource, user_id: str) -> bool:
+    return user_id in (origin.user_id, origin.user_id_alt)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")

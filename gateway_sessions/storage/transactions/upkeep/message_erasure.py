@@ -1,0 +1,137 @@
+"""Erase what a person said in sessions of other owners, session by session.
+
+A session that loses messages keeps all others, in an order without gaps. Its title goes if it was made of
+what was said, or given while the session was the person's; so does the prompt, which may name them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from gateway_sessions.core.export.jsonl import message_members
+from gateway_sessions.core.identity.keys import is_room
+from gateway_sessions.core.transcript.messages import Message
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.transactions.transcripts import rewrite
+from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
+from gateway_sessions.storage.transactions.transfer.import_session import note_in, with_note, without_note
+
+FORGOTTEN: Final = "not known any more: it may have repeated what somebody said who was erased"
+"""What is told of a problem instead of itself."""
+
+
+class Said(NamedTuple):
+    """What is looked for: the messages of a person, as far as they are from before."""
+
+    owner: str
+    last_message_id: int = EVERYTHING
+    sent_until: int = EVERYTHING
+    """Either is enough: the clock of a platform may be ahead of ours."""
+
+    @property
+    def params(self) -> tuple[str | int, ...]:
+        """For the statements that look for messages."""
+        return (self.owner, json.dumps(self.owner, ensure_ascii=False), self.last_message_id, self.sent_until)
+
+
+def sessions_with(said: Said, after: str, limit: int) -> Verb[list[tuple[str, str]]]:
+    """Sessions of others in which the person said something, behind an id, each with its platform."""
+    rows = yield Statement("sessions_with_words_of", (*said.params, said.owner, after, limit))
+    return [(row[0], row[1]) for row in rows]
+
+
+def count(said: Said) -> Verb[int]:
+    """How many messages of the person are in sessions of others."""
+    rows = yield Statement("count_words_in_sessions_of_others", (*said.params, said.owner))
+    return int(rows[0][0])
+
+
+def told(said: Said, session_id: str, platform: str) -> Verb[dict[str, Any] | None]:
+    """What the person said in a session of somebody else, and nothing else of it.
+
+    None if there are only summaries, which tell of others as well.
+    """
+    found = [one for one in (yield from _messages(said, session_id)) if one.author == said.owner]
+    if not found:
+        return None
+    messages: list[dict[str, Any]] = []
+    for one in found:
+        versions = (yield from rewrite.versions(session_id, one.message_id)) if one.edited_at else []
+        messages.append(message_members(one, None, [(old.content, old.replaced_at) for old in versions]))
+    return {"said_in": session_id, "platform": platform, "messages": messages}
+
+
+def erase_some(said: Said, ids: Iterator[int]) -> Verb[Counter[str]]:
+    """Remove what the person said in one session of somebody else; nothing counted: none is left."""
+    sessions = yield from sessions_with(said, "", 1)
+    if not sessions:
+        return Counter()
+    session_id = sessions[0][0]
+    found = yield from _messages(said, session_id)
+    gone = {one.message_id for one in found} | (yield from _answers_to_others(said, session_id, found))
+    yield from take_out(session_id, gone, ids, title_owner=said.owner)
+    return Counter(messages=len(gone))
+
+
+def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) -> Verb[set[int]]:
+    """What agents said in a session behind messages that came there from elsewhere: it may repeat these.
+
+    In a room, what agents answered to people who write there is everybody's.
+    """
+    rows = yield Statement("get_session", (session_id,))
+    session_key, owner = rows[0][0], rows[0][1]
+    from_elsewhere = [
+        one.seq
+        for one in found
+        if one.from_lane != session_key and not (one.from_lane is None and is_room(owner))
+    ]
+    if not from_elsewhere:
+        return set()
+    yield Statement("forget_replies_of_session", (session_id, said.sent_until))
+    if session_key is not None:
+        yield Statement("forget_problems_of_lane", (FORGOTTEN, session_key, said.sent_until))
+    answers = yield Statement(
+        "answers_behind", (session_id, min(from_elsewhere), said.last_message_id, said.sent_until)
+    )
+    return {row[0] for row in answers}
+
+
+def take_out(
+    session_id: str, message_ids: Collection[int], ids: Iterator[int], *, title_owner: str
+) -> Verb[None]:
+    """Remove messages of a session, and what was made of them."""
+    yield from rewrite.remove(session_id, message_ids, ids)
+    yield Statement("forget_title_of_words", (title_owner, session_id))
+    yield Statement("set_system_prompt", (None, session_id))
+    rows = yield Statement("extra_of_session", (session_id,))
+    for (extra,) in rows:
+        if extra is not None and (left := _without_title(extra)) != extra:
+            yield Statement("set_extra_of_session", (left, session_id))
+
+
+def forget_titles(owner: str) -> Verb[Counter[str]]:
+    """Sessions of others are not called any more what they were called while they were the person's."""
+    changed = yield Statement("forget_titles_of_owner", (owner, owner))
+    return Counter(titles=changed[0][0])
+
+
+def titles_of(owner: str, after: str, limit: int) -> Verb[list[dict[str, Any]]]:
+    """Return how a person called sessions of others, behind an id."""
+    rows = yield Statement("titles_given_by", (owner, owner, after, limit))
+    return [{"titled": row[0], "platform": row[1], "title": row[2]} for row in rows]
+
+
+def _messages(said: Said, session_id: str) -> Verb[list[Message]]:
+    return decode_all((yield Statement("words_in_session", (session_id, *said.params))))
+
+
+def _without_title(extra: str) -> str | None:
+    """What is kept of a session besides, without what a file had called it."""
+    note = note_in({"extra": extra})
+    if "title" not in note:
+        return extra
+    return with_note(without_note(extra), {name: value for name, value in note.items() if name != "title"})

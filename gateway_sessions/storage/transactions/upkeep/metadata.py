@@ -1,0 +1,25 @@
+"""Facts that the embedding program keeps by name, apart from the store's own facts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.storage.tables import locks, meta
+
+PREFIX: Final = "program:"
+
+
+def get(key: str) -> Verb[str | None]:
+    """Return the text kept under that name; None if there is none."""
+    stored = yield from meta.get(f"{PREFIX}{key}")
+    return None if stored is None else str(stored)
+
+
+def put(key: str, value: str | None) -> Verb[None]:
+    """Keep a text under that name, or forget it."""
+    name = f"{PREFIX}{key}"
+    if value is None:
+        yield Statement("forget_meta", (name,), lock=locks.of_session(name))
+    else:
+        yield Statement("set_meta", (name, value), lock=locks.of_session(name))

@@ -1,0 +1,370 @@
+"""Find rows and facts whose columns cannot be decoded, and the values that replace them.
+
+What columns have to hold so that a program can read them, and what takes its place where they do not.
+
+Only what is read in one way is told here: instants, JSON, words of a list. A text may say anything.
+
+How facts about the store are read, and what becomes of one that cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.instants import from_micros, to_micros
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
+from gateway_sessions.core.sessions.record import Relation
+from gateway_sessions.core.transcript.messages import Hidden
+from gateway_sessions.core.usage.usage_events import CostStatus
+from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.storage.tables import entries, meta
+from gateway_sessions.storage.tables.columns import DAMAGE
+from gateway_sessions.storage.tables.tombstones import ERASING
+from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS, Key
+from gateway_sessions.storage.transactions.upkeep.erasure import Plan
+
+PAGE: Final = 500
+SET_ASIDE: Final = "it was damaged, and set aside by a repair"
+Values: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What is known to whoever mends."""
+
+    now: datetime
+    entries: Mapping[str, SessionEntry] = field(default_factory=lambda: MappingProxyType({}))
+    """The entries that sessions.json shows, by their lanes."""
+
+
+class Remedy(NamedTuple):
+    """What a row holds once it has been mended."""
+
+    values: Values
+    lost: bool = True
+    """Whether what stood there is known nowhere else."""
+
+
+class Form(NamedTuple):
+    """How a column is read; whatever goes wrong then is among `DAMAGE`. No form has to read nothing."""
+
+    read: Callable[[Any], object]
+    remedy: Callable[[str, Values, Circumstances], Remedy]
+
+
+class Table(NamedTuple):
+    """What of a table is looked at."""
+
+    columns: tuple[str, ...]
+    """In the order of the statement, the key first."""
+    forms: Mapping[str, Form]
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A row of which something cannot be read."""
+
+    table: str
+    key: Key
+    values: Values
+    columns: tuple[str, ...]
+    """Those that cannot be read."""
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return str(self.values.get("session_key", self.key[0]))
+
+    def mended(self, circumstances: Circumstances) -> Remedy:
+        """What its columns hold once all of it can be read."""
+        forms, values, lost = TABLES[self.table].forms, dict[str, Any](), False
+        for column in self.columns:
+            remedy = forms[column].remedy(column, self.values, circumstances)
+            values |= remedy.values
+            lost |= remedy.lost
+        return Remedy(values, lost)
+
+
+def key_of(table: str) -> tuple[str, ...]:
+    """The names of its columns."""
+    return TABLES[table].columns[: len(BEGINNINGS[table])]
+
+
+def unreadable(table: str) -> Verb[list[Unreadable]]:
+    """The rows of a table of which something cannot be read."""
+    after, found = BEGINNINGS[table], list[Unreadable]()
+    while True:
+        rows = yield Statement(f"forms_of_{table}", (*after, PAGE))
+        found += [one for row in rows if (one := _look_at(table, row)) is not None]
+        if len(rows) < PAGE:
+            return found
+        after = tuple(rows[-1][: len(after)])
+
+
+def _look_at(table: str, row: Row) -> Unreadable | None:
+    columns, forms = TABLES[table]
+    bad: list[str] = []
+    for column, value in zip(columns, row, strict=True):
+        if value is not None and (form := forms.get(column)) is not None:
+            try:
+                form.read(value)
+            except DAMAGE:
+                bad.append(column)
+    if not bad:
+        return None
+    key, values = tuple(row[: len(BEGINNINGS[table])]), dict(zip(columns, row, strict=True))
+    return Unreadable(table, key, values, tuple(bad))
+
+
+def _emptied(column: str, _: Values, __: Circumstances) -> Remedy:
+    return Remedy({column: None})
+
+
+def _moved_to_now(column: str, _: Values, circumstances: Circumstances) -> Remedy:
+    """The latest that is certain: nothing is forgotten too early, and nothing waits for ever."""
+    return Remedy({column: to_micros(circumstances.now)})
+
+
+def _reckoned_anew(column: str, _: Values, __: Circumstances) -> Remedy:
+    """As of any entry that another policy was reckoned with, at the next start."""
+    return Remedy({column: None, "policy_fingerprint": ""}, lost=False)
+
+
+def _given_up(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """Nobody can begin a turn of it; it is kept with what can be read, for people to see."""
+    if row["outcome"] is not None:
+        return Remedy({column: None})
+    outcome = Outcome.DEAD if row["kind"] in ("message", "internal") else Outcome.CANCELLED
+    settled = {"outcome": str(outcome), "settled_at": to_micros(circumstances.now), "settled_by": "repair"}
+    return Remedy({column: None, "problem": SET_ASIDE, **settled})
+
+
+def _unsent(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """It says nothing any more, to nobody; if it was owed, people see that it was given up."""
+    nowhere = ReplyTarget(platform=row["platform"], account=row["account"])
+    values = {column: None if column == "content" else msgspec.json.encode(nowhere).decode()}
+    if row["state"] not in ("owed", "sending"):
+        return Remedy(values)
+    settled_at = to_micros(circumstances.now)
+    return Remedy({**values, "state": "dead", "problem": SET_ASIDE, "settled_at": settled_at})
+
+
+def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:
+    return Remedy({column: "{}", "state": "dead", "last_error": SET_ASIDE})
+
+
+def _entered_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """As sessions.json shows it, if it is the same session there; else with nothing but its beginning."""
+    if (known := _shown(row, circumstances)) is not None:
+        return Remedy({column: entries.record_of(known)}, lost=False)
+    return Remedy({column: entries.blank_record(circumstances.now)})
+
+
+def _stated_again(column: str, row: Values, circumstances: Circumstances) -> Remedy:
+    """As sessions.json shows it, if it has been so since the same moment there; else suspended.
+
+    Somebody may have stopped the session for good, and who could go on with it would never know. One that is
+    suspended for nothing costs its people a new session, of which they are told, and the old one can be
+    brought back. Expired would do the same, but for a reason that nobody knows.
+    """
+    known = _shown(row, circumstances)
+    since = to_micros(known.state_since) if known is not None and known.state_since is not None else None
+    if known is not None and since == row["state_since"]:
+        return Remedy({column: str(known.state)}, lost=False)
+    due = _reckoned_anew("due_at", row, circumstances)  # by the state that it may not have had
+    return Remedy({column: str(SessionState.SUSPENDED), **due.values})
+
+
+def _shown(row: Values, circumstances: Circumstances) -> SessionEntry | None:
+    """What sessions.json says of the session of a lane."""
+    known = circumstances.entries.get(row["session_key"])
+    return known if known is not None and known.session_id == row["session_id"] else None
+
+
+def _becomes(value: str) -> Callable[[str, Values, Circumstances], Remedy]:
+    return lambda column, _, __: Remedy({column: value})
+
+
+def _json(kind: Any = Any) -> Form:
+    return Form(msgspec.json.Decoder(kind).decode, _emptied)
+
+
+_INSTANT: Final = Form(from_micros, _moved_to_now)
+_DUE: Final = Form(from_micros, _reckoned_anew)
+_ANY_JSON: Final = _json()
+_OBJECT: Final = _json(dict[str, Any])
+TABLES: Final[Mapping[str, Table]] = MappingProxyType(
+    {
+        "lanes": Table(
+            ("session_key", "leased_at", "ready_at"), {"leased_at": _INSTANT, "ready_at": _INSTANT}
+        ),
+        "sessions": Table(
+            ("session_id", "relation", "started_at", "ended_at", "entry", "model_config", "extra"),
+            {
+                "relation": Form(Relation, _becomes(Relation.SUCCESSION)),
+                "started_at": _INSTANT,
+                "ended_at": _INSTANT,
+                "entry": Form(entries.unarchive, _emptied),
+                "model_config": _OBJECT,
+                "extra": _OBJECT,
+            },
+        ),
+        "entries": Table(
+            ("entry_id", "session_key", "session_id", "state", "state_since", "due_at", "record"),
+            {
+                "state": Form(SessionState, _stated_again),
+                "state_since": _INSTANT,
+                "due_at": _DUE,
+                "record": Form(entries.read_record, _entered_again),
+            },
+        ),
+        "clocks": Table(
+            ("entry_id", "updated_at", "last_interaction_at"),
+            {"updated_at": _INSTANT, "last_interaction_at": _INSTANT},
+        ),
+        "transitions": Table(("change_id", "at"), {"at": _INSTANT}),
+        "hook_calls": Table(
+            ("idempotency_key", "payload", "created_at", "next_try_at"),
+            {
+                "payload": Form(_OBJECT.read, _uncalled),
+                "created_at": _INSTANT,
+                "next_try_at": _INSTANT,
+            },
+        ),
+        "totals": Table(("session_id", "last_active"), {"last_active": _INSTANT}),
+        "messages": Table(
+            (
+                *("message_id", "sent_at", "edited_at", "hidden_because", "parts", "tool_calls"),
+                *(
+                    "reasoning_details",
+                    "codex_reasoning_items",
+                    "codex_message_items",
+                    "api_content",
+                    "platform_messages",
+                    "extra",
+                ),
+            ),
+            {
+                "sent_at": _INSTANT,
+                "edited_at": _INSTANT,
+                "hidden_because": Form(Hidden, _becomes(Hidden.COMPACTED)),
+                "parts": _ANY_JSON,
+                "tool_calls": _ANY_JSON,
+                "reasoning_details": _ANY_JSON,
+                "codex_reasoning_items": _ANY_JSON,
+                "codex_message_items": _ANY_JSON,
+                "api_content": _ANY_JSON,
+                "platform_messages": Form(msgspec.json.Decoder(list[Any]).decode, _emptied),
+                "extra": _OBJECT,
+            },
+        ),
+        "message_versions": Table(
+            ("message_id", "version", "parts", "replaced_at"),
+            {"parts": _ANY_JSON, "replaced_at": _INSTANT},
+        ),
+        "usage_events": Table(
+            ("event_id", "at", "cost_status"),
+            {"at": _INSTANT, "cost_status": Form(CostStatus, _becomes(CostStatus.UNKNOWN))},
+        ),
+        "tombstones": Table(("subject", "erased_at"), {"erased_at": _INSTANT}),
+        "inbox": Table(
+            ("item_id", "kind", "outcome", "admitted_at", "last_at", "ready_at", "settled_at", "payload"),
+            {
+                "admitted_at": _INSTANT,
+                "last_at": _INSTANT,
+                "ready_at": _INSTANT,
+                "settled_at": _INSTANT,
+                "payload": Form(msgspec.json.Decoder(InboundMessage).decode, _given_up),
+            },
+        ),
+        "outbox": Table(
+            (
+                *("reply_id", "platform", "account", "state", "created_at", "next_try_at"),
+                *("settled_at", "target", "content"),
+            ),
+            {
+                "created_at": _INSTANT,
+                "next_try_at": _INSTANT,
+                "settled_at": _INSTANT,
+                "target": Form(msgspec.json.Decoder(ReplyTarget).decode, _unsent),
+                "content": Form(msgspec.json.Decoder(OutboundMessage).decode, _unsent),
+            },
+        ),
+    }
+)
+"""Every table with such columns."""
+
+
+MOST_OPENINGS: Final = 1 << 31
+"""Entries are counted from behind each of them, with 32 bits, and a number of the database has 63."""
+UNKNOWN_SECRET: Final = "no copy of the store tells it"  # noqa: S105 -- what is said of it
+UNKNOWN_PLAN: Final = "nobody knows what was still to be erased: ask for that erasure again"
+
+
+def damaged_facts(guessed: Collection[str] = ()) -> Verb[dict[str, Any]]:
+    """The facts that no opening of the store would understand, as they are stored.
+
+    So is a plan that is among the *guessed*, whose text was none: whom it names now, it may never have named.
+    """
+    rows = yield Statement("all_facts")
+    return {
+        name: value
+        for name, value in rows
+        if not _is_understood(name, value) or (name in guessed and name.startswith(ERASING))
+    }
+
+
+def mend_fact(name: str, secret: bytes | None) -> Verb[str | None]:
+    """Let the store be opened again; what is lost by it, in words, or None.
+
+    *secret* is the store's own, as far as a copy of it tells. What is forgotten is found out anew: a
+    generation counts on above that of any file, and an index that misses something is made again. Only the
+    plan of an erasure stands nowhere else.
+    """
+    if name == meta.EPOCH:
+        rows = yield Statement("highest_epoch")
+        yield from meta.remember(name, rows[0][0] or 0)
+    elif name != meta.OWN_SECRET:
+        yield Statement("forget_meta", (name,))
+    elif secret is None:
+        return UNKNOWN_SECRET
+    else:
+        yield from meta.remember(name, secret)
+    return UNKNOWN_PLAN if name.startswith(ERASING) else None
+
+
+def _is_understood(name: str, value: Any) -> bool:
+    try:
+        if name.startswith(ERASING):  # one that is noted under another name would never be done with
+            return f"{ERASING}{_READ_PLAN(value).tombstone}" == name
+        read = _READERS.get(name)
+        return read is None or read(value) is not None
+    except DAMAGE:
+        return False
+
+
+def _epoch(stored: Any) -> int:
+    epoch = int(stored)
+    if not 0 <= epoch < MOST_OPENINGS:
+        raise ValueError(epoch)
+    return epoch
+
+
+_READ_PLAN: Final = msgspec.json.Decoder(Plan).decode
+_READERS: Final[Mapping[str, Callable[[Any], object]]] = {
+    meta.EPOCH: _epoch,
+    meta.OWN_SECRET: meta.to_bytes,
+    meta.GENERATION: int,
+    meta.SETTLED_EPOCH: int,
+    meta.CLEARED: int,
+    meta.LIVED_AT: int,
+}

@@ -1,0 +1,242 @@
+"""Export of sessions to a file page by page, whole or not at all, and the lines of an import file.
+
+The files that sessions are written to and read from. None of them is ever a database.
+
+Writing sessions to a file, page by page: memory does not grow with the store or with a session.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+from gateway_sessions.core.export.formats import Renderer
+from gateway_sessions.core.export.reports import ExportReport, Progress, TransferProgress
+from gateway_sessions.errors import InvalidInputError, StorageFullError, StorageUnavailableError
+from gateway_sessions.ports import Reader
+from gateway_sessions.storage.files.atomic_file import AtomicFile, followed
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.transactions.transfer import export
+from gateway_sessions.storage.transactions.transfer.export import BEGINNING, Beginning, Wanted
+
+MAX_LINE_BYTES: Final = 256 << 20
+"""No longer line is read: what it decodes to would have to fit into memory."""
+_SKIPPED: Final = 1 << 20
+MOST_LINES: Final = 32
+MOST_BYTES: Final = 1 << 20
+"""Read in one go: many short lines, or a long one."""
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+Target: TypeAlias = str | Path | BinaryIO
+Line: TypeAlias = str | bytes | Mapping[str, Any]
+Lines: TypeAlias = str | Path | Iterable[Line] | AsyncIterable[Line]
+"""A path, or lines or objects from anywhere."""
+TOO_LONG: Final = object()
+"""Stands for a line that was not read."""
+
+
+@asynccontextmanager
+async def writing(target: Target, forbidden: Iterable[Path]) -> AsyncGenerator[Callable[[bytes], object]]:
+    """Writes a file whole or not at all, readable for its owner only; a stream is written as it comes."""
+    if not isinstance(target, str | Path):
+        yield target.write
+        return
+    path = _absolute(target)
+    steps = ExitStack()
+    with _our_errors(path):
+        await in_thread(partial(_refuse, path, tuple(forbidden)))
+        try:
+            yield (await in_thread(lambda: steps.enter_context(AtomicFile(followed(path))))).write
+        except BaseException:
+            await in_thread(partial(steps.__exit__, *sys.exc_info()))
+            raise
+        await in_thread(steps.close)
+
+
+async def reading(source: Lines) -> AsyncGenerator[tuple[int, object]]:
+    """Every line that is not empty, with its number."""
+    if isinstance(source, str | Path):
+        path = _absolute(source)
+        with _our_errors(path), ExitStack() as steps:
+            # Entered within the thread: whoever is cancelled meanwhile still closes it.
+            file = await in_thread(lambda: steps.enter_context(_opened(path)))
+            numbered = enumerate(_lines(file), 1)
+            while some := await in_thread(partial(_next_lines, numbered)):
+                for one in some:
+                    if one[1]:
+                        yield one
+    elif isinstance(source, AsyncIterable):
+        number = 0
+        async for line in source:
+            number += 1
+            yield number, line
+    else:
+        for number, line in enumerate(source, 1):
+            yield number, line
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(path).expanduser().absolute()
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    # Without O_NONBLOCK the open of a named pipe would wait for ever.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    return os.fdopen(descriptor, "rb")
+
+
+def _lines(file: BinaryIO) -> Iterator[object]:
+    """The lines without their ends; what is longer than allowed is passed over."""
+    first = True
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
+            while not line.endswith(b"\n") and (line := file.readline(_SKIPPED)):
+                pass
+            yield TOO_LONG
+        else:
+            yield line.removeprefix(_BYTE_ORDER_MARK if first else b"").strip()
+        first = False
+
+
+def _next_lines(numbered: Iterator[tuple[int, object]]) -> list[tuple[int, object]]:
+    """The next line, and those behind it for as long as they are short."""
+    some: list[tuple[int, object]] = []
+    size = 0
+    for number, line in numbered:
+        some.append((number, line))
+        size += len(line) if isinstance(line, bytes) else 0
+        if len(some) == MOST_LINES or size >= MOST_BYTES:
+            break
+    return some
+
+
+def _refuse(path: Path, forbidden: tuple[Path, ...]) -> None:
+    """An export must not take the place of the database."""
+    if path.resolve() in {one.resolve() for one in forbidden}:
+        problem = f"{path} is a file of the store itself; write the export somewhere else"
+        raise InvalidInputError(problem)
+
+
+@contextmanager
+def _our_errors(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        problem = os.strerror(error.errno) if error.errno is not None else str(error)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise (StorageFullError if full else StorageUnavailableError)(str(path), problem) from error
+
+
+PAGE: Final = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionWriter:
+    """Writes the sessions that a reader sees."""
+
+    reader: Reader
+    renderer: Renderer
+    write: Callable[[bytes], object]
+    wanted: Wanted
+    progress: Progress | None = None
+    _sessions: int = field(default=0, init=False)
+    _messages: int = field(default=0, init=False)
+    _bytes: int = field(default=0, init=False)
+    _total: int | None = field(default=None, init=False)
+    _pieces: list[Callable[[], bytes]] = field(default_factory=list[Callable[[], bytes]], init=False)
+    """What is to be written next: of bounded size, as one read has brought it."""
+
+    async def write_all(self, session_id: str | None, *, logical: bool) -> ExportReport:
+        """One session or all, each alone or with the line that it stands in."""
+        self._pieces.append(self.renderer.begin_file)
+        if session_id is not None:
+            # Whoever may not see it is told so, also when the line around it could be seen.
+            await self.reader.read(partial(export.head, session_id, self.wanted.scope))
+            await self._sessions_of(await self._line(session_id) if logical else [session_id])
+        else:
+            self._total = await self.reader.read(partial(export.count, self.wanted))
+            some: list[str] = []
+            async for one in self._all(logical=logical):
+                some.append(one)
+                if len(some) == PAGE:
+                    await self._sessions_of(some)
+                    some = []
+            await self._sessions_of(some)
+        self._pieces.append(self.renderer.end_file)
+        await self._write_down()
+        return ExportReport(sessions=self._sessions, messages=self._messages, bytes=self._bytes)
+
+    async def _all(self, *, logical: bool) -> AsyncIterator[str]:
+        """Every session; with *logical* those that continue another one stand behind it."""
+        after = BEGINNING
+        while page := await self.reader.read(partial(export.ids, self.wanted, after, PAGE)):
+            for position, continues in page:
+                after = position
+                if not logical:
+                    yield position[1]
+                    continue
+                line = await self._line(position[1])
+                if not continues or line[0] == position[1]:
+                    for one in line:
+                        yield one
+
+    async def _line(self, session_id: str) -> list[str]:
+        return await self.reader.read(partial(export.logical_line, session_id, self.wanted.scope))
+
+    async def _sessions_of(self, session_ids: Sequence[str]) -> None:
+        """Short sessions are read and written many at a time: each has little to say, and there are many."""
+        left = session_ids
+        while left:
+            found = await self.reader.read(partial(export.beginnings, left, self.wanted))
+            for one in found:
+                await self._session(one)
+            await self._write_down()
+            left = left[len(found) :]
+
+    async def _session(self, first: Beginning) -> None:
+        self._pieces.append(partial(self.renderer.begin_session, first.head.members))
+        page, is_last = first.messages, first.whole
+        while page:
+            self._pieces.append(partial(self.renderer.messages, page))
+            self._messages += len(page)
+            if is_last:
+                break
+            await self._write_down()
+            more = partial(export.messages, first.session_id, first.head, page[-1]["seq"], self.wanted)
+            page = await self.reader.read(more)
+        self._pieces.append(self.renderer.end_session)
+        self._sessions += 1
+
+    async def _write_down(self) -> None:
+        """Render and write what has come together, both off the loop."""
+        pieces, self._pieces = self._pieces, []
+        self._bytes += await in_thread(partial(_written, self.write, pieces))
+        if self.progress is not None:
+            self.progress(
+                TransferProgress(sessions=self._sessions, messages=self._messages, total_sessions=self._total)
+            )
+
+
+def _written(write: Callable[[bytes], object], renders: Sequence[Callable[[], bytes]]) -> int:
+    written = b"".join(render() for render in renders)
+    if written:
+        write(written)
+    return len(written)

@@ -1,0 +1,244 @@
+"""Import of sessions from lines, one transaction each, with a report of findings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeVar
+
+from gateway_sessions.core.export.reading import bundle_of
+from gateway_sessions.core.export.reports import (
+    Finding,
+    FindingKind,
+    ImportReport,
+    Progress,
+    TransferProgress,
+)
+from gateway_sessions.core.instants import EPOCH
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.files.threads import in_thread
+from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transactions.transfer import import_session
+from gateway_sessions.storage.transactions.transfer.import_session import Encoded, Fate, Outcome, Run, encoded
+from gateway_sessions.storage.transfer.export_files import MAX_LINE_BYTES, TOO_LONG
+
+T = TypeVar("T")
+
+MAX_BATCH: Final = 128
+"""Sessions that are asked for at once: a disk that is slow to make them durable is asked less often."""
+MAX_BATCH_BYTES: Final = 4 << 20
+MAX_FINDINGS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A session that is about to be taken in."""
+
+    rows: Encoded
+    line: int | None = None
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A line that no session can be made of."""
+
+    problem: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A session whose parent may still come."""
+
+    session_id: str
+    relation: str | None
+    line: int | None
+    new: bool
+
+
+@dataclass(slots=True)
+class Importer:
+    """Takes sessions in and keeps account of it."""
+
+    db: VerbRunner
+    dry_run: bool = False
+    fill: bool = False
+    """Whether the row of a session in which nothing was said may be replaced."""
+    progress: Progress | None = None
+    imported: int = 0
+    skipped: int = 0
+    messages: int = 0
+    hidden: int = 0
+    findings: list[Finding] = field(default_factory=list[Finding])
+    more_findings: int = 0
+    _run: Run = field(init=False)
+    _waiting: defaultdict[str, list[Waiting]] = field(
+        default_factory=lambda: defaultdict[str, list[Waiting]](list), init=False
+    )
+
+    def __post_init__(self) -> None:
+        self._run = Run(pretend=self.dry_run)
+
+    async def take_lines(self, lines: AsyncIterable[tuple[int, object]], owner: str | None) -> ImportReport:
+        """All sessions of a file; a line that cannot be used is reported, and the rest goes on."""
+        some: list[tuple[int, object]] = []
+        size = 0
+        async for number, line in lines:
+            some.append((number, line))
+            size += _length(line)
+            if len(some) >= MAX_BATCH or size >= MAX_BATCH_BYTES:
+                await self._take_lines(some, owner)
+                some, size = [], 0
+        await self._take_lines(some, owner)
+        await self.finish()
+        return self.report()
+
+    async def _take_lines(self, lines: Sequence[tuple[int, object]], owner: str | None) -> None:
+        batch: list[Candidate] = []
+        for one in await in_thread(partial(_candidates, lines, owner)):
+            if isinstance(one, Candidate):
+                batch.append(one)
+            else:
+                self.find(FindingKind.ERROR, one.problem, line=one.line)
+        await self.take(batch)
+
+    async def take(self, batch: Sequence[Candidate]) -> list[Outcome]:
+        """Take in some sessions at once; each is a transaction of its own, and they keep their order."""
+        ids = self.db.change_ids
+        outcomes = await self._all(
+            [partial(import_session.take_in, one.rows, self._run, ids, fill=self.fill) for one in batch]
+        )
+        for one, outcome in zip(batch, outcomes, strict=True):
+            await self._settle(one, outcome)
+        if self.progress is not None and batch:
+            self.progress(TransferProgress(sessions=self.imported + self.skipped, messages=self.messages))
+        return outcomes
+
+    async def pass_over(self, session_id: str, parent: str | None, relation: str | None) -> None:
+        """A session is here already; perhaps it still waits for a parent, or is waited for."""
+        self.skipped += 1
+        if parent is not None:
+            await self._attach(Waiting(session_id, relation, None, new=False), parent)
+        for child in self._waiting.pop(session_id, ()):
+            await self._attach(child, session_id)
+
+    async def finish(self) -> None:
+        """No more will come: who still waits for a parent goes without."""
+        for parent, children in self._waiting.items():
+            for one in children:
+                if one.new:
+                    self._detached(one, f"its parent {parent} is neither here nor in the file")
+        self._waiting.clear()
+
+    def find(
+        self, kind: FindingKind, detail: str, session_id: str | None = None, line: int | None = None
+    ) -> None:
+        """Note something for the report."""
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(Finding(kind, detail, session_id, line))
+        else:
+            self.more_findings += 1
+
+    def report(self, lanes: int = 0, begun: int = 0) -> ImportReport:
+        """What has happened so far."""
+        return ImportReport(
+            imported=self.imported,
+            skipped=self.skipped,
+            messages=self.messages,
+            hidden=self.hidden,
+            lanes=lanes,
+            begun=begun,
+            findings=tuple(self.findings),
+            more_findings=self.more_findings,
+            dry_run=self.dry_run,
+        )
+
+    async def _settle(self, one: Candidate, outcome: Outcome) -> None:
+        session_id = one.rows.session_id
+        if outcome.fate is Fate.CLASH:
+            self.find(FindingKind.CLASH, outcome.problem or "", session_id, one.line)
+            return
+        new = outcome.fate is Fate.IMPORTED
+        self.imported += new
+        self.skipped += not new
+        self.messages += one.rows.message_count if new else 0
+        self.hidden += len(one.rows.messages) - one.rows.message_count if new else 0
+        waiting = Waiting(session_id, outcome.relation, one.line, new)
+        if outcome.title is not None:
+            detail = f"its title {one.rows.columns['title']!r} was taken; it is called {outcome.title!r}"
+            self.find(FindingKind.RETITLED, detail, session_id, one.line)
+        if outcome.branched:
+            self._branched(waiting, one.rows.columns["parent_session_id"])
+        if outcome.adrift is not None:
+            self._detached(waiting, f"its parent {outcome.adrift} comes from it")
+        if outcome.waits_for is not None:
+            await self._attach(waiting, outcome.waits_for)
+        for child in self._waiting.pop(session_id, ()):
+            await self._attach(child, session_id)
+
+    async def _attach(self, child: Waiting, parent: str) -> None:
+        attached = await self._one(
+            partial(import_session.attach, child.session_id, parent, child.relation, self._run)
+        )
+        if attached is None:
+            self._detached(child, f"its parent {parent} comes from it")
+        elif attached is False:
+            self._waiting[parent].append(child)
+
+    def _detached(self, one: Waiting, detail: str) -> None:
+        self.find(FindingKind.DETACHED, detail, one.session_id, one.line)
+
+    def _branched(self, one: Waiting, parent: str) -> None:
+        detail = f"its parent {parent} goes on in another session, so it is a branch now"
+        self.find(FindingKind.BRANCHED, detail, one.session_id, one.line)
+
+    async def _one(self, verb: Callable[[], Verb[T]]) -> T:
+        return await (self.db.read(verb) if self.dry_run else self.db.write(verb))
+
+    async def _all(self, verbs: Sequence[Callable[[], Verb[T]]]) -> list[T]:
+        if self.dry_run:
+            return await self.db.read(partial(import_session.one_after_another, verbs))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                asked = [tasks.create_task(self.db.write(verb)) for verb in verbs]
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        return [one.result() for one in asked]
+
+
+def _candidates(lines: Sequence[tuple[int, object]], owner: str | None) -> list[Candidate | Unusable]:
+    found: list[Candidate | Unusable] = []
+    for number, line in lines:
+        try:
+            found.append(_candidate(number, line, owner))
+        except InvalidInputError as error:
+            found.append(Unusable(str(error), number))
+    return found
+
+
+def _length(line: object) -> int:
+    return len(line) if isinstance(line, str | bytes) else 0
+
+
+def _candidate(number: int, line: object, owner: str | None) -> Candidate:
+    """The rows that a line comes to, or `InvalidInputError`."""
+    if line is TOO_LONG:
+        problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
+        raise InvalidInputError(problem)
+    given = _decoded(line) if isinstance(line, str | bytes) else line
+    rows = encoded(bundle_of(given, owner=owner), EPOCH)
+    return Candidate(rows, number, _length(line) or rows.totals[5])
+
+
+def _decoded(line: str | bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        problem = f"the line is no JSON object: {error}"
+        raise InvalidInputError(problem) from error

@@ -1,0 +1,266 @@
+"""Faults on purpose: file calls that fail, and crashes at named failpoints.
+
+A disk that fails at the moment a test chooses, and a record of what was asked of it.
+
+Ending or failing a program at a named point: what a test of crash recovery needs.
+
+with crash_at("before_commit", nth=3):       # in a child process: SIGKILL at the third pass
+asyncio.run(work())
+
+with crash_at("before_commit", action=raising(OSError("disk"))):   # here: the commit fails
+...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from gateway_sessions._failpoints import arm
+from gateway_sessions.errors import InvalidInputError
+from gateway_sessions.storage.files.atomic_file import Files
+
+T = TypeVar("T")
+
+
+class Killed(BaseException):
+    """The process is gone: from now on every call raises this, so that nothing is cleaned up."""
+
+
+class Fault(StrEnum):
+    """What happens at the chosen call."""
+
+    KILL = "kill"  # the process dies before the call does anything
+    EIO = "eio"  # the disk reports an error, once
+    ENOSPC = "enospc"  # the disk is full, for that one call
+    TORN = "torn"  # the call still takes effect, a write with half its data; then the process dies
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that took effect, in the order of the calls."""
+
+    operation: str
+    path: Path
+    """The file or directory; of `link` and `replace` the new name."""
+    source: Path | None = None
+    """The name that a file was linked or renamed from."""
+    data: bytes = b""
+    """What was written."""
+
+
+_ERRNO: Final = {Fault.EIO: errno.EIO, Fault.ENOSPC: errno.ENOSPC}
+
+
+class FaultyFiles(Files):
+    """Files whose *at_call*-th call fails in one of four ways; without one, the calls are only recorded."""
+
+    def __init__(self, *, at_call: int = 0, fault: Fault = Fault.KILL) -> None:
+        self.calls: list[Call] = []
+        self.fired = False
+        self._calls_left = at_call
+        self._fault = fault
+        self._killed = False
+        self._open: dict[int, Path] = {}
+
+    def create(self, directory: Path, prefix: str) -> tuple[int, Path]:
+        """Open a new file, or fail."""
+
+        def opened(made: tuple[int, Path]) -> Call:
+            descriptor, path = made
+            self._open[descriptor] = path
+            return Call("create", path)
+
+        return self._attempt(partial(super().create, directory, prefix), opened)
+
+    def open(self, path: Path) -> int:
+        """Open a file for reading, or fail."""
+
+        def opened(descriptor: int) -> Call:
+            self._open[descriptor] = path
+            return Call("open", path)
+
+        return self._attempt(partial(super().open, path), opened)
+
+    def write(self, descriptor: int, data: memoryview) -> int:
+        """Write, or fail."""
+        tears = self._calls_left == 1 and self._fault is Fault.TORN
+        part = data[: len(data) // 2] if tears else data
+        path = self._open.get(descriptor, Path())
+        return self._attempt(
+            partial(super().write, descriptor, part),
+            lambda written: Call("write", path, data=bytes(part[:written])),
+        )
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read, or fail."""
+        return self._attempt(partial(super().read, descriptor, size), self._on("read", descriptor))
+
+    def fsync(self, descriptor: int) -> None:
+        """Make the content last, or fail."""
+        self._attempt(partial(super().fsync, descriptor), self._on("fsync", descriptor))
+
+    def close(self, descriptor: int) -> None:
+        """Close the file; an error is reported after the fact, as systems do."""
+        try:
+            self._attempt(partial(self._close, descriptor), self._on("close", descriptor))
+        except OSError:
+            self._close(descriptor)
+            raise
+
+    def link(self, source: Path, target: Path) -> None:
+        """Give a second name, or fail."""
+        self._attempt(partial(super().link, source, target), lambda _: Call("link", target, source))
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Rename, or fail."""
+        self._attempt(partial(super().replace, source, target), lambda _: Call("replace", target, source))
+
+    def unlink(self, path: Path) -> None:
+        """Take a name away, or fail."""
+        self._attempt(partial(super().unlink, path), lambda _: Call("unlink", path))
+
+    def fsync_directory(self, directory: Path) -> None:
+        """Make the names last, or fail."""
+        self._attempt(
+            partial(super().fsync_directory, directory), lambda _: Call("fsync_directory", directory)
+        )
+
+    def names(self, directory: Path) -> list[str]:
+        """List a directory, or fail."""
+        return self._attempt(partial(super().names, directory), lambda _: Call("names", directory))
+
+    def _close(self, descriptor: int) -> None:
+        self._open.pop(descriptor, None)
+        super().close(descriptor)
+
+    def _on(self, operation: str, descriptor: int) -> Callable[[object], Call]:
+        path = self._open.get(descriptor, Path())
+        return lambda _: Call(operation, path)
+
+    def _attempt(self, act: Callable[[], T], record: Callable[[T], Call]) -> T:
+        if self._killed:
+            raise Killed
+        self._calls_left -= 1
+        if self._calls_left != 0:
+            result = act()
+            self.calls.append(record(result))
+            return result
+        self.fired = True
+        if self._fault in _ERRNO:
+            raise OSError(_ERRNO[self._fault], os.strerror(_ERRNO[self._fault]))
+        if self._fault is Fault.TORN:
+            with contextlib.suppress(OSError):
+                self.calls.append(record(act()))
+        self._die()
+        raise Killed
+
+    def _die(self) -> None:
+        self._killed = True
+        for descriptor in self._open:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)  # the system closes the files of a dead process
+        self._open.clear()
+
+
+FAILPOINTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "home_owned": "the lock is taken, nobody can see yet by whom",
+        "backed_up": "the copy is made, no migration has begun",
+        "during_migration": "a step is taken, its transaction is open",
+        "recovered": "cut-off turns are dealt with, their counts are not in the file",
+        "index_set_aside": "a damaged sessions.json is in the quarantine",
+        "import_page": "a page of an index is stored, the next one is not",
+        "import_done": "all of an index is stored, and not noted as taken in",
+        "within_batch": "one verb of a batch has run, the next one has not",
+        "before_commit": "a batch has run in an open transaction",
+        "after_commit": "a batch is durable, nobody has been told",
+        "change_committed": "a change is durable, neither sessions.json nor the hooks know",
+        "snapshot_page": "a page of the new sessions.json is written",
+        "snapshot_complete": "the new sessions.json is written, and still has another name",
+        "snapshot_replaced": "the new sessions.json is in place, nobody has been told",
+        "hook_call_counted": "an attempt is counted, the hook has not been called",
+        "hook_called": "the hook has returned, its outcome is not stored",
+        "message_admitted": "a message is durable, its receipt is not given",
+        "turn_claimed": "a lane is leased, nobody works on its turn",
+        "turn_working": "an agent is about to begin",
+        "turn_appended": "rows of a running turn are durable, its agent has not been told",
+        "growing_sent": "the beginning of a growing reply is shown, its id is not noted",
+        "growing_noted": "the id of a growing reply is noted, its agent has not been told",
+        "turn_answered": "an agent has answered, nothing of it is stored",
+        "turn_ended": "a turn is committed, nobody has been told",
+        "after_commit_before_deliver": "a reply is committed as being sent, and is not sent",
+        "before_deliver": "a reply is about to be handed to the platform",
+        "after_deliver": "the platform has a reply, which is not noted",
+        "command_noted": "a command is written down, and not carried out",
+        "command_carried_out": "a command is carried out, and not noted as done",
+        "before_marker": "all work is done, the marker of an orderly end is not written",
+    }
+)
+"""Every point, and what has happened when it is passed."""
+
+
+@dataclass(slots=True)
+class Crash:
+    """What became of an armed point."""
+
+    fired: bool = False
+
+
+def die() -> None:
+    """End this process as a power cut would: nothing is flushed, closed or cleaned up."""
+    if hasattr(signal, "SIGKILL"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(137)
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    """An action for `crash_at` that lets the call at the point fail."""
+
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+@contextmanager
+def crash_at(name: str, *, nth: int = 1, action: Callable[[], object] = die) -> Generator[Crash]:
+    """Perform *action*, by default `die`, at the *nth* pass of a point within the block."""
+    if name not in FAILPOINTS:
+        problem = f"there is no failpoint {name!r}; there are: {', '.join(FAILPOINTS)}"
+        raise InvalidInputError(problem)
+    crash, passes = Crash(), itertools.count(1)
+
+    def passed(point: str) -> None:
+        if point == name and next(passes) == nth:
+            crash.fired = True
+            action()
+
+    arm(passed)
+    try:
+        yield crash
+    finally:
+        arm(None)
+
+
+@contextmanager
+def count_passes() -> Generator[Counter[str]]:
+    """How often each point is passed within the block."""
+    passes: Counter[str] = Counter()
+    arm(lambda point: passes.update((point,)))
+    try:
+        yield passes
+    finally:
+        arm(None)

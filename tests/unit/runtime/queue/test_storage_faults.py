@@ -1,0 +1,74 @@
+"""Which faults of the database pass, and how often one turn may meet them."""
+
+import pytest
+
+from gateway_sessions.errors import (
+    FencedError,
+    MissingRightError,
+    NodeSilentError,
+    NoStoreError,
+    SchemaTooOldError,
+    StorageCorruptError,
+    StorageError,
+    StorageFullError,
+    StorageLockedError,
+    StorageUnavailableError,
+)
+from gateway_sessions.runtime.queue import storage_faults
+from gateway_sessions.runtime.queue.storage_faults import SpoiltTries, is_passing
+
+
+@pytest.mark.parametrize(
+    "kind", [StorageUnavailableError, StorageFullError, NodeSilentError, StorageLockedError]
+)
+def test_what_may_be_better_in_a_moment_passes(kind: type[StorageError]):
+    assert is_passing(kind("PostgreSQL", "no"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        None,
+        ValueError("the agent's own"),
+        FencedError("lane", 1),
+        StorageError("PostgreSQL", "UndefinedTableError 42P01"),
+        StorageCorruptError("PostgreSQL", "damaged"),
+        MissingRightError("PostgreSQL", "permission denied"),
+        NoStoreError("/nowhere"),
+        SchemaTooOldError("PostgreSQL", found=5, ours=7),
+    ],
+)
+def test_nothing_else_does(error: Exception | None):
+    assert not is_passing(error)
+
+
+def test_a_fault_is_known_beneath_what_was_raised_because_of_it():
+    fault = StorageUnavailableError("PostgreSQL", "away")
+    wrapped = LookupError("a tool has failed")
+    wrapped.__cause__ = ExceptionGroup("tools", [ValueError("another one"), fault])
+    during = RuntimeError("while another was dealt with")
+    during.__context__ = wrapped
+    assert is_passing(during)
+
+
+def test_errors_that_name_each_other_are_looked_at_once():
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert not is_passing(first)
+
+
+def test_tries_are_counted_for_each_turn():
+    spoilt = SpoiltTries()
+    assert [spoilt.count("lane", 1), spoilt.count("lane", 1), spoilt.count("lane", 2)] == [1, 2, 1]
+    assert (spoilt.of("lane", 1), spoilt.of("other", 1)) == (2, 0)
+    spoilt.forget("lane", 1)
+    spoilt.forget("lane", 1)
+    assert (spoilt.of("lane", 1), spoilt.of("lane", 2)) == (0, 1)
+
+
+def test_only_so_many_turns_are_remembered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(storage_faults, "_REMEMBERED", 2)
+    spoilt = SpoiltTries()
+    for seq in (1, 2, 1, 3):
+        spoilt.count("lane", seq)
+    assert [spoilt.of("lane", seq) for seq in (1, 2, 3)] == [2, 0, 1]

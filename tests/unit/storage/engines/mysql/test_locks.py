@@ -1,0 +1,50 @@
+"""Locks by name become rows of a table."""
+
+from gateway_sessions.storage.engines.mysql import connection
+from gateway_sessions.storage.engines.mysql.connection import (
+    KINDS,
+    OF_EACH_KIND,
+    STORE,
+    entrance_locks,
+    living,
+    number_of,
+)
+from gateway_sessions.storage.tables import locks
+
+
+def numbers(kind: int) -> range:
+    return range(1 + kind * OF_EACH_KIND, 1 + (kind + 1) * OF_EACH_KIND)
+
+
+def test_kinds_never_meet_in_a_row():
+    for name in map(str, range(3000)):
+        assert number_of(locks.of_lane(name)) in numbers(KINDS.index("lane"))
+        assert number_of(locks.of_session(name)) in numbers(KINDS.index("session"))
+    assert number_of(locks.of_reply(1)) in numbers(KINDS.index("reply"))
+
+
+def test_every_name_has_a_row():
+    names = (locks.of_mail(7), locks.OF_INDEX)
+    assert all(number_of(name) in numbers(KINDS.index("index")) for name in names)
+
+
+def test_every_row_is_used():
+    used = {number_of(locks.of_lane(str(number))) for number in range(20 * OF_EACH_KIND)}
+    assert used == set(numbers(0))
+
+
+def test_a_name_always_means_the_same_row():
+    assert number_of("lane agent:main:telegram:dm:1") == 516
+    assert number_of("lane \ud800") in numbers(0)
+
+
+def test_who_names_no_lock_has_the_store_alone():
+    (alone,) = entrance_locks(None)
+    assert alone.endswith(f"lock_id = {STORE} FOR UPDATE")
+    shared, own = entrance_locks("lane a")
+    assert shared.endswith(f"lock_id = {STORE} {connection.SHARED}")
+    assert own.endswith(f"lock_id = {number_of('lane a')} FOR UPDATE")
+
+
+def test_a_node_asks_whether_it_was_declared_dead():
+    assert living(7).endswith("FROM nodes WHERE epoch = 7")

@@ -1,0 +1,119 @@
+"""The verbs of every message say with their first statement what they lock, so they run beside each other."""
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gateway_sessions import Config
+from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
+from gateway_sessions.core.identity.keys import Isolation
+from gateway_sessions.core.identity.source import SessionSource
+from gateway_sessions.core.instants import EPOCH
+from gateway_sessions.core.queue.busy_modes import BusyRules
+from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.sessions.entry import SessionEntry
+from gateway_sessions.core.transcript.messages import Message
+from gateway_sessions.ports import Verb
+from gateway_sessions.storage.tables import lanes
+from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.tables.locks import of_lane, of_reply, of_session
+from gateway_sessions.storage.transactions.queue import admit, claim, outbox, settle, waiting
+from gateway_sessions.storage.transactions.sessions import find_or_create, lane_changes
+from gateway_sessions.storage.transactions.transcripts import messages
+
+ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
+FLAGS = Isolation()
+IDS = itertools.count(1)
+CHANGE = Change(
+    now=EPOCH,
+    ids=IDS,
+    entry_ids=IDS,
+    actor=Actor.PERSON,
+    policies=Config(timezone="UTC").policy_book("UTC"),
+    freshness=None,
+)
+REQUEST = find_or_create.Request(source=ALICE, key="k", flags=FLAGS, new_session_id="s")
+KNOWN = SessionEntry(
+    session_key="k", session_id="s", created_at=EPOCH, updated_at=EPOCH, last_interaction_at=EPOCH
+)
+STARTER = claim.Starter(epoch=1, new_session_id="n", flags=FLAGS)
+HELD = settle.Held(session_key="k", epoch=1, token=1)
+SAID = [Message("user", "hello")]
+REPLY = outbox.OwedReply(
+    reply_id=7,
+    session_key="k",
+    session_id="s",
+    seq=1,
+    owner="o",
+    target=ReplyTarget(platform="telegram", chat_id="1"),
+    message=OutboundMessage(text="yes"),
+    attempts=0,
+    unclear=0,
+    created_at=EPOCH,
+    due_at=EPOCH,
+)
+
+
+def message(**members: Any) -> InboundMessage:
+    return InboundMessage(source=ALICE, text="hello", **members)
+
+
+def admitting(said: InboundMessage, request: find_or_create.Request) -> Verb[Any]:
+    return admit.admit(admit.Admission(message=said, payload="", rules=BusyRules()), request, CHANGE)
+
+
+BESIDE_OTHERS: dict[str, tuple[Callable[[], Verb[Any]], str]] = {
+    "a message": (partial(admitting, message(message_id="1"), REQUEST), of_lane("k")),
+    "one without an id": (partial(admitting, message(), REQUEST), of_lane("k")),
+    "a session for a message": (partial(find_or_create.access, REQUEST, CHANGE), of_lane("k")),
+    "a command": (partial(admit.note, message(), "", ItemKind.COMMAND, REQUEST, CHANGE), of_lane("k")),
+    "a claim": (partial(claim.claim, STARTER, "k", CHANGE), of_lane("k")),
+    "what an agent says": (partial(settle.append, HELD, SAID, CHANGE), of_lane("k")),
+    "what it owes": (partial(settle.owe_now, HELD, (), CHANGE), of_lane("k")),
+    "the end of a turn": (
+        partial(settle.end_turn, settle.Settlement(held=HELD, outcome=Outcome.TURNED), CHANGE),
+        of_lane("k"),
+    ),
+    "one that failed": (
+        partial(settle.end_turn, settle.Settlement(held=HELD, outcome=Outcome.DEAD), CHANGE),
+        of_lane("k"),
+    ),
+    "a message on a lane that is known": (
+        partial(lanes.lease_as_known, lanes.KnownLane(1, 1), "k", 1, 1),
+        of_lane("k"),
+    ),
+    "a turn that is given back": (partial(settle.give_back, HELD, None, CHANGE, counted=True), of_lane("k")),
+    "an answer": (
+        partial(lane_changes.settle, CHANGE, lane_changes.TurnEnd(session_key="k", known=KNOWN)),
+        of_lane("k"),
+    ),
+    "a row of a transcript": (partial(messages.append, "s", SAID, EPOCH, IDS), of_session("s")),
+    "a reply on its way": (partial(outbox.mark_sending, REPLY, 1), of_reply(7)),
+    "one that was sent": (partial(outbox.all_sent, [outbox.SentReply(REPLY, None, EPOCH)]), of_reply(7)),
+    "one that is tried again": (partial(outbox.retry, REPLY, EPOCH, "", unclear=0), of_reply(7)),
+    "one that is given up": (partial(outbox.give_up, REPLY, EPOCH, "", unclear=0), of_reply(7)),
+}
+ALONE: dict[str, Callable[[], Verb[Any]]] = {
+    "what overtakes a lane": partial(waiting.overtake, CHANGE, "k", "/stop", stopped=Outcome.INTERRUPTED),
+    "a reset": partial(lane_changes.reset, CHANGE, "k", "n", None),
+    "what is forgotten": partial(waiting.forget, EPOCH),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE_OTHERS)
+def test_what_every_message_needs_runs_beside_others(what: str):
+    verb, lock = BESIDE_OTHERS[what]
+    assert next(verb()).lock == lock
+
+
+@pytest.mark.parametrize("what", ALONE)
+def test_what_reaches_further_runs_alone(what: str):
+    assert next(ALONE[what]()).lock is None
+
+
+def test_the_shortest_of_changes_runs_beside_others():
+    assert find_or_create.touching(KNOWN, EPOCH).lock == of_lane("k")
