@@ -207,10 +207,11 @@ class ConfigError(InvalidInputError):
 class InvalidTransitionError(GatewaySessionsError):
     """The state machine has no such move; nothing was changed."""
 
-    def __init__(self, state: str, event: str) -> None:
+    def __init__(self, state: str, event: str, thing: str = "a session") -> None:
         self.state = state
         self.event = event
-        super().__init__(f"a session that is {state} does not take {event}")
+        self.thing = thing
+        super().__init__(f"{thing} that is {state} does not take {event}")
 
 
 class AliasUnknownError(GatewaySessionsError):

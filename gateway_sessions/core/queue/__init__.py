@@ -13,4 +13,6 @@
   reason.
 - ``speakers``: Names by which a model knows the people who write, with pseudonyms where names are missing
   or hidden.
+- ``state_machine``: The state machines of a queued message and of a reply as tables, and the outcomes of a
+  turn.
 """
