@@ -1,4 +1,4 @@
-"""Make all pictures of the documentation, from the table of states and from what commands really print.
+"""Make all pictures of the documentation, from the tables of states and from what commands really print.
 
 python docs/pictures/make.py [FOLDER]
 
@@ -174,7 +174,7 @@ def pictures() -> dict[str, str]:
             for name, text in shown.items()
         }
         drawn["night.svg"] = terminal.picture("make demo", settled(night(place)), paint.WIDTH + 2)
-    return {**drawn, "states.svg": states.picture()}
+    return {**drawn, **states.pictures()}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -29,6 +30,14 @@ from gateway_sessions import (
 )
 from gateway_sessions.agents import __all__ as names_for_models
 from gateway_sessions.config import parse_config
+from gateway_sessions.core.queue.state_machine import (
+    Cause,
+    ItemEvent,
+    ItemState,
+    ReplyEvent,
+    ReplyState,
+    TurnOutcome,
+)
 from gateway_sessions.core.sessions.state_machine import Event
 from gateway_sessions.core.sessions_json.entries import entry_to_dict
 from gateway_sessions.core.sessions_json.snapshot import SnapshotEncoder
@@ -148,10 +157,18 @@ def test_the_errors_of_the_test_clock_are_in_the_reference():
 
 @pytest.mark.parametrize(
     ("words", "heading"),
-    [(SessionState, None), (Event, "Events"), (EndReason, "End reasons")],
-    ids=["states", "events", "end reasons"],
+    [
+        (SessionState, None),
+        (Event, "Events"),
+        (EndReason, "End reasons"),
+        ([*ItemState, *ItemEvent], "Messages in a queue"),
+        (TurnOutcome, "Ends of turns"),
+        ([*ReplyState, *ReplyEvent], "Replies"),
+        (Cause, "Who causes events"),
+    ],
+    ids=["states", "events", "end reasons", "messages", "ends of turns", "replies", "causes"],
 )
-def test_the_reference_lists_exactly_the_words_there_are(words: type[enum.Enum], heading: str | None):
+def test_the_reference_lists_exactly_the_words_there_are(words: Iterable[enum.Enum], heading: str | None):
     text = page("reference/states.md")
     part = section(text, heading) if heading else text.split("<!--")[0]
     assert FIRST_CELL.findall(part) == [word.value for word in words]
