@@ -32,6 +32,7 @@ from gateway_sessions.core.queue.receipts import (
     Rejected,
     RejectReason,
 )
+from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.search.excerpts import Passage
 from gateway_sessions.core.search.results import (
     ContextLine,
@@ -348,6 +349,7 @@ __all__ = [
     "Turn",
     "TurnContext",
     "TurnEndedError",
+    "TurnOutcome",
     "TurnStream",
     "UnidentifiedSourceError",
     "UnknownPrices",

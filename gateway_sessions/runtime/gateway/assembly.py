@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
 
+from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import AgentSource
@@ -41,7 +42,7 @@ class TurnParts:
     goes_on: Callable[[RunningTurn], bool | str]
     """Whether the lane's next turn may follow at once, or the lane whose turn takes the place of this one."""
     gate: Gate
-    over: Callable[[Turn, str], object]
+    over: Callable[[Turn, TurnOutcome], object]
     """Told how each turn ended."""
     platforms: Collection[str] = ()
     """Those that are connected, as they are at any moment."""

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from cachetools import LRUCache
 
 from gateway_sessions.core.notices.notice_texts import budget_stop, budget_warning
+from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.core.sessions.state_machine import policy_for
@@ -33,7 +34,7 @@ from gateway_sessions.runtime.store.store import SessionStore
 
 REMEMBERED: Final = 4096
 """Of so many sessions it is known what their people were told today."""
-TELLING: Final = frozenset({"turned", "dead"})
+TELLING: Final = frozenset({TurnOutcome.TURNED, TurnOutcome.DEAD})
 """How a turn ends whose notices people get."""
 
 _Day: TypeAlias = tuple[str, datetime]
@@ -74,7 +75,7 @@ class BudgetGate:
         self._tell(EventKind.BUDGET_WARNING, entry, new)
         return Passage(notice=budget_warning(new))
 
-    def over(self, turn: Turn, outcome: str) -> None:
+    def over(self, turn: Turn, outcome: TurnOutcome) -> None:
         """The turn has ended: what people were to be told, they were told if it ended like that."""
         telling = self._telling.pop(turn.session_key, None)
         if telling is not None and outcome in TELLING:

@@ -21,6 +21,7 @@ from gateway_sessions.core.notices.notice_texts import (
     recovery_note,
     reset_notice,
 )
+from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.transcript.messages import Message, Role
 from gateway_sessions.core.usage.usage_events import Usage
@@ -81,8 +82,8 @@ class TurnDesk:
         self._streaming = Streaming(
             self._delivery, self._target, parts.clock, GrowingTurn.of(turn, parts.is_trusted)
         )
-        self.outcome = "unknown"
-        """How the turn ended, in a word."""
+        self.outcome = TurnOutcome.UNKNOWN
+        """How the turn ended."""
         self.settled = False
         """Whether that is stored."""
 
@@ -126,7 +127,7 @@ class TurnDesk:
         """
         as_begun = ended.version.edit_count == self._turn.version.edit_count
         moved = ended.entry is not None and ended.entry.session_id != self._turn.entry.session_id
-        if ended.entry is not None and self.outcome == "turned" and (as_begun or moved):
+        if ended.entry is not None and self.outcome is TurnOutcome.TURNED and (as_begun or moved):
             seen = replace(loan.asked, session_id=ended.entry.session_id, transcript_version=ended.version)
             loan.keep(seen)
 
@@ -222,11 +223,11 @@ class TurnDesk:
         await self._streaming.settled()  # else what a task of the agent still shows would come last, for good
         reason = self._running.stop_reason
         if reason is StopReason.OVERTAKEN or isinstance(work.error, FencedError):
-            self.outcome = "overtaken"
+            self.outcome = TurnOutcome.OVERTAKEN
             self._turn.abandon()
             return None
         if reason is StopReason.ROLLBACK:
-            return await self._stop("rolled_back", self._turn.roll_back)
+            return await self._stop(TurnOutcome.ROLLED_BACK, self._turn.roll_back)
         if work.reply is not None:
             return await self._commit(work.reply)
         if reason is not None and reason in PUT_OFF:
@@ -237,7 +238,7 @@ class TurnDesk:
     async def _cut_short(self, reason: StopReason | None, error: Exception | None) -> Ended | None:
         match reason:
             case StopReason.MESSAGE:
-                return await self._stop("interrupted", self._turn.interrupt, self._unfinished())
+                return await self._stop(TurnOutcome.INTERRUPTED, self._turn.interrupt, self._unfinished())
             case StopReason.DEADLINE:
                 return await self._fail("took too long", TOOK_TOO_LONG)
             case StopReason.INACTIVE:
@@ -246,7 +247,7 @@ class TurnDesk:
                 return await self._failed(error)
 
     async def _commit(self, reply: Reply) -> Ended:
-        self.outcome = "turned"
+        self.outcome = TurnOutcome.TURNED
         rows = [reply.row] if reply.row is not None else []
         said = reply.message
         return await self._settle(
@@ -262,14 +263,17 @@ class TurnDesk:
 
     async def _refused(self) -> Ended:
         """The turn may not run: its messages are answered by the gateway itself."""
-        self.outcome = "refused"
+        self.outcome = TurnOutcome.REFUSED
         row = Message(str(Role.ASSISTANT), self._notice or "", finish_reason="refused")
         return await self._settle(
             self._notices(), lambda owed, go_on: self._turn.commit([row], replies=owed, go_on=go_on)
         )
 
     async def _stop(
-        self, outcome: str, end: Callable[..., Awaitable[Ended]], rows: Sequence[Message] | None = None
+        self,
+        outcome: TurnOutcome,
+        end: Callable[..., Awaitable[Ended]],
+        rows: Sequence[Message] | None = None,
     ) -> Ended:
         self.outcome = outcome
         given = {} if rows is None else {"messages": rows}
@@ -287,7 +291,7 @@ class TurnDesk:
         return await self._fail(problem[:MAX_PROBLEM], FAILED)
 
     async def _fail(self, problem: str, notice: str) -> Ended:
-        self.outcome = "dead"
+        self.outcome = TurnOutcome.DEAD
         told = OutboundMessage(text=notice, is_notice=True)
         return await self._settle(
             [*self._notices(), told],
@@ -303,7 +307,7 @@ class TurnDesk:
 
     async def _try_later(self, error: Exception | None) -> None:
         """Let the turn wait in its old place for another try; a fault that passes is no try of the agent."""
-        self.outcome = "put_off"
+        self.outcome = TurnOutcome.PUT_OFF
         passing = is_passing(error)
         spoilt = self._parts.spoilt.count(self._turn.session_key, self._turn.seq) if passing else 0
         pause = min(FIRST_PAUSE * 2 ** min(spoilt or self._turn.attempt, _DOUBLINGS), LONGEST_DELAY)
@@ -317,12 +321,12 @@ class TurnDesk:
 
         That was a try. Had it one too often, it is put aside, and people are told.
         """
-        self.outcome = "put_off"
+        self.outcome = TurnOutcome.PUT_OFF
         told = OutboundMessage(text=GIVEN_UP, is_notice=True)
         with self._expecting([*self._streaming.left_unfinished(), told]) as owed:
             cut = await self._turn.cut_short(why, owed.replies)
             if cut.given_up:
-                self.outcome = "dead"
+                self.outcome = TurnOutcome.DEAD
                 owed.committed(cut.notice_ids, cut.entry.session_id if cut.entry is not None else None)
 
     async def _count(self) -> None:

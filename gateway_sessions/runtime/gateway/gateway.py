@@ -20,6 +20,7 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
+from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.agents.cache import AgentCache, AgentSettings
 from gateway_sessions.runtime.agents.protocol import Agent, AgentFactory, AgentFunction, AgentSource
@@ -431,7 +432,7 @@ class Gateway(Resource):
         passage = await self._observers.gate(turn)
         return await self._budgets(turn) if passage.allowed else passage
 
-    def _turn_over(self, turn: Turn, outcome: str) -> None:
+    def _turn_over(self, turn: Turn, outcome: TurnOutcome) -> None:
         self._budgets.over(turn, outcome)
         self._observers.over(turn, outcome)
 

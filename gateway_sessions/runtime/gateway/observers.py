@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.notices.notice_texts import refusal
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Rejected, RejectReason
+from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
@@ -54,8 +55,8 @@ class ObservedTurn:
     messages: tuple[InboundMessage, ...]
     seq: int
     attempt: int
-    outcome: str | None = None
-    """How it ended, in a word; None before it has."""
+    outcome: TurnOutcome | None = None
+    """How it ended; None before it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class Observers:
         """Tell of ended turns in *tasks*."""
         self._tasks = tasks
 
-    def over(self, turn: Turn, outcome: str) -> None:
+    def over(self, turn: Turn, outcome: TurnOutcome) -> None:
         """A turn has ended; nobody waits until that is told."""
         if self._after_turn is None or self._tasks is None:
             return
@@ -190,7 +191,7 @@ def _observer(what: str, given: Callable[[T], Awaitable[Any]] | Observer[T] | No
     return Observer(given)
 
 
-def _observed(turn: Turn, outcome: str | None = None) -> ObservedTurn:
+def _observed(turn: Turn, outcome: TurnOutcome | None = None) -> ObservedTurn:
     return ObservedTurn(
         entry=turn.entry, messages=turn.messages, seq=turn.seq, attempt=turn.attempt, outcome=outcome
     )

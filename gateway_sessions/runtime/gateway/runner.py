@@ -15,6 +15,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.errors import FencedError, StoreStoppedError
 from gateway_sessions.runtime.gateway.assembly import TurnParts
 from gateway_sessions.runtime.gateway.execution import TurnDesk
@@ -51,7 +52,7 @@ class TurnRunner:
         where = (turn.session_key, turn.entry.session_id)
         self._events.emit(EventKind.TURN_STARTED, *where, seq=turn.seq, attempt=turn.attempt)
         desk = TurnDesk(self._parts, turn, running)
-        outcome: str | None = None
+        outcome = TurnOutcome.UNKNOWN
         try:
             async with turn:
                 ended = await desk.work()
@@ -59,18 +60,18 @@ class TurnRunner:
             following = ended.next if ended is not None else None
             return None if following is None else self._followed(running, following)
         except FencedError:
-            outcome = "overtaken"
+            outcome = TurnOutcome.OVERTAKEN
             self._events.emit(EventKind.TURN_FENCED, *where, seq=turn.seq)
             return None
         except Exception:  # a fault of ours, or of the database: it must not end other people's turns
             facts = {"action": "turn_crashed", "session_key": turn.session_key, "seq": turn.seq}
             logger.exception("a turn could not be ended", extra=facts)
-            unsettled = "dead" if turn.ended else None
+            unsettled = TurnOutcome.DEAD if turn.ended else TurnOutcome.UNKNOWN
             outcome = desk.outcome if desk.settled else unsettled
             return None
         finally:
             self._lanes.ended(running)
-            self._tell_of(running, outcome or "unknown")
+            self._tell_of(running, outcome)
 
     def _followed(self, running: RunningTurn, following: Turn) -> RunningTurn | None:
         """Begin the next turn before this one is over: its place never looks free, nor its lane idle.
@@ -82,10 +83,10 @@ class TurnRunner:
         self._lanes.start(following)
         return None
 
-    def _tell_of(self, running: RunningTurn, outcome: str) -> None:
+    def _tell_of(self, running: RunningTurn, outcome: TurnOutcome) -> None:
         turn = running.turn
         where = (turn.session_key, turn.entry.session_id)
-        for seq in turn.seqs if outcome == "dead" else ():
+        for seq in turn.seqs if outcome is TurnOutcome.DEAD else ():
             self._events.emit(EventKind.MESSAGE_DEAD, *where, seq=seq)
         seconds = (self._parts.clock.now() - running.started_at).total_seconds()
         self._events.emit(EventKind.TURN_ENDED, *where, seq=turn.seq, outcome=outcome, seconds=seconds)
