@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from gateway_sessions.core.committed_changes import News
@@ -39,6 +40,8 @@ class Statement(NamedTuple):
     """What each row says, if rows are messages: a database that keeps the search index makes it of that."""
     parts: Sequence[Statement] = ()
     """The statements that it stands for, if it was made by `together`."""
+    moves: Sequence[StrEnum] = ()
+    """The events of a state machine that it carries out, one of them for each row that it changes."""
 
 
 def together(*parts: Statement) -> Statement:

@@ -76,6 +76,20 @@ MUTATIONS: Final = (
         tests=("tests/integration/gateway/test_changed_messages.py",),
     ),
     Mutation(
+        what="the state that a statement looks for: what runs is cancelled like what waits",
+        file="storage/sql/store/fragments.sql",
+        line="outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')",
+        instead="outcome IS NULL AND kind IN ('message', 'internal')",
+        tests=("tests/unit/storage/tables/test_moves.py",),
+    ),
+    Mutation(
+        what="the name of a move: a message that joins a turn is said to lead one",
+        file="storage/transactions/queue/admit.py",
+        line="ItemEvent.QUEUED if into is None else ItemEvent.JOINED",
+        instead="ItemEvent.QUEUED",
+        tests=("tests/contract/test_sqlite_ledger.py",),
+    ),
+    Mutation(
         what="the fresh context: an agent sees the variables of whoever has submitted",
         file="runtime/user_code.py",
         line="asyncio.create_task(work, context=Context())",

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway_sessions.testing.contract import LedgerContract
 from tests.postgresql import kept_database
+from tests.watched_moves import moves_are_watched
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +16,13 @@ def kept() -> Iterator[str]:
     """The DSN of a PostgreSQL database that has taken all migrations."""
     with kept_database() as dsn:
         yield dsn
+
+
+@pytest.fixture(autouse=True)
+def _watched_moves(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever changes a queue names the moves that it makes, on every engine."""
+    if request.cls is None or not issubclass(request.cls, LedgerContract):
+        yield
+        return
+    with moves_are_watched():
+        yield

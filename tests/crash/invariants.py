@@ -17,6 +17,7 @@ import anyio
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions_json.snapshot import parse, verify
+from gateway_sessions.storage.tables.queries import load_queries
 from tests.crash.conversing import check_conversation
 from tests.crash.stores import SteppedClock, ask, open_store
 from tests.crash.talking import check_talk
@@ -32,6 +33,7 @@ from tests.crash.workload import (
     source,
 )
 
+QUERIES = load_queries("sqlite")
 KNOWN_FILES = {
     ".clean_shutdown",
     "quarantine",
@@ -226,6 +228,8 @@ def check_database(connection: sqlite3.Connection) -> None:
             LEFT JOIN messages AS m USING (session_id) GROUP BY t.session_id
             HAVING last_seq <> count(seq) OR last_seq <> coalesce(max(seq), 0)
             OR message_count <> count(seq) FILTER (WHERE hidden_because IS NULL)""",
+        "a message in no state": QUERIES["impossible_items"].sql,
+        "a reply in no state": QUERIES["impossible_replies"].sql,
     }
     for problem, query in none_may_be.items():
         found = connection.execute(query).fetchall()

@@ -10,7 +10,7 @@ import pytest
 from gateway_sessions import BusyRules, check_store, repair_store
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.testing import FakeClock
-from gateway_sessions.testing.contract.queue.bench import APART, LANE, accept, begin
+from gateway_sessions.testing.contract.queue.bench import APART, LANE, accept, begin, owed
 from tests.unit.runtime.lanes import execute, open_store
 
 COLLECTING = BusyRules(mode=BusyMode.COLLECT)
@@ -22,6 +22,8 @@ DAMAGE = {
     "UPDATE lanes SET waiting = 7": "lane that does not say truly what waits on it",
     "UPDATE lanes SET ready_at = 5": "lane that does not say truly what waits on it",
     "UPDATE lanes SET next_seq = 2": "lane that would give a place a second time",
+    "UPDATE inbox SET settled_at = 5 WHERE seq = 2": "message in a state that there is not",
+    "UPDATE inbox SET kind = 'massage' WHERE seq = 2": "message in a state that there is not",
 }
 
 
@@ -59,3 +61,29 @@ async def test_a_queue_that_does_not_add_up_is_found_and_mended(
             await turn.commit()
         assert set(turned) == waiting
         assert (await accept(store, "five")).seq == 5
+
+
+@pytest.mark.parametrize("damage", ["outcome = 'turned'", "outcome = 'tuned', settled_at = 5"])
+async def test_a_message_that_is_said_to_be_settled_and_has_its_text_becomes_a_dead_letter(
+    home: Path, damage: str, fake_clock: FakeClock
+):
+    execute(home, f"UPDATE inbox SET {damage} WHERE seq = 2")  # noqa: S608 -- ours
+    done = (await repair_store(home)).done
+    assert any("message in a state that there is not" in one for one in done)
+    assert (await check_store(home)).found == ()
+    async with open_store(home, clock=fake_clock) as store:
+        (letter,) = await store.dead_letters()
+        assert (letter.seq, letter.message.text if letter.message is not None else None) == (2, "two")
+        await store.requeue(letter.item_id)
+        assert 2 in {one.seq for one in await store.list_queued(LANE)}
+
+
+async def test_a_reply_in_no_state_is_given_up(home: Path):
+    async with open_store(home) as store:
+        turn = await begin(store)
+        await turn.commit(replies=[owed("an answer")])
+    execute(home, "UPDATE outbox SET state = 'lost'")
+    assert any("reply in a state that there is not" in one for one in (await repair_store(home)).done)
+    assert (await check_store(home)).found == ()
+    async with open_store(home) as store:
+        assert len(await store.dead_replies()) == 1

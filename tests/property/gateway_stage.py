@@ -29,6 +29,7 @@ from tests.property import gateway_truth as truth_is
 from tests.property.gateway_model import Facts, Model
 from tests.property.gateway_truth import Truth
 from tests.property.machines import StepRunner
+from tests.watched_moves import moves_are_watched
 
 T = TypeVar("T")
 Order = Callable[[TurnContext], Awaitable[Answer]]
@@ -104,6 +105,8 @@ class Stage:
         self.base = Path(tempfile.mkdtemp(prefix="gateway-model-"))
         self.home = self.base / "home"
         self.config = config
+        self.watching = ExitStack()
+        self.watching.enter_context(moves_are_watched())
         self.runner = StepRunner()
         self.clock = FakeClock()
         self.platform = FakePlatform(clock=self.clock, capabilities=AdapterCapabilities(edit=True), run="")
@@ -282,17 +285,18 @@ class Stage:
 
     def end(self) -> None:
         """The platform is well again, time passes, and all is said; unless a step has failed already."""
-        if self.is_sound:
-            self.trouble.close()
-            self.clock.step(self.set_back)
-            self.look_again()
-            for _ in range(6):
-                self.do(self.clock.advance(minutes=3))
-            assert {row["state"] for row in self.truth().outbox} <= {"sent", "dead"}
-            self.compare()
-            self.close_alone()
-        self.runner.close()
-        shutil.rmtree(self.base)
+        with self.watching:
+            if self.is_sound:
+                self.trouble.close()
+                self.clock.step(self.set_back)
+                self.look_again()
+                for _ in range(6):
+                    self.do(self.clock.advance(minutes=3))
+                assert {row["state"] for row in self.truth().outbox} <= {"sent", "dead"}
+                self.compare()
+                self.close_alone()
+            self.runner.close()
+            shutil.rmtree(self.base)
 
     # What is true after each step
 

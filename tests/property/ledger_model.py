@@ -7,7 +7,7 @@ follows from the decision is said here once more.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,6 +22,17 @@ from gateway_sessions.core.queue.busy_modes import (
     plan_arrival,
 )
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
+from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.queue.state_machine import (
+    GIVEN_UP,
+    RUNS,
+    TURN_ENDS,
+    WAITS,
+    ItemEvent,
+    ItemState,
+    TurnOutcome,
+    advance_item,
+)
 from gateway_sessions.storage.transactions.queue.admit import RunningTurn
 from gateway_sessions.storage.transactions.queue.settle import STOPPED
 
@@ -58,10 +69,24 @@ class Item:
     messages: int = 1
     characters: int = 0
     row: Row | None = None
-    outcome: str | None = None
-    steered: bool = False
+    state: ItemState = ItemState.NEW
+    """Where it is by the table: no rule of this model makes an event happen that the table refuses."""
     tries: int = 0
     """How often the turn that it leads was cut off."""
+
+    def happens(self, event: ItemEvent) -> None:
+        self.state = advance_item(self.state, event)
+
+    @property
+    def outcome(self) -> str | None:
+        """What became of it; None while it waits or runs."""
+        if self.state in WAITS | RUNS:
+            return None
+        return str(Outcome.DEAD if self.state in GIVEN_UP else self.state)
+
+    @property
+    def steered(self) -> bool:
+        return self.state is ItemState.STEERED
 
     @property
     def text(self) -> str:
@@ -148,11 +173,12 @@ class Lane:
         if isinstance(plan, Enqueue) and plan.drop is not None:
             leader = self.find(plan.drop)
             self.dropped = self.group(leader)
-            self._settle(self.dropped, "dropped")
+            self._happens(self.dropped, ItemEvent.DROPPED)
         head = self.find(plan.into) if isinstance(plan, Merge) else None
         seq = len(self.items) + 1
         size = len(message.text)
         item = Item(seq, message, sender, seq, now, now, plan.ready_at, solo, head, characters=size)
+        item.happens(ItemEvent.QUEUED if head is None else ItemEvent.JOINED)
         self.items.append(item)
         if head is not None:
             head.messages += 1
@@ -187,8 +213,7 @@ class Lane:
         if self.over:
             self.needs_session()
         items = sorted(self.group(head), key=lambda one: (one is not head, one.seq))
-        for one in items:
-            one.steered = False
+        self._happens(items, ItemEvent.BEGUN)
         rows = [one.row for one in items if one.row is not None]
         if any(map(self._stands_elsewhere, rows)) or self._others_spoke_behind(rows):
             self.withdraw(items)
@@ -228,7 +253,8 @@ class Lane:
         self.withdraw(self.group(item))
         self._others_lead(item)
         self._record(turn, turn.items)
-        item.row, item.steered = self.model.say(turn.session, "user", item.text), True
+        item.row = self.model.say(turn.session, "user", item.text)
+        item.happens(ItemEvent.STEERED)
         item.tries = 0
         turn.items.append(item)
         return True
@@ -238,9 +264,12 @@ class Lane:
         assert turn is not None
         if outcome == "rolled_back":
             self._take_back(turn)
+        ended = turn.begun_with if outcome == "dead" else turn.items
         if outcome == "dead":
             self._free_steered(turn)
-        self._settle([one for one in turn.items if outcome != "dead" or not one.steered], outcome)
+        event = TURN_ENDS[TurnOutcome(outcome)]
+        assert event is not None
+        self._happens(ended, event)
         self.turn = None
         self._line_up()
 
@@ -254,16 +283,19 @@ class Lane:
     def release(self, ready_at: datetime, *, counted: bool) -> None:
         turn = self.turn
         assert turn is not None
+        begun_with = turn.begun_with
         self._free_steered(turn)
+        self._happens(begun_with, ItemEvent.RELEASED)
         for one in turn.items:
             one.ready_at = ready_at
         self.turn = None
-        for one in turn.begun_with:
+        for one in begun_with:
             one.tries += counted
 
     def _free_steered(self, turn: RunningModel) -> None:
         steered = [one for one in turn.items if one.steered]
         self.withdraw(steered)
+        self._happens(steered, ItemEvent.RELEASED)
         for one in steered:
             one.ready_at = self.model.now
 
@@ -279,36 +311,37 @@ class Lane:
         """Stop the turn and empty the queue."""
         if self.turn is not None:
             self.record(STOPPED_TEXT)
-            self._settle(self.turn.items, "interrupted")
+            self._happens(self.turn.items, ItemEvent.STOPPED)
         elif not self.heads:
             return
         waiting = [one for head in self.heads for one in self.group(head)]
-        self._settle(waiting, "cancelled")
+        self._happens(waiting, ItemEvent.CANCELLED)
         self.turn = None
 
     def cut_off(self, limit: int) -> None:
         """The process has ended while a turn ran."""
         turn = self.turn
         assert turn is not None
-        if turn.begun_with and turn.attempt >= limit:
+        begun_with = turn.begun_with
+        if begun_with and turn.attempt >= limit:
             self._free_steered(turn)
-            self._settle(turn.begun_with, "dead")
+            self._happens(begun_with, ItemEvent.GIVEN_UP)
             self.suspended = True
             self.turn = None
             self._line_up()
         else:
             self.release(self.model.now, counted=True)
 
-    def cancel(self, seq: int, outcome: str = "cancelled") -> int:
+    def cancel(self, seq: int) -> int:
         item = self.find(seq)
         if item.outcome is not None or (self.turn is not None and item in self.turn.items):
             return 0
         if item.head is not None:
-            self.take_from_turn(item)
+            self.take_from_turn(item, ItemEvent.CANCELLED)
             return 1
-        return self._settle(self.group(item), outcome)
+        return self._happens(self.group(item), ItemEvent.CANCELLED)
 
-    def take_from_turn(self, item: Item) -> None:
+    def take_from_turn(self, item: Item, event: ItemEvent) -> None:
         """One message less."""
         head = item.head or item
         self.withdraw(self.group(head))
@@ -319,13 +352,14 @@ class Lane:
             first = self._others_lead(item)
             if first is not None:
                 first.characters -= len(item.text)
-        self._settle([item], "cancelled")
+        item.happens(event)
 
     def _others_lead(self, item: Item) -> Item | None:
         others = [one for one in self.group(item) if one is not item]
         if not others:
             return None
         first = others[0]
+        first.happens(ItemEvent.PROMOTED)
         first.head, first.place, first.solo = None, item.place + BEHIND_A_LEADER, item.solo
         first.messages, first.characters = item.messages - 1, item.characters
         first.last_at, first.ready_at = item.last_at, item.ready_at
@@ -347,7 +381,8 @@ class Lane:
             self.needs_session()
 
     def clear(self) -> int:
-        return self._settle([one for head in self.heads for one in self.group(head)], "cancelled")
+        waiting = [one for head in self.heads for one in self.group(head)]
+        return self._happens(waiting, ItemEvent.CANCELLED)
 
     def move(self, seq: int, to: int) -> list[int]:
         heads = self.heads
@@ -362,13 +397,15 @@ class Lane:
     def was_told(self, change: InboundMessage) -> None:
         """An edit or a deletion has a place of its own, and was carried out at once."""
         now, seq = self.model.now, len(self.items) + 1
-        self.items.append(Item(seq, change, "", seq, now, now, now, solo=True, outcome="applied"))
+        item = Item(seq, change, "", seq, now, now, now, solo=True)
+        item.happens(ItemEvent.APPLIED)
+        self.items.append(item)
 
     def changes(self, item: Item, said: InboundMessage | None) -> None:
         """A message says something else, or was deleted, wherever it is by now."""
         waits = item.outcome is None and (self.turn is None or item not in self.turn.items)
         if waits:
-            self.take_from_turn(item) if said is None else self.reword(item, said)
+            self.take_from_turn(item, ItemEvent.DELETED) if said is None else self.reword(item, said)
         elif item.outcome in (None, "dead"):
             self.take_kept_back(item) if said is None else self.reword_kept(item, said)
         elif (row := item.row) is not None:
@@ -398,7 +435,7 @@ class Lane:
             item.head.characters -= len(item.text)
         elif (first := self._others_lead(item)) is not None:
             first.characters -= len(item.text)
-        self._settle([item], "cancelled")
+        item.happens(ItemEvent.DELETED)
         row, item.row = item.row, None
         if row is not None:
             self._say_anew(row)
@@ -415,14 +452,9 @@ class Lane:
         self.withdraw(group)
         opened = [one.place for one in self.items if one.outcome is None]
         place = max([len(self.items), *opened]) + BEHIND_ALL
+        self._happens(group, ItemEvent.REQUEUED)
         for one in group:
-            one.outcome, one.place, one.ready_at, one.steered, one.tries = (
-                None,
-                place,
-                self.model.now,
-                False,
-                0,
-            )
+            one.place, one.ready_at, one.tries = place, self.model.now, 0
 
     def withdraw(self, items: Iterable[Item]) -> None:
         for one in items:
@@ -430,11 +462,10 @@ class Lane:
                 one.row.visible = False
                 one.row = None
 
-    def _settle(self, items: Iterable[Item], outcome: str) -> int:
-        settled = list(items)
-        for one in settled:
-            one.outcome = outcome
-        return len(settled)
+    def _happens(self, items: Sequence[Item], event: ItemEvent) -> int:
+        for one in items:
+            one.happens(event)
+        return len(items)
 
 
 def _waiting(head: Item) -> Waiting:

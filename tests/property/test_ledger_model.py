@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,7 @@ from gateway_sessions.testing import FakeClock
 from tests.property.ledger_model import Item, Lane, Model
 from tests.property.machines import StepRunner, tried
 from tests.unit.runtime.lanes import open_store, quick
+from tests.watched_moves import EVERYTHING, moves_are_watched, places
 
 LIMIT = 3
 MOST = 3
@@ -93,6 +95,8 @@ class LedgerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp())
+        self.watching = ExitStack()
+        self.watching.enter_context(moves_are_watched(EVERYTHING))
         self.runner = StepRunner()
         self.clock = FakeClock()
         self.model = Model(self.clock.now())
@@ -123,6 +127,7 @@ class LedgerMachine(RuleBasedStateMachine):
             if hasattr(self, "store"):
                 self.close()
         finally:
+            self.watching.close()
             self.runner.close()
             shutil.rmtree(self.home)
 
@@ -458,8 +463,12 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     @precondition(lambda self: hasattr(self, "store"))
     def every_touched_lane_is_what_the_model_says(self) -> None:
+        states = {(one.session_key, one.seq): one.state for one in self.run(self.store.db.read(places))}
         for key in sorted(self.touched):
             self.compare(key, self.model.lanes[key])
+            assert {seq: state for (lane, seq), state in states.items() if lane == key} == {
+                one.seq: one.state for one in self.model.lanes[key].items
+            }
         self.touched.clear()
         waiting = sum(len(lane.heads) for lane in self.model.lanes.values())
         assert self.store.ledger.total_waiting == waiting

@@ -11,6 +11,8 @@
 - ``locks``: The names of the locks that transactions take on servers.
 - ``messages``: Encoding of a `Message` as a row and decoding of rows as messages.
 - ``meta``: Facts about the store by name: its epoch, generation, secret, stemming and pending moves.
+- ``moves``: The statements that change the state of a message or of a reply, and the moves that each of
+  them makes.
 - ``nodes``: The rows of the nodes that have the store open: heartbeats, death, and requests between nodes.
 - ``queries``: Named SQL queries and migrations from `.sql` files, with fragments in the dialect of each
   engine.

@@ -11,10 +11,12 @@ import msgspec
 from gateway_sessions.core.identity.keys import author_on
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState
 from gateway_sessions.errors import StorageCorruptError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.lanes import LaneRow, count_waiting
+from gateway_sessions.storage.tables.moves import move_items
 
 PLACES: Final = 1 << 20
 """Room behind each message for those that come to wait behind it later: dead letters that are tried again."""
@@ -41,6 +43,13 @@ class InboxItem(NamedTuple):
     """Which message of the platform its answer grows in, as it is stored."""
     steered: bool | int = False
     """Whether it was said into the turn that it is part of, while that ran."""
+
+    @property
+    def state_in_turn(self) -> ItemState:
+        """Its state as one of the messages that a running turn is about."""
+        if self.steered:
+            return ItemState.STEERED
+        return ItemState.RUNNING if self.merged_into is None else ItemState.RUNNING_MERGED
 
     @property
     def author(self) -> str | None:
@@ -161,7 +170,7 @@ def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Verb[int | Non
     if not others:
         return None
     first, *rest = others
-    yield Statement("lead_item", (item_id, first.item_id))
+    yield from move_items("lead_item", ItemEvent.PROMOTED, [(item_id, first.item_id)])
     yield Statement("follow_item", many=[(first.seq, one.item_id) for one in rest])
     return first.item_id
 

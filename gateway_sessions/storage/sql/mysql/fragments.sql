@@ -123,7 +123,7 @@ UPDATE inbox AS item JOIN inbox AS head ON head.item_id = ?
 SET item.merged_into = NULL, item.place = head.place + 1, item.messages = head.messages - 1,
     item.characters = head.characters, item.media = head.media, item.solo = head.solo, item.last_at = head.last_at,
     item.ready_at = head.ready_at, item.tries = head.tries, item.growing = head.growing
-WHERE item.item_id = ?
+WHERE item.item_id = ? AND item.merged_into IS NOT NULL AND (item.outcome IS NULL OR item.outcome = 'dead')
 
 -- fragment: several
 -- Rows that come from several places: looked up once, not for each row that might be among them.

@@ -120,7 +120,7 @@ UPDATE inbox SET merged_into = NULL,
     (place, messages, characters, media, solo, last_at, ready_at, tries, growing) =
         (SELECT place + 1, messages - 1, characters, media, solo, last_at, ready_at, tries, growing
          FROM inbox WHERE item_id = ?)
-WHERE item_id = ?
+WHERE item_id = ? AND merged_into IS NOT NULL AND (outcome IS NULL OR outcome = 'dead')
 
 -- fragment: several
 -- Rows that come from several places.

@@ -107,7 +107,7 @@ SELECT item_id FROM inbox AS item WHERE outcome IS NULL AND merged_into IS NOT N
 
 -- name: give_own_turn
 -- It gets a turn of its own.
-UPDATE inbox SET merged_into = NULL WHERE item_id = ?
+UPDATE inbox SET merged_into = NULL WHERE item_id = ? AND outcome IS NULL AND merged_into IS NOT NULL
 
 -- name: wrong_queues
 -- Lanes that do not say truly how much waits, or whether something may begin.
@@ -120,3 +120,37 @@ WHERE waiting <> (SELECT count(*) FROM inbox WHERE inbox.session_key = lanes.ses
 -- Lanes that would give a place a second time, and the last that they gave.
 SELECT inbox.session_key, max(seq) FROM inbox JOIN lanes ON lanes.session_key = inbox.session_key
 GROUP BY inbox.session_key HAVING max(seq) >= max(next_seq)
+
+-- name: impossible_items
+-- Accepted messages whose columns contradict each other: they are in no state of the machine.
+SELECT item_id FROM inbox WHERE NOT (
+    (outcome IS NULL AND settled_at IS NULL AND (
+        (kind IN ('message', 'internal') AND (token IS NULL OR merged_into IS NULL OR NOT ({was_steered})))
+        OR (kind IN ('command', 'change') AND token IS NULL AND merged_into IS NULL)))
+    OR (outcome IS NOT NULL AND settled_at IS NOT NULL AND (
+        (kind IN ('message', 'internal')
+            AND outcome IN ('turned', 'interrupted', 'rolled_back', 'cancelled', 'dropped', 'dead'))
+        OR (kind IN ('command', 'change') AND outcome IN ('applied', 'command', 'cancelled')))))
+
+-- name: mend_item
+-- What is open waits or runs as it did, by itself; what is settled is a dead letter if there is a text left to try again.
+UPDATE inbox SET problem = CASE WHEN outcome IS NULL THEN NULL ELSE ? END,
+    settled_at = CASE WHEN outcome IS NULL THEN NULL ELSE coalesce(settled_at, last_at) END,
+    settled_by = CASE WHEN outcome IS NULL THEN NULL ELSE 'repair' END,
+    merged_into = NULL,
+    token = CASE WHEN kind IN ('command', 'change') THEN NULL ELSE token END,
+    outcome = CASE WHEN outcome IS NULL THEN NULL
+        WHEN payload IS NULL OR kind IN ('command', 'change') THEN 'cancelled' ELSE 'dead' END,
+    kind = CASE WHEN kind IN ('internal', 'command', 'change') THEN kind ELSE 'message' END
+WHERE item_id = ?
+
+-- name: impossible_replies
+-- Replies whose columns contradict each other.
+SELECT reply_id FROM outbox
+WHERE NOT (state IN ('owed', 'sending') AND settled_at IS NULL OR state IN ('sent', 'dead') AND settled_at IS NOT NULL)
+
+-- name: mend_reply
+-- What is owed is not settled; what is in no state that there is was given up.
+UPDATE outbox SET settled_at = CASE WHEN state IN ('owed', 'sending') THEN NULL ELSE coalesce(settled_at, created_at) END,
+    state = CASE WHEN state IN ('owed', 'sending', 'sent') THEN state ELSE 'dead' END
+WHERE reply_id = ?

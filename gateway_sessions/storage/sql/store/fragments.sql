@@ -134,3 +134,11 @@ sender = ? AND substr(owner, 1, {length}({a_text})) = ? AND substr(owner, 1, {le
 -- fragment: turn_that_waits
 -- The message that leads a turn which waits on a lane, or a command that is being carried out there.
 session_key = ? AND outcome IS NULL AND token IS NULL AND merged_into IS NULL
+
+-- fragment: waits_for_its_turn
+-- Whether a message leads a turn that waits, or is part of one.
+outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+
+-- fragment: was_steered
+-- Whether a message of a running turn was said into it. Programs of schema 6 know that by `messages` alone.
+coalesce(steered_into, 0) = token OR messages = 0

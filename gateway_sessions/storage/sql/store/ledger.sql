@@ -53,7 +53,8 @@ FROM inbox WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND merge
 
 -- name: bury_item
 -- The turn cannot begin, because of what it is about; that is kept.
-UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ? WHERE item_id = ?
+UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ?
+WHERE item_id = ? AND {waits_for_its_turn}
 
 -- name: set_ready_at
 -- The turn may begin at that time, and stands in line from then on.
@@ -65,17 +66,18 @@ SELECT count(*) FROM inbox WHERE {turn_that_waits} AND kind IN ('message', 'inte
 
 -- name: take_item
 -- A waiting message is given to whoever has that token: its turn begins.
-UPDATE inbox SET token = ?, steered_into = NULL WHERE item_id = ?
+UPDATE inbox SET token = ?, steered_into = NULL WHERE item_id = ? AND {waits_for_its_turn}
 
 -- name: steer_item
 -- It becomes part of the turn with that token, which runs: it was said into it. Programs of schema 6 that use the same
 -- server know that by `messages` alone; whoever gives the message back counts it again, for them as well.
-UPDATE inbox SET token = ?, steered_into = ?, messages = 0, tries = 0, growing = NULL WHERE item_id = ?
+UPDATE inbox SET token = ?, steered_into = ?, messages = 0, tries = 0, growing = NULL
+WHERE item_id = ? AND {waits_for_its_turn} AND merged_into IS NULL
 
 -- name: items_of_turn
 -- What a turn is about: the message that leads it, then what was said into it, then what became part of it before.
 SELECT item_id, seq, owner, merged_into, admitted_at, transcript_id, payload, place, sender, growing,
-    {flag:coalesce(steered_into, 0) = token OR messages = 0}
+    {flag:{was_steered}}
 FROM inbox WHERE session_key = ? AND outcome IS NULL AND token = ?
 ORDER BY merged_into IS NOT NULL, place, seq
 
@@ -115,7 +117,7 @@ UPDATE messages SET hidden_because = 'rewound', hidden_by = NULL WHERE message_i
 -- Which message of the platform the answer of a running turn grows in; the message that leads the turn tells.
 UPDATE inbox SET growing = ?
 WHERE session_key = ? AND outcome IS NULL AND token = ? AND merged_into IS NULL
-    AND coalesce(steered_into, 0) <> token AND messages > 0
+    AND NOT ({was_steered})
 
 -- name: grows_no_more
 -- No answer goes on growing in what was shown of this one.
@@ -137,9 +139,9 @@ UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, paylo
 WHERE session_key = ? AND outcome IS NULL AND token = ? AND transcript_id IS NULL
 
 -- name: bury_turn
--- The turn failed for good; what it was about is kept.
+-- The turn failed for good; what it was about is kept, but for what was said into it.
 UPDATE inbox SET outcome = 'dead', settled_at = ?, settled_by = ?, problem = ?
-WHERE session_key = ? AND outcome IS NULL AND token = ?
+WHERE session_key = ? AND outcome IS NULL AND token = ? AND NOT ({was_steered})
 
 -- name: give_back_turn
 -- The turn did not come to an end: what it was about waits again, in its old place.
@@ -148,12 +150,13 @@ WHERE session_key = ? AND outcome IS NULL AND token = ?
 
 -- name: give_back_item
 -- What was said into a turn waits again, in its old place.
-UPDATE inbox SET token = NULL, messages = {greater}(messages, 1), ready_at = ? WHERE item_id = ?
+UPDATE inbox SET token = NULL, messages = {greater}(messages, 1), ready_at = ?
+WHERE item_id = ? AND outcome IS NULL AND token IS NOT NULL
 
 -- name: settle_waiting
 -- Everything that waits is taken out of the queue.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
-WHERE session_key = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+WHERE session_key = ? AND {waits_for_its_turn}
 
 -- name: open_items
 -- All that waits or runs on a lane.
@@ -163,7 +166,7 @@ FROM inbox WHERE session_key = ? AND outcome IS NULL AND kind IN ('message', 'in
 -- name: waiting_item
 -- A waiting message.
 SELECT item_id, merged_into, payload FROM inbox
-WHERE session_key = ? AND seq = ? AND outcome IS NULL AND token IS NULL AND kind IN ('message', 'internal')
+WHERE session_key = ? AND seq = ? AND {waits_for_its_turn}
 
 -- name: set_tries
 -- Another turn is next before one that was cut off, which keeps its count.
@@ -186,10 +189,20 @@ UPDATE inbox SET payload = ? WHERE item_id = ?
 -- The turn that a message leads has become longer or shorter.
 UPDATE inbox SET messages = messages + ?, characters = characters + ? WHERE item_id = ?
 
--- name: settle_one
--- One message is done, and nothing else with it.
+-- name: cancel_item
+-- One message is taken out of the queue, and nothing else with it.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
+WHERE item_id = ? AND {waits_for_its_turn}
+
+-- name: retract_item
+-- A message was deleted that waits, or that a turn is about: it is done, and nothing else with it.
+UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, payload = NULL
+WHERE item_id = ? AND outcome IS NULL AND kind IN ('message', 'internal')
+
+-- name: settle_noted
+-- A command or a change was carried out, or never will be.
 UPDATE inbox SET outcome = ?, settled_at = ?, settled_by = ?, problem = ?, payload = NULL
-WHERE item_id = ? AND outcome IS NULL
+WHERE item_id = ? AND outcome IS NULL AND kind IN ('command', 'change')
 
 -- name: drop_dead_item
 -- A message that failed for good was taken back: nobody tries it again.

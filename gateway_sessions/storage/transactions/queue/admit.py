@@ -22,6 +22,7 @@ from gateway_sessions.core.queue.busy_modes import (
 from gateway_sessions.core.queue.inbound import InboundMessage, as_stored
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, RejectReason
+from gateway_sessions.core.queue.state_machine import NOTED_ENDS, ItemEvent, ItemState, outcome_after
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError
 from gateway_sessions.ports import Statement, Verb, together
@@ -45,6 +46,7 @@ from gateway_sessions.storage.tables.lanes import (
     queue_as_known,
 )
 from gateway_sessions.storage.tables.locks import of_lane
+from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.transactions.queue.arrival_lookup import (
     Queue,
     look_around,
@@ -198,7 +200,7 @@ def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
         raise NotTakenError(entry.session_key, plan.reason, plan.retry_after, load)
     dropped: tuple[int, ...] = ()
     if isinstance(plan, Enqueue) and plan.drop is not None and queue.oldest is not None:
-        dropped = yield from take_out(lane, *queue.oldest, Outcome.DROPPED, "a later message", change)
+        dropped = yield from take_out(lane, *queue.oldest, ItemEvent.DROPPED, "a later message", change)
         queue = yield from look_at_head(queue)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
     claimed: Claimed | None = None
@@ -300,7 +302,8 @@ def note(
     event, place = message.idempotency_key, place_of(seq)
     sender = sender_of(message, request)
     what = (item_id, found, seq, place, event, request.owner, sender, str(kind), 1, 0)
-    yield Statement("add_item", (*what, None, 1, 0, now, now, now, None, payload, None, None, None))
+    row = (*what, None, 1, 0, now, now, now, None, payload, None, None, None)
+    yield moving("add_item", ItemEvent.NOTED, params=row)
     yield from put_lane(lane)
     return Noted(item_id=item_id, seq=seq, session_key=found, owner=request.owner)
 
@@ -308,19 +311,27 @@ def note(
 def carried_out(
     noted: Noted, outcome: Outcome, by: str, now: datetime, problem: str | None = None
 ) -> Verb[None]:
-    """What was written down is done."""
-    yield Statement("settle_one", (str(outcome), to_micros(now), by, problem, noted.item_id))
+    """Note that what was written down is done."""
+    yield settling_noted(noted.item_id, NOTED_ENDS[outcome], by, now, problem)
+
+
+def settling_noted(
+    item_id: int, event: ItemEvent, by: str, now: datetime, problem: str | None = None
+) -> Statement:
+    """Settle a command, or the change of a message, that was written down before."""
+    outcome = str(outcome_after(ItemState.NOTED, event))
+    return moving("settle_noted", event, params=(outcome, to_micros(now), by, problem, item_id))
 
 
 def take_out(
-    lane: LaneRow, seq: int, item_id: int, outcome: Outcome, by: str, change: Change
+    lane: LaneRow, seq: int, item_id: int, event: ItemEvent, by: str, change: Change
 ) -> Verb[tuple[int, ...]]:
     """Take one waiting turn out of the queue, with all that is part of it; the places of those messages."""
     was_next = yield from is_next(lane, seq)
     items = yield from items_of_next(lane.session_key, item_id, seq)
     yield from owe_unfinished(lane.session_key, items[:1], change)
-    settled = (str(outcome), to_micros(change.now), by, None)
-    yield Statement("settle_one", many=[(*settled, one.item_id) for one in items])
+    settled = (str(outcome_after(ItemState.WAITING, event)), to_micros(change.now), by)
+    yield from move_items("cancel_item", event, [(*settled, one.item_id) for one in items])
     lane.waiting -= 1
     yield from reckon_ready(lane, another=was_next)
     return tuple(one.seq for one in items)
@@ -425,4 +436,6 @@ def _written(
     rest = (now, now, ready, token, admission.payload, None, None, None)
     sender = arrived.arrival.sender
     item = InboxItem(item_id, seq, owner, into, now, None, admission.payload, place, sender)
-    return item, Statement("add_item", (*row, *rest))
+    queued = ItemEvent.QUEUED if into is None else ItemEvent.JOINED
+    event = queued if token is None else ItemEvent.BEGUN
+    return item, moving("add_item", event, params=(*row, *rest))

@@ -11,6 +11,7 @@ from gateway_sessions.core.delivery.outbound import Growing
 from gateway_sessions.core.identity.keys import Isolation
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
+from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
@@ -26,6 +27,7 @@ from gateway_sessions.storage.tables.inbox import (
     next_turn,
 )
 from gateway_sessions.storage.tables.lanes import LaneRow, put_lane
+from gateway_sessions.storage.tables.moves import move_items
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.arrival_lookup import look_at_queue
 from gateway_sessions.storage.transactions.queue.growing_replies import growing_in
@@ -139,7 +141,8 @@ def begin_turn(
         lane.waiting, lane.ready_at = 0, None
         yield from put_lane(lane)
         return None
-    yield Statement("take_item", many=[(lane.lease_token + 1, one.item_id) for one in head.found])
+    taken = [(lane.lease_token + 1, one.item_id) for one in head.found]
+    yield from move_items("take_item", ItemEvent.BEGUN, taken)
     lane.waiting -= 1
     return (yield from _begin(starter, lane, head, current, change))
 
@@ -212,7 +215,8 @@ def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) ->
             return _Whole(found, tuple(_item(lane.session_key, one) for one in found))
         except StorageCorruptError as error:
             because = (to_micros(change.now), "claim", str(error))
-            yield Statement("bury_item", many=[(*because, one.item_id) for one in found])
+            set_aside = [(*because, one.item_id) for one in found]
+            yield from move_items("bury_item", ItemEvent.SET_ASIDE, set_aside)
             lane.waiting -= 1
             buried = True
             following = yield from next_turn(lane.session_key)

@@ -11,6 +11,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.commands import asked_again
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.core.queue.items import ItemKind, Outcome
+from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.messages import STEERED, Message, Rewind
 from gateway_sessions.core.transcript.replay import Chat
@@ -21,6 +22,7 @@ from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import decode_message, place_of, reckon_ready
 from gateway_sessions.storage.tables.lanes import LaneRow, is_running, load_lane, put_lane
+from gateway_sessions.storage.tables.moves import moving
 from gateway_sessions.storage.transactions.queue import waiting
 from gateway_sessions.storage.transactions.queue.admit import Noted, carried_out
 from gateway_sessions.storage.transactions.queue.claim import Version, version_of
@@ -165,7 +167,7 @@ def take_up_answered(session_key: str, asked: InboundMessage, change: Change) ->
         _asking_again(one, entry, first_seq, first_seq + at, change, among=said)
         for at, one in enumerate(said)
     ]
-    yield Statement("add_item", many=rows)
+    yield moving("add_item", ItemEvent.QUEUED, ItemEvent.JOINED, many=rows)
     lane.next_seq += len(said)
     lane.waiting += 1
     yield from reckon_ready(lane)

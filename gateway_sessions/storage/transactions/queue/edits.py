@@ -17,11 +17,13 @@ from gateway_sessions.core.queue.edits import Effect, is_older
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, rewording_of, stored_form
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.receipts import Duplicate, RejectReason
+from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.ports import Row, Rows, Statement, Verb
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item, place_of
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, put_lane
+from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.admit import (
     NotTakenError,
@@ -149,7 +151,7 @@ def _noted(
     now = to_micros(change.now)
     what = (next(change.ids), session_key, seq, place_of(seq), _event_of(message), request.owner)
     how = (sender_of(message, request), str(ItemKind.CHANGE), 1, 0, None, 1, 0, now, now, now, None, None)
-    return Statement("add_item", (*what, *how, str(Outcome.APPLIED), now, "person"))
+    return moving("add_item", ItemEvent.APPLIED, params=(*what, *how, str(Outcome.APPLIED), now, "person"))
 
 
 class _Turn(NamedTuple):
@@ -180,7 +182,7 @@ def _change_waiting(
     lane: LaneRow, part: Part, said: InboundMessage | None, by: str, change: Change
 ) -> Verb[None]:
     if said is None:
-        yield from take_from_turn(lane, part, by, change)
+        yield from take_from_turn(lane, part, by, change, event=ItemEvent.DELETED)
         return
     items = yield from unwrite(lane.session_key, part)
     yield from _reword_item(lane.session_key, part, said, items)
@@ -200,10 +202,8 @@ def _take_back(turn: _Turn, part: Part, by: str, change: Change) -> Verb[None]:
     item = next(one for one in turn.items if one.item_id == part.item_id)
     yield from leave_turn(turn.session_key, part, turn.items)
     moment = to_micros(change.now)
-    if turn.held is None:
-        yield Statement("drop_dead_item", (str(Outcome.CANCELLED), moment, by, part.item_id))
-    else:
-        yield Statement("settle_one", (str(Outcome.CANCELLED), moment, by, None, part.item_id))
+    row = (str(Outcome.CANCELLED), moment, by, part.item_id)
+    yield from move_items("drop_dead_item" if turn.held is None else "retract_item", ItemEvent.DELETED, [row])
     if item.transcript_id is None:
         return
     left = [one for one in turn.in_one_row_with(item) if one is not item]

@@ -16,6 +16,7 @@ from gateway_sessions.core.checks import plain_value
 from gateway_sessions.core.identity.keys import rooms_beside
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.queue.inbound import message_id_in
+from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.erasure import Subject
 from gateway_sessions.errors import SessionBusyError
 from gateway_sessions.ports import Row, Statement, Verb
@@ -23,6 +24,7 @@ from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import NextTurn, next_turn, readable, recount
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
+from gateway_sessions.storage.tables.moves import moving
 from gateway_sessions.storage.transactions.transcripts import rewrite
 
 PAGE: Final = 500
@@ -55,7 +57,7 @@ def erase_settled(
     """Remove some of the rest, as far as it came in before; nothing counted means that none is left."""
     whose = (until, *_whose(subject, lanes), PAGE)
     # First the replies: in rooms their messages tell which are to them.
-    replies = yield Statement("delete_replies_of_person", whose)
+    replies = yield moving("delete_replies_of_person", ReplyEvent.ERASED, params=whose)
     if replies[0][0]:
         return Counter(outbox=replies[0][0])
     items = yield Statement("items_of_person_until", whose)
@@ -85,7 +87,7 @@ def _forget_items(items: Sequence[Row], lanes: Sequence[str], ids: Iterator[int]
     for row in items:
         if row[1] not in lanes:
             removed += yield from _forget_rows(row, ids)
-    yield Statement("delete_item", many=[(row[0],) for row in items])
+    yield moving("delete_item", ItemEvent.ERASED, many=[(row[0],) for row in items])
     return Counter(inbox=len(items), messages=removed) if items else Counter()
 
 

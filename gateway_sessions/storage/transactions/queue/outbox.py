@@ -10,6 +10,7 @@ import msgspec
 
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import nearest, to_micros
+from gateway_sessions.core.queue.state_machine import ReplyEvent, ReplyState, advance_reply
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.text import brief_text, record_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
@@ -17,6 +18,7 @@ from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.locks import of_reply
+from gateway_sessions.storage.tables.moves import moving
 
 T = TypeVar("T")
 
@@ -81,7 +83,8 @@ def owe(
         reply_id = next(change.ids) if change.id_above is None else change.id_above(last)
         target = record_text("target", one.target, one.target.metadata)
         content = record_text("reply", one.message, {})
-        state, sender = ("sending", change.epoch) if one.under_way else ("owed", None)
+        event, sender = (ReplyEvent.STARTED, change.epoch) if one.under_way else (ReplyEvent.OWED, None)
+        state = str(advance_reply(ReplyState.NEW, event))
         where = (
             reply_id,
             session_key,
@@ -91,7 +94,7 @@ def owe(
             one.target.platform,
             one.target.account,
         )
-        yield Statement("add_reply", (*where, target, content, state, sender, now, now))
+        yield moving("add_reply", event, params=(*where, target, content, state, sender, now, now))
         ids.append(reply_id)
     return tuple(ids)
 
@@ -142,7 +145,7 @@ def lane_is_owed(session_key: str) -> Verb[bool]:
 def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Verb[None]:
     """Let a reply that is owed say something else, and be sent at once."""
     content = record_text("reply", message, {})
-    yield Statement("reword_reply", (content, to_micros(now), reply_id))
+    yield moving("reword_reply", ReplyEvent.REWORDED, params=(content, to_micros(now), reply_id))
 
 
 def lanes_owed(platform: str, account: str) -> Verb[set[str]]:
@@ -160,7 +163,8 @@ def owing() -> Verb[dict[tuple[str, str], int]]:
 def mark_sending(reply: OwedReply, epoch: int) -> Verb[bool]:
     """It is about to be handed over: after a crash nobody knows whether it was. False: it was tried since."""
     what = (epoch, reply.reply_id, reply.attempts, epoch)
-    rows = yield Statement("mark_sending", what, lock=of_reply(reply.reply_id))
+    lock = of_reply(reply.reply_id)
+    rows = yield moving("mark_sending", ReplyEvent.STARTED, params=what, lock=lock)
     return bool(rows[0][0])
 
 
@@ -175,22 +179,23 @@ class SentReply(NamedTuple):
 def all_sent(replies: Sequence[SentReply]) -> Verb[None]:
     """The platform has all of these."""
     for reply, sent_message_id, at in replies:
-        became = (to_micros(at), sent_message_id, reply.attempts + 1)
-        yield Statement("reply_sent", (*became, reply.reply_id), lock=of_reply(reply.reply_id))
+        became = (to_micros(at), sent_message_id, reply.attempts + 1, reply.reply_id)
+        lock = of_reply(reply.reply_id)
+        yield moving("reply_sent", ReplyEvent.CONFIRMED, params=became, lock=lock)
 
 
 def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is tried again at that time."""
     what = brief_text(problem, MAX_PROBLEM)
-    becomes = (reply.attempts + 1, to_micros(at), unclear, what)
-    yield Statement("reply_retry", (*becomes, reply.reply_id), lock=of_reply(reply.reply_id))
+    becomes = (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id)
+    yield moving("reply_retry", ReplyEvent.PUT_OFF, params=becomes, lock=of_reply(reply.reply_id))
 
 
 def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Verb[None]:
     """It is not tried any more, and kept for whoever looks."""
     what = brief_text(problem, MAX_PROBLEM)
-    becomes = (reply.attempts + 1, to_micros(now), unclear, what)
-    yield Statement("reply_given_up", (*becomes, reply.reply_id), lock=of_reply(reply.reply_id))
+    becomes = (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id)
+    yield moving("reply_given_up", ReplyEvent.GIVEN_UP, params=becomes, lock=of_reply(reply.reply_id))
 
 
 def dead(limit: int, before: int = FIRST) -> Verb[list[OwedReply]]:
@@ -210,7 +215,7 @@ def owed(limit: int, session_key: str | None = None) -> Verb[list[OwedReply]]:
 
 def revive(reply_id: int, now: datetime) -> Verb[None]:
     """Try a reply again that was given up."""
-    rows = yield Statement("revive_reply", (to_micros(now), reply_id))
+    rows = yield moving("revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id))
     if not rows[0][0]:
         problem = f"reply {reply_id} was not given up"
         raise NotGivenUpError(problem)

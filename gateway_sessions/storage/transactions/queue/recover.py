@@ -11,7 +11,7 @@ from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.notices.notice_texts import GIVEN_UP, NOT_CARRIED_OUT, cut_off_notice
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
-from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.sessions.state_machine import Event, allows, is_resumed, marked_at
@@ -28,8 +28,10 @@ from gateway_sessions.storage.tables.inbox import (
     stand_in_line,
 )
 from gateway_sessions.storage.tables.lanes import LaneRow, held_lane, load_lane, put_lane
+from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.tables.nodes import Census
 from gateway_sessions.storage.transactions.queue import turn_rows
+from gateway_sessions.storage.transactions.queue.admit import settling_noted
 from gateway_sessions.storage.transactions.queue.edits import reword
 from gateway_sessions.storage.transactions.queue.growing_replies import grow_no_more, left_unfinished
 from gateway_sessions.storage.transactions.queue.outbox import Owed, owe
@@ -106,7 +108,7 @@ def cut_short(held: Held, end: TurnCut, change: Change) -> Verb[CutOff]:
 def doubt_replies(census: Census) -> Verb[int]:
     """What was being sent by those that are gone may have been sent. How many replies."""
     living = yield from census()
-    rows = yield Statement("doubt_replies", (living.listed,))
+    rows = yield moving("doubt_replies", ReplyEvent.DOUBTED, params=(living.listed,))
     return int(rows[0][0])
 
 
@@ -126,8 +128,7 @@ def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
             yield from _carry_out_change(item_id, session_key, message, change)
             continue
         problem = "the process ended while it was carried out"
-        settled = (str(Outcome.CANCELLED), to_micros(change.now), "recovery", problem, item_id)
-        yield Statement("settle_one", settled)
+        yield settling_noted(item_id, ItemEvent.ABANDONED, "recovery", change.now, problem)
         if message is None:
             continue
         found.append(Abandoned(session_key=session_key, seq=seq, owner=owner, message=message))
@@ -143,8 +144,8 @@ def _carry_out_change(item_id: int, session_key: str, message: InboundMessage, c
     Done twice, it does no harm. One of a message that nobody knows is news when it comes again.
     """
     reworded = yield from reword(message, session_key, "recovery", change)
-    outcome = Outcome.CANCELLED if reworded is None else Outcome.APPLIED
-    yield Statement("settle_one", (str(outcome), to_micros(change.now), "recovery", None, item_id))
+    event = ItemEvent.ABANDONED if reworded is None else ItemEvent.APPLIED
+    yield settling_noted(item_id, event, "recovery", change.now)
     if reworded is None:
         yield Statement("forget_event", (item_id,))
 
@@ -269,7 +270,8 @@ def _put_aside_if_stale(change: Change, session_key: str) -> Verb[list[PutAside]
         return []
     yield from turn_rows.record_waiting(session_key, items, entry.session_id, change)
     because = (to_micros(change.now), "recovery", TOO_OLD)
-    yield Statement("bury_item", many=[(*because, one.item_id) for one in items])
+    given_up = [(*because, one.item_id) for one in items]
+    yield from move_items("bury_item", ItemEvent.GIVEN_UP, given_up)
     told = _notice(said[-1], cut_off_notice(marked_at(entry), change.now), items[0].owner, items[0].seq)
     yield from owe([*left_unfinished(session_key, items[:1]), told], entry, session_key, change)
     yield from grow_no_more(items)

@@ -13,6 +13,7 @@ from gateway_sessions.core.delivery.outbound import Growing
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.queue.state_machine import TURN_EVENTS, ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.state_machine import Event, allows
 from gateway_sessions.core.transcript.messages import Message
@@ -32,6 +33,7 @@ from gateway_sessions.storage.tables.inbox import (
     waiting_turn,
 )
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, free_if_calm, held_lane, put_lane
+from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.claim import (
     NO_VERSION,
@@ -179,7 +181,7 @@ def steer(held: Held, seq: int, change: Change) -> Verb[Joined | None]:
     if (yield from let_others_lead(item_id, others)) is None:
         lane.waiting -= 1
         yield from put_lane(lane)
-    yield Statement("steer_item", (held.token, held.token, item_id))
+    yield from move_items("steer_item", ItemEvent.STEERED, [(held.token, held.token, item_id)])
     item = next(one for one in (yield from items_of(held)) if one.seq == seq)
     return Joined(lane, (yield from turn_rows.record_steered(held, session_id, item, change)))
 
@@ -320,12 +322,16 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb
     if settlement.outcome is Outcome.DEAD:
         lane.waiting += yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
         return
+    event = TURN_EVENTS[settlement.outcome]
     settled = (str(settlement.outcome), to_micros(change.now), settlement.by, settlement.problem)
+    params = (*settled, held.session_key, held.token)
     begun = settlement.begun
     # What was edited since is written down by now: the row that was just written says what it said before.
     as_begun = begun is not None and not begun.recorded
-    name = "settle_turn_as_begun" if as_begun else "settle_turn"
-    ended = yield Statement(name, (*settled, held.session_key, held.token))
+    if as_begun:
+        ended = yield moving("settle_turn_as_begun", event, params=params)
+    else:
+        ended = yield moving("settle_turn", event, params=params)
     if begun is not None and ended[0][0] != len(begun.items):
         raise NotAsKnownError(held.session_key)
 

@@ -15,11 +15,13 @@ import msgspec
 from gateway_sessions.core.identity.keys import is_room
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage, user_row
+from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, advance_item
 from gateway_sessions.core.transcript.messages import Hidden, Message
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.tables.locks import of_session
+from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.transactions.queue.growing_replies import grow_no_more
 from gateway_sessions.storage.transactions.transcripts import messages as transcripts
 from gateway_sessions.storage.transactions.transcripts import rewrite
@@ -173,8 +175,9 @@ def let_wait_again(held: Held, ready_at: int) -> Verb[tuple[int, bool]]:
     items = yield from items_of(held)
     others = steered(items)
     yield from withdraw(others)
-    yield Statement("give_back_turn", (ready_at, held.session_key, held.token))
-    return sum(one.merged_into is None for one in items), len(others) < len(items)
+    yield moving("give_back_turn", ItemEvent.RELEASED, params=(ready_at, held.session_key, held.token))
+    after = [advance_item(one.state_in_turn, ItemEvent.RELEASED) for one in items]
+    return after.count(ItemState.WAITING), len(others) < len(items)
 
 
 def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
@@ -184,8 +187,8 @@ def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
     others = steered(items)
     yield from grow_no_more(items)
     yield from withdraw(others)
-    yield Statement("give_back_item", many=[(now, one.item_id) for one in others])
-    yield Statement("bury_turn", (now, by, problem, held.session_key, held.token))
+    yield from move_items("give_back_item", ItemEvent.RELEASED, [(now, one.item_id) for one in others])
+    yield moving("bury_turn", ItemEvent.GIVEN_UP, params=(now, by, problem, held.session_key, held.token))
     return len(others)
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from gateway_sessions.core.instants import first_change_id, from_micros, nearest, to_micros
 from gateway_sessions.core.queue.items import DeadLetter, Outcome, QueuedMessage
+from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, ReplyEvent, outcome_after
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
 from gateway_sessions.ports import Row, Statement, Verb
 from gateway_sessions.storage.tables.change import Change
@@ -33,6 +34,7 @@ from gateway_sessions.storage.tables.inbox import (
     waiting_turn,
 )
 from gateway_sessions.storage.tables.lanes import LaneRow, believable, load_lane, put_lane
+from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.transactions.queue import settle, turn_rows
 from gateway_sessions.storage.transactions.queue.admit import take_out
 from gateway_sessions.storage.transactions.queue.growing_replies import owe_unfinished, owe_unfinished_waiting
@@ -60,7 +62,7 @@ class Overtaken:
         return self.token is not None or bool(self.cancelled)
 
 
-def overtake(change: Change, session_key: str, by: str, *, stopped: Outcome) -> Verb[Overtaken]:
+def overtake(change: Change, session_key: str, by: str) -> Verb[Overtaken]:
     """End the lane's turn and empty its queue. What the turn still writes is refused from now on."""
     lane = yield from load_lane(session_key)
     if not lane.running and not lane.waiting:
@@ -68,14 +70,16 @@ def overtake(change: Change, session_key: str, by: str, *, stopped: Outcome) -> 
     moment, token, ended = to_micros(change.now), lane.lease_token, 0
     if lane.running:
         yield from settle.record_stopped(lane, change)
-        rows = yield Statement("settle_turn", (str(stopped), moment, by, None, session_key, token))
+        stopped = (str(Outcome.INTERRUPTED), moment, by, None, session_key, token)
+        rows = yield moving("settle_turn", ItemEvent.STOPPED, params=stopped)
         ended = rows[0][0]
     was_running = lane.running
     lane.fence_off()
     lane.attempts = 0
     if lane.waiting:
         yield from owe_unfinished_waiting(session_key, change)
-    cancelled = yield Statement("settle_waiting", (str(Outcome.CANCELLED), moment, by, session_key))
+    settled = (str(Outcome.CANCELLED), moment, by, session_key)
+    cancelled = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
     yield from put_lane(lane)
     return Overtaken(token if was_running else None, ended, cancelled[0][0])
@@ -99,9 +103,10 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
     lane = yield from load_lane(session_key)
     item_id, merged_into, payload = rows[0]
     if merged_into is not None:
-        yield from take_from_turn(lane, Part(item_id, seq, merged_into, payload), by, change)
+        part = Part(item_id, seq, merged_into, payload)
+        yield from take_from_turn(lane, part, by, change, event=ItemEvent.CANCELLED)
         return 1
-    gone = yield from take_out(lane, seq, item_id, Outcome.CANCELLED, by, change)
+    gone = yield from take_out(lane, seq, item_id, ItemEvent.CANCELLED, by, change)
     yield from put_lane(lane)
     return len(gone)
 
@@ -113,7 +118,7 @@ def clear(session_key: str, by: str, change: Change) -> Verb[int]:
         return 0
     yield from owe_unfinished_waiting(session_key, change)
     settled = (str(Outcome.CANCELLED), to_micros(change.now), by, session_key)
-    rows = yield Statement("settle_waiting", settled)
+    rows = yield moving("settle_waiting", ItemEvent.CANCELLED, params=settled)
     lane.waiting, lane.ready_at = 0, None
     lane.attempts = lane.attempts if lane.running else 0
     yield from put_lane(lane)
@@ -173,7 +178,8 @@ def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
     items = yield Statement("dead_turn", (session_key, head, head))
     yield from turn_rows.withdraw(map(inbox_item, items))
     place = yield from last_place(lane)
-    yield Statement("revive", (place, to_micros(change.now), session_key, head, head))
+    revived = (place, to_micros(change.now), session_key, head, head)
+    yield moving("revive", ItemEvent.REQUEUED, params=revived)
     yield from recount(lane)
     yield from put_lane(lane)
     return lane
@@ -182,8 +188,8 @@ def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
 def forget(before: datetime) -> Verb[int]:
     """Forget some of what was settled before that; 0 when nothing is left."""
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
-    items = yield Statement("forget_items", until)
-    replies = yield Statement("forget_replies", until)
+    items = yield moving("forget_items", ItemEvent.FORGOTTEN, params=until)
+    replies = yield moving("forget_replies", ReplyEvent.FORGOTTEN, params=until)
     return int(items[0][0] + replies[0][0])
 
 
@@ -258,7 +264,7 @@ class Part(NamedTuple):
     payload: str | None
 
 
-def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change) -> Verb[None]:
+def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change, *, event: ItemEvent) -> Verb[None]:
     """Let a waiting turn be about one message less; if that one led it, the next of them does."""
     items = yield from unwrite(lane.session_key, part)
     was_next = yield from is_next(lane, part.seq)
@@ -266,8 +272,9 @@ def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change) -> Verb[N
     if not left:
         yield from owe_unfinished(lane.session_key, items, change)
     lane.waiting -= not left
-    settled = (str(Outcome.CANCELLED), to_micros(change.now), by, None, part.item_id)
-    yield Statement("settle_one", settled)
+    settled = (str(outcome_after(ItemState.WAITING, event)), to_micros(change.now), by, part.item_id)
+    deleted = event is ItemEvent.DELETED
+    yield from move_items("retract_item" if deleted else "cancel_item", event, [settled])
     yield from reckon_ready(lane, another=was_next and not left)
     yield from put_lane(lane)
 
@@ -336,5 +343,5 @@ def overtaking(
     change: Change, session_key: str, verb: Callable[[Change], Verb[T]], by: str
 ) -> Verb[AndOvertaken[T]]:
     """Make a change after the lane's turn has lost its right to write and its queue is empty."""
-    overtaken = yield from overtake(change, session_key, by, stopped=Outcome.INTERRUPTED)
+    overtaken = yield from overtake(change, session_key, by)
     return AndOvertaken((yield from verb(change)), overtaken)

@@ -12,12 +12,15 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway_sessions.core.notices.units import such_as
+from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.ports import Rows, Statement, Verb
 from gateway_sessions.storage.tables.inbox import recount
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
+from gateway_sessions.storage.tables.moves import moving
 
 _ORPHANS: Final = ("entries_without_session", "messages_without_session", "usage_without_session")
 _CIRCLES: Final = "circles"
+IN_NO_STATE: Final = "its row was damaged: it was in no state that there is"
 CHECKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "entries_without_session": ("lane whose session has no row", "lanes whose session has no row"),
@@ -50,6 +53,14 @@ CHECKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "queues_without_lane": (
             "lane without a row, of which there are messages",
             "lanes without a row, of which there are messages",
+        ),
+        "impossible_items": (
+            "message in a state that there is not",
+            "messages in states that there are not",
+        ),
+        "impossible_replies": (
+            "reply in a state that there is not",
+            "replies in states that there are not",
         ),
         "turns_without_lease": (
             "lane with messages of a turn that does not run",
@@ -124,8 +135,12 @@ def mend() -> Verb[list[Finding]]:
 def _mend_queues() -> Verb[None]:
     """Let everything that was accepted wait on its lane, or run there."""
     yield from _change("restore_lane", (yield Statement("queues_without_lane")))
-    yield from _change("free_turns", (yield Statement("turns_without_lease")))
-    yield from _change("give_own_turn", (yield Statement("messages_without_turn")))
+    # First every message is in some state: what follows looks for states that do not fit together.
+    impossible = yield Statement("impossible_items")
+    yield from _change("mend_item", [(IN_NO_STATE, item_id) for (item_id,) in impossible])
+    yield from _change("mend_reply", (yield Statement("impossible_replies")))
+    yield from _move("free_turns", ItemEvent.RELEASED, (yield Statement("turns_without_lease")))
+    yield from _move("give_own_turn", ItemEvent.PROMOTED, (yield Statement("messages_without_turn")))
     for session_key, last in (yield Statement("wrong_places")):
         lane = yield from load_lane(session_key)
         lane.next_seq = last + 1
@@ -154,6 +169,11 @@ def _oldest_of_circles() -> Verb[list[str]]:
             oldest.append(min(way[way.index(current) :], key=age.__getitem__))
         done.update(path)
     return oldest
+
+
+def _move(name: str, event: ItemEvent, rows: Rows) -> Verb[None]:
+    if rows:
+        yield moving(name, event, many=[tuple(row) for row in rows])
 
 
 def _change(name: str, rows: Rows) -> Verb[None]:

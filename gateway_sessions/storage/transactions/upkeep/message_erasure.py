@@ -13,9 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from gateway_sessions.core.export.jsonl import message_members
 from gateway_sessions.core.identity.keys import is_room
+from gateway_sessions.core.queue.state_machine import ReplyEvent
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.ports import Statement, Verb
 from gateway_sessions.storage.tables.messages import decode_all
+from gateway_sessions.storage.tables.moves import moving
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING
 from gateway_sessions.storage.transactions.transfer.import_session import note_in, with_note, without_note
@@ -91,7 +93,8 @@ def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) ->
     ]
     if not from_elsewhere:
         return set()
-    yield Statement("forget_replies_of_session", (session_id, said.sent_until))
+    until = (session_id, said.sent_until)
+    yield moving("forget_replies_of_session", ReplyEvent.ERASED, params=until)
     if session_key is not None:
         yield Statement("forget_problems_of_lane", (FORGOTTEN, session_key, said.sent_until))
     answers = yield Statement(

@@ -20,7 +20,15 @@ import msgspec
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.core.queue.items import Outcome
+from gateway_sessions.core.queue.state_machine import (
+    UNSETTLED_REPLIES,
+    ItemEvent,
+    ItemState,
+    ReplyEvent,
+    ReplyState,
+    advance_reply,
+    outcome_after,
+)
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Hidden
@@ -143,7 +151,9 @@ def _given_up(column: str, row: Values, circumstances: Circumstances) -> Remedy:
     """Nobody can begin a turn of it; it is kept with what can be read, for people to see."""
     if row["outcome"] is not None:
         return Remedy({column: None})
-    outcome = Outcome.DEAD if row["kind"] in ("message", "internal") else Outcome.CANCELLED
+    # Whether its turn runs makes no difference: only a message has one.
+    before = ItemState.WAITING if row["kind"] in ("message", "internal") else ItemState.NOTED
+    outcome = outcome_after(before, ItemEvent.SET_ASIDE)
     settled = {"outcome": str(outcome), "settled_at": to_micros(circumstances.now), "settled_by": "repair"}
     return Remedy({column: None, "problem": SET_ASIDE, **settled})
 
@@ -152,10 +162,11 @@ def _unsent(column: str, row: Values, circumstances: Circumstances) -> Remedy:
     """It says nothing any more, to nobody; if it was owed, people see that it was given up."""
     nowhere = ReplyTarget(platform=row["platform"], account=row["account"])
     values = {column: None if column == "content" else msgspec.json.encode(nowhere).decode()}
-    if row["state"] not in ("owed", "sending"):
+    if row["state"] not in UNSETTLED_REPLIES:
         return Remedy(values)
+    state = str(advance_reply(ReplyState(row["state"]), ReplyEvent.GIVEN_UP))
     settled_at = to_micros(circumstances.now)
-    return Remedy({**values, "state": "dead", "problem": SET_ASIDE, "settled_at": settled_at})
+    return Remedy({**values, "state": state, "problem": SET_ASIDE, "settled_at": settled_at})
 
 
 def _uncalled(column: str, _: Values, __: Circumstances) -> Remedy:

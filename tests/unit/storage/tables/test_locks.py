@@ -98,7 +98,7 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Verb[Any]], str]] = {
     "one that is given up": (partial(outbox.give_up, REPLY, EPOCH, "", unclear=0), of_reply(7)),
 }
 ALONE: dict[str, Callable[[], Verb[Any]]] = {
-    "what overtakes a lane": partial(waiting.overtake, CHANGE, "k", "/stop", stopped=Outcome.INTERRUPTED),
+    "what overtakes a lane": partial(waiting.overtake, CHANGE, "k", "/stop"),
     "a reset": partial(lane_changes.reset, CHANGE, "k", "n", None),
     "what is forgotten": partial(waiting.forget, EPOCH),
 }

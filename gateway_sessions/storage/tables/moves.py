@@ -1,0 +1,94 @@
+"""The statements that change the state of a message or of a reply, and the moves that each of them makes.
+
+Whoever runs one of them names the event that it carries out. Each statement changes those rows only that are
+in a state which its events lead out of: tests run every statement on a row in every state, and find each of
+them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
+from gateway_sessions.errors import InvalidTransitionError
+from gateway_sessions.ports import Statement, Verb
+
+Move: TypeAlias = ItemEvent | ReplyEvent
+_ENDS: Final = frozenset({ItemEvent.ANSWERED, ItemEvent.STOPPED, ItemEvent.TAKEN_BACK})
+
+MOVES: Final[Mapping[str, frozenset[Move]]] = MappingProxyType(
+    {
+        "add_item": frozenset(
+            {ItemEvent.QUEUED, ItemEvent.JOINED, ItemEvent.BEGUN, ItemEvent.NOTED, ItemEvent.APPLIED}
+        ),
+        "take_item": frozenset({ItemEvent.BEGUN}),
+        "steer_item": frozenset({ItemEvent.STEERED}),
+        "lead_item": frozenset({ItemEvent.PROMOTED}),
+        "give_own_turn": frozenset({ItemEvent.PROMOTED}),
+        "give_back_turn": frozenset({ItemEvent.RELEASED}),
+        "give_back_item": frozenset({ItemEvent.RELEASED}),
+        "free_turns": frozenset({ItemEvent.RELEASED}),
+        "settle_turn": _ENDS,
+        "settle_turn_as_begun": _ENDS,
+        "bury_turn": frozenset({ItemEvent.GIVEN_UP}),
+        "bury_item": frozenset({ItemEvent.GIVEN_UP, ItemEvent.SET_ASIDE}),
+        "revive": frozenset({ItemEvent.REQUEUED}),
+        "settle_waiting": frozenset({ItemEvent.CANCELLED}),
+        "cancel_item": frozenset({ItemEvent.CANCELLED, ItemEvent.DROPPED}),
+        "retract_item": frozenset({ItemEvent.DELETED}),
+        "drop_dead_item": frozenset({ItemEvent.DELETED}),
+        "settle_noted": frozenset({ItemEvent.APPLIED, ItemEvent.COMMANDED, ItemEvent.ABANDONED}),
+        "forget_items": frozenset({ItemEvent.FORGOTTEN}),
+        "delete_item": frozenset({ItemEvent.ERASED}),
+        "add_reply": frozenset({ReplyEvent.OWED, ReplyEvent.STARTED}),
+        "mark_sending": frozenset({ReplyEvent.STARTED}),
+        "reply_sent": frozenset({ReplyEvent.CONFIRMED}),
+        "reply_retry": frozenset({ReplyEvent.PUT_OFF}),
+        "reword_reply": frozenset({ReplyEvent.REWORDED}),
+        "doubt_replies": frozenset({ReplyEvent.DOUBTED}),
+        "reply_given_up": frozenset({ReplyEvent.GIVEN_UP}),
+        "revive_reply": frozenset({ReplyEvent.REVIVED}),
+        "forget_replies": frozenset({ReplyEvent.FORGOTTEN}),
+        "delete_replies_of_person": frozenset({ReplyEvent.ERASED}),
+        "forget_replies_of_session": frozenset({ReplyEvent.ERASED}),
+    }
+)
+"""By statement, the events that it may carry out."""
+
+AS_THEY_WERE: Final = frozenset({"move_in_inbox", "move_in_outbox"})
+"""Statements that copy rows of another database, in whatever state they are."""
+FROM_NO_STATE: Final = frozenset({"mend_item", "mend_reply"})
+"""Statements that repair rows whose columns contradict each other."""
+KEEPS_ITS_STATE: Final = frozenset({"follow_item", "extend_item", "change_size"})
+"""Statements that write columns which tell a state, and leave every row in the state that it is in."""
+
+
+ELSEWHERE: Final = "in another state"
+
+
+def moving(
+    name: str,
+    *events: Move,
+    params: Sequence[Any] = (),
+    many: Sequence[Sequence[Any]] | None = None,
+    lock: str | None = None,
+) -> Statement:
+    """Return the statement of that name, which carries out one of these events for each row it changes."""
+    if not MOVES[name].issuperset(events):
+        problem = f"{name} carries out {sorted(MOVES[name])}, not {sorted(events)}"
+        raise ValueError(problem)
+    return Statement(name, params, many, lock=lock, moves=events)
+
+
+def move_items(name: str, event: ItemEvent, rows: Sequence[Sequence[Any]]) -> Verb[None]:
+    """Let an event happen to some items, of which each has its row of parameters.
+
+    `InvalidTransitionError` if one of them is in a state that does not take the event.
+    """
+    if not rows:
+        return
+    changed = yield moving(name, event, many=rows)
+    if changed[0][0] != len(rows):
+        raise InvalidTransitionError(ELSEWHERE, event, "a message")
