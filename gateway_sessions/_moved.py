@@ -32,6 +32,9 @@ MOVED: Final = {
 }
 """The old name of each module, and its new one. They go in the release after 0.2."""
 
+RENAMED: Final = {"Seat": "StoreClient"}
+"""The old name of each public class that has another one now. They go in the release after 0.2, too."""
+
 PACKAGES: Final = frozenset({"gateway_sessions.storage.drivers"})
 """Folders that are gone, but on the way to a module that has moved."""
 
@@ -55,6 +58,12 @@ class MovedModules(MetaPathFinder, Loader):
         # The import system leaves out its own frames: this is the line that has the import.
         warnings.warn(f"{module.__name__} is {new} now.", DeprecationWarning, stacklevel=2)
         sys.modules[module.__name__] = import_module(new)
+
+
+def warn_of_old_name(name: str) -> None:
+    """Warn that a public class is asked for by its old name, at the line that asks."""
+    new = RENAMED[name]
+    warnings.warn(f"gateway_sessions.{name} is {new} now.", DeprecationWarning, stacklevel=3)
 
 
 def find_moved_modules() -> None:

@@ -164,7 +164,7 @@ from gateway_sessions.runtime.gateway.observers import ObservedTurn, Observer
 from gateway_sessions.runtime.observability.events import EventKind, Events, GatewayEvent, Listener
 from gateway_sessions.runtime.observability.explain import Explanation
 from gateway_sessions.runtime.observability.incidents import Incident
-from gateway_sessions.runtime.operator.store_client import Seat, connect
+from gateway_sessions.runtime.operator.store_client import StoreClient, connect
 from gateway_sessions.runtime.queue.aliases import CachedAliases, WhatsAppAliasFiles
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.session_context import build_session_context
@@ -305,7 +305,6 @@ __all__ = [
     "Scope",
     "SearchHit",
     "SearchResult",
-    "Seat",
     "SentBeforeErasureError",
     "SessionBusyError",
     "SessionCandidate",
@@ -337,6 +336,7 @@ __all__ = [
     "StorageLockedError",
     "StorageUnavailableError",
     "StoreBusyError",
+    "StoreClient",
     "StoreStoppedError",
     "Summariser",
     "SystemClock",

@@ -27,14 +27,14 @@ class Statement(NamedTuple):
     params: Sequence[Any] = ()
     many: Sequence[Sequence[Any]] | None = None
     alone: bool = False
-    """The only writing statement of its verb, so that nothing has to be undone if it fails."""
+    """The only writing statement of its transaction, so that nothing has to be undone if it fails."""
     news: News | None = None
     """What it means if it changes anything: passed on to whoever listens, once it is committed."""
     lock: str | None = None
     """What this statement and those behind it decide on, where many write at once.
 
-    A verb whose first statement names a lock runs beside others; each lock that it comes to is its own until
-    it has ended. A verb whose first statement names none runs while no other one does.
+    A transaction whose first statement names a lock runs beside others; each lock that it comes to is its own
+    until it has ended. A transaction whose first statement names none runs while no other one does.
     """
     said: Callable[[], Sequence[Searchable]] | None = None
     """What each row says, if rows are messages: a database that keeps the search index makes it of that."""
@@ -53,29 +53,29 @@ def together(*parts: Statement) -> Statement:
     return Statement("together", lock=parts[0].lock, parts=parts)
 
 
-Verb: TypeAlias = Generator[Statement, Rows, T]
+Transaction: TypeAlias = Generator[Statement, Rows, T]
 """A unit of work on the truth: yields statements, receives their rows, returns a value.
 
 It never awaits, asks the time, makes randomness or calls user code; those arrive as arguments.
 """
 
-VerbFactory: TypeAlias = Callable[[], Verb[T]]
-"""Makes the verb; a driver may have to run it afresh after a serialization failure."""
+TransactionFactory: TypeAlias = Callable[[], Transaction[T]]
+"""Makes the transaction; a driver may have to run it afresh after a serialization failure."""
 
 
 class Reader(Protocol):
-    """Runs reading verbs, each on a consistent view of the database."""
+    """Runs reading transactions, each on a consistent view of the database."""
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        """Run a verb that changes nothing."""
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction that changes nothing."""
         ...
 
 
 class Driver(Reader, Protocol):
-    """A database: runs verbs in transactions and speaks our errors."""
+    """A database: runs transactions and speaks our errors."""
 
-    def write(self, verb: VerbFactory[T]) -> Awaitable[T]:
-        """Run a verb in a transaction; when this is awaited, the outcome is durable."""
+    def write(self, transaction: TransactionFactory[T]) -> Awaitable[T]:
+        """Run a transaction; when this is awaited, the outcome is durable."""
         ...
 
     def change(self, statement: Statement) -> Awaitable[int]:
@@ -83,7 +83,7 @@ class Driver(Reader, Protocol):
         ...
 
     def view(self) -> AbstractAsyncContextManager[Reader]:
-        """A reader whose verbs all see the same moment."""
+        """A reader whose transactions all see the same moment."""
         ...
 
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from gateway_sessions.storage.engines.mysql.address import parse
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError, OwnPool, make_pool
-from gateway_sessions.storage.engines.mysql.connection import Link, Links
+from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnection
 from gateway_sessions.storage.engines.mysql.schema import prepare
 from gateway_sessions.storage.engines.server.driver import USUAL
 from gateway_sessions.storage.tables.queries import load_migrations
@@ -54,7 +54,7 @@ async def migrated_database_at() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def connected(address: str) -> AsyncIterator[Link]:
+async def connected(address: str) -> AsyncIterator[MySQLConnection]:
     """A connection of somebody else."""
     async with a_pool(address) as pool, Links(pool, USUAL, 10).lent() as link:
         try:

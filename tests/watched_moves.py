@@ -21,14 +21,14 @@ from gateway_sessions.core.queue.state_machine import (
     item_state,
     reply_state,
 )
-from gateway_sessions.ports import Statement, Verb, VerbFactory
+from gateway_sessions.ports import Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.tables.queries import load_queries
 
 T = TypeVar("T")
 
 QUERIES: Final = load_queries("sqlite")
 MOST: Final = 64
-"""Rows: a database with a longer table is not watched any more, for each verb would read it whole."""
+"""Rows: a database with a longer table is not watched any more, for each transaction would read it whole."""
 EVERYTHING: Final = 1 << 20
 
 
@@ -47,14 +47,14 @@ class Place(NamedTuple):
     state: ItemState | None
 
 
-def places() -> Verb[list[Place]]:
+def places() -> Transaction[list[Place]]:
     """Read where every message of a database is."""
     return [
         Place(row["session_key"], row["seq"], _item(row)) for row in (yield from _table("inbox", EVERYTHING))
     ]
 
 
-def states(most: int) -> Verb[States | None]:
+def states(most: int) -> Transaction[States | None]:
     """Read the states of all messages and replies; None if there are too many."""
     items = {row["item_id"]: _item(row) for row in (yield from _table("inbox", most))}
     replies = yield from _table("outbox", most)
@@ -67,7 +67,7 @@ def _item(row: dict[str, Any]) -> ItemState | None:
     return item_state(ItemColumns(*(row[name] for name in ItemColumns._fields)))
 
 
-def _table(name: str, most: int) -> Verb[list[dict[str, Any]]]:
+def _table(name: str, most: int) -> Transaction[list[dict[str, Any]]]:
     """Read the rows of a table as the query gives them that moves them to another database."""
     query = f"move_out_{name}"
     listed = QUERIES[query].sql.removeprefix("SELECT").partition("FROM")[0]
@@ -77,18 +77,18 @@ def _table(name: str, most: int) -> Verb[list[dict[str, Any]]]:
 
 
 class Watch:
-    """Watches the verbs of some databases, and counts the moves that they make."""
+    """Watches the transactions of some databases, and counts the moves that they make."""
 
     def __init__(self, most: int) -> None:
         self.made = Counter[str]()
         self._most = most
         self._too_long = WeakSet[SessionDB]()
 
-    def watched(self, db: SessionDB, verb: Verb[T]) -> Verb[T]:
-        """Return the same verb, which fails once a statement moves a row otherwise than it has named."""
+    def watched(self, db: SessionDB, transaction: Transaction[T]) -> Transaction[T]:
+        """Return the same transaction; it fails once a statement moves a row as it has not named."""
         before: States | None = None
         try:
-            statement = next(verb)
+            statement = next(transaction)
             while True:
                 parts = statement.parts or (statement,)
                 if before is None and not all(QUERIES[one.name].reads for one in parts):
@@ -97,15 +97,15 @@ class Watch:
                 if before is not None and any(one.moves for one in parts):
                     after = yield from self._states(db)
                     before = after and _compared(before, after, parts, self.made)
-                statement = verb.send(rows)
+                statement = transaction.send(rows)
         except StopIteration as stop:
             if before is not None:  # whatever names no move has moved nothing
                 assert (yield from self._states(db)) in (before, None)
             return stop.value
         finally:
-            verb.close()
+            transaction.close()
 
-    def _states(self, db: SessionDB) -> Verb[States | None]:
+    def _states(self, db: SessionDB) -> Transaction[States | None]:
         if db in self._too_long:
             return None
         found = yield from states(self._most)
@@ -133,13 +133,15 @@ def _compared(before: States, after: States, parts: Sequence[Statement], made: C
 
 @contextmanager
 def moves_are_watched(most: int = MOST) -> Iterator[Watch]:
-    """Watch every verb that any database writes with."""
+    """Watch every transaction that any database writes with."""
     watch, write, begin_write = Watch(most), SessionDB.write, SessionDB.begin_write
 
-    def begun(db: SessionDB, verb: VerbFactory[T]) -> Verb[T]:
-        return watch.watched(db, verb())
+    def begun(db: SessionDB, transaction: TransactionFactory[T]) -> Transaction[T]:
+        return watch.watched(db, transaction())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SessionDB, "write", lambda db, verb: write(db, partial(begun, db, verb)))
-        patch.setattr(SessionDB, "begin_write", lambda db, verb: begin_write(db, partial(begun, db, verb)))
+        patch.setattr(SessionDB, "write", lambda db, transaction: write(db, partial(begun, db, transaction)))
+        patch.setattr(
+            SessionDB, "begin_write", lambda db, transaction: begin_write(db, partial(begun, db, transaction))
+        )
         yield watch

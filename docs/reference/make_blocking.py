@@ -23,7 +23,7 @@ from gateway_sessions.runtime.duties.hooks import Hooks
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transaction_runner import TransactionRunner
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gateway_sessions" / "blocking"
@@ -148,7 +148,7 @@ def members(source: type) -> Iterator[tuple[ModuleType, ast.FunctionDef | ast.As
     """The public methods and properties of a class and of what it is made of, each once."""
     seen: set[str] = set()
     for part in source.__mro__:
-        if part in (VerbRunner, Resource, object):
+        if part in (TransactionRunner, Resource, object):
             continue
         module = importlib.import_module(part.__module__)
         body = next(

@@ -19,8 +19,8 @@ def commands() -> str:
     for name, one in command_line().commands.items():
         below: dict[str, Any] = getattr(one, "commands", {})
         parts += [f"\n## `{name}`\n", one.help or "", *_parameters(one)]
-        for verb, command in below.items():
-            parts += [f"\n### `{name} {verb}`\n", command.help or "", *_parameters(command)]
+        for transaction, command in below.items():
+            parts += [f"\n### `{name} {transaction}`\n", command.help or "", *_parameters(command)]
     return "\n".join(parts) + "\n"
 
 

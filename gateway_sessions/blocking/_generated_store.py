@@ -41,7 +41,7 @@ from gateway_sessions.runtime.observability.explain import Explanation
 from gateway_sessions.runtime.observability.incidents import Incident
 from gateway_sessions.runtime.queue.turn import Ended, Turn
 from gateway_sessions.runtime.store.store import SessionStore
-from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurn
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.claim import Version
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
@@ -502,7 +502,7 @@ class BlockingSessionStore(BlockingResource[SessionStore]):
         *,
         rules: BusyRules | None = None,
         solo: bool = False,
-        running: RunningTurn = NO_TURN,
+        running: RunningTurnFacts = NO_TURN,
     ) -> Receipt:
         """Take a message in: after `Accepted` it is durable, and will be turned or kept as a dead letter.
 

@@ -32,7 +32,7 @@ from gateway_sessions.errors import ConfigProblem, GatewaySessionsError, NoStore
 from gateway_sessions.runtime.store.opening import database_of, noted_config, placed
 
 if TYPE_CHECKING:
-    from gateway_sessions.runtime.operator.store_client import Seat
+    from gateway_sessions.runtime.operator.store_client import StoreClient
     from gateway_sessions.runtime.store.store import SessionStore
     from gateway_sessions.storage.database import SessionDB
 
@@ -96,7 +96,7 @@ class CommandContext:
     # The store. What opens it is imported here: not every command opens one, and few open it as its owner.
 
     @asynccontextmanager
-    async def open_client(self) -> AsyncGenerator[Seat]:
+    async def open_client(self) -> AsyncGenerator[StoreClient]:
         """Open the store as a client: it reads the database itself, and acts through the owner."""
         from gateway_sessions.runtime.operator.store_client import connect  # noqa: PLC0415 -- see above
 

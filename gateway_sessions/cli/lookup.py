@@ -9,10 +9,10 @@ from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
 
 if TYPE_CHECKING:
     from gateway_sessions.core.sessions.record import SessionRecord
-    from gateway_sessions.runtime.operator.store_client import Seat
+    from gateway_sessions.runtime.operator.store_client import StoreClient
 
 
-async def find_session(client: Seat, text: str) -> SessionRecord:
+async def find_session(client: StoreClient, text: str) -> SessionRecord:
     """Return the session that the text means, with what continues it."""
     record = await client.db.get_session(await client.db.resolve_session(text, scope=Scope.operator()))
     if record is None:
@@ -20,7 +20,7 @@ async def find_session(client: Seat, text: str) -> SessionRecord:
     return record
 
 
-async def find_exact_session(client: Seat, text: str) -> SessionRecord:
+async def find_exact_session(client: StoreClient, text: str) -> SessionRecord:
     """Return the session of that id itself, also where others continue it; else the one that is meant."""
     found = await client.db.search_sessions_by_id(text, scope=Scope.operator(), limit=1) if text else []
     if [one.session_id for one in found] != [text]:
@@ -31,7 +31,7 @@ async def find_exact_session(client: Seat, text: str) -> SessionRecord:
     return record
 
 
-async def find_lane(client: Seat, text: str) -> str:
+async def find_lane(client: StoreClient, text: str) -> str:
     """Return the lane of that key, or the one that a session is on."""
     if await client.get_session(text) is not None or text.startswith("agent:"):
         return text
@@ -42,7 +42,7 @@ async def find_lane(client: Seat, text: str) -> str:
     return record.session_key
 
 
-async def find_owner(client: Seat, text: str) -> str:
+async def find_owner(client: StoreClient, text: str) -> str:
     """Return the owner that somebody means: by name, or as the one whose lane or session it is."""
     entry = await client.get_session(text)
     if entry is not None:

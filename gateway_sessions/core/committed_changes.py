@@ -1,7 +1,7 @@
 """Records of what a transaction changed (`Transition`, `SessionEnd`), passed on after its commit.
 
-A verb says with a statement what that statement means. The driver passes it on once the commit stands, and
-only then; so nobody hears of anything that was undone.
+A transaction says with a statement what that statement means. The driver passes it on once the commit stands,
+and only then; so nobody hears of anything that was undone.
 """
 
 from __future__ import annotations

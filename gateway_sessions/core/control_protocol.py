@@ -45,7 +45,7 @@ class Greeting(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the database, for those who read it themselves."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ControlRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One operation to carry out."""
 
     do: str
@@ -54,7 +54,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How long the client waits; then nobody needs the answer any more."""
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class ControlFailure(msgspec.Struct, frozen=True, kw_only=True):
     """An error on its way to the client."""
 
     kind: str
@@ -62,11 +62,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, Any]
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ControlAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of a request: a result, unless there is a failure."""
 
     result: msgspec.Raw = _NULL
-    failure: Failure | None = None
+    failure: ControlFailure | None = None
 
 
 class Frames:
@@ -121,18 +121,18 @@ def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
         told = with_number_ids(msgspec.json.decode(body), kind)
         return msgspec.convert(told, type=kind, dec_hook=_revived)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        name = getattr(kind, "__name__", str(kind))
+        name = getattr(kind, "__name__", str(kind)).removeprefix("Control")
         problem = f"not a {name} as expected: {error}"
         raise InvalidInputError(problem) from error
 
 
-def failure_of(error: GatewaySessionsError) -> Failure:
+def failure_of(error: GatewaySessionsError) -> ControlFailure:
     """The error as it travels."""
     facts = {name: value for name, value in vars(error).items() if _travels(value)}
-    return Failure(kind=type(error).__name__, message=str(error), facts=facts)
+    return ControlFailure(kind=type(error).__name__, message=str(error), facts=facts)
 
 
-def error_of(failure: Failure) -> GatewaySessionsError:
+def error_of(failure: ControlFailure) -> GatewaySessionsError:
     """The error again: of its own class, or, if a newer program has others than we, a `ControlError`."""
     kind = _ERRORS.get(failure.kind)
     if kind is None:

@@ -209,13 +209,13 @@ def _joiner(found: re.Match[str]) -> str:
     joiner = found[0][0]
     if joiner == "\u200d" and before and unicodedata.combining(before) == _VIRAMA:
         return joiner
-    if _is_joined_letter(before) and _is_joined_letter(behind):
+    if _joins_letters(before) and _joins_letters(behind):
         return joiner
     emoji = _EMOJI.match(behind) and (before in _ENDS_EMOJI or _EMOJI.match(before))
     return joiner if joiner == "\u200d" and emoji else ""
 
 
-def _is_joined_letter(character: str) -> bool:
+def _joins_letters(character: str) -> bool:
     """Whether a character is a letter, or a sign on one, of a script whose letters join."""
     return bool(_JOINED_SCRIPTS.match(character)) and unicodedata.category(character)[0] in "LM"
 

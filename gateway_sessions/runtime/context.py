@@ -20,7 +20,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry, session_id_at
 from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.sessions.recovery import CrashLoopLimits
 from gateway_sessions.core.sessions.state_machine import policy_for
-from gateway_sessions.ports import Clock, HasActiveProcesses, Verb
+from gateway_sessions.ports import Clock, HasActiveProcesses, Transaction
 from gateway_sessions.runtime.user_code import answer_within
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables.change import Actor, Change
@@ -92,10 +92,10 @@ class StoreContext:
             hooks=self.hook_names(),
         )
 
-    async def apply(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
-        """Run a changing verb now, on behalf of *actor*."""
+    async def apply(self, actor: Actor, transaction: Callable[[Change], Transaction[T]]) -> T:
+        """Run a changing transaction now, on behalf of *actor*."""
         change = self.change(actor)
-        outcome = await self.db.write(lambda: verb(change))
+        outcome = await self.db.write(lambda: transaction(change))
         failpoint("change_committed")
         return outcome
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Protocol, TypeVar
 
 from gateway_sessions.errors import StorageError, StoreStoppedError
-from gateway_sessions.ports import Clock, Verb
+from gateway_sessions.ports import Clock, Transaction
 
 T = TypeVar("T")
 
@@ -23,15 +23,15 @@ class Truth(Protocol):
         """Which opening of the store this is: who sends what."""
         ...
 
-    async def read(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb that changes nothing."""
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction that changes nothing."""
         ...
 
-    async def write(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb, durably."""
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction, durably."""
         ...
 
-    def begin_write(self, verb: Callable[[], Verb[T]]) -> Awaitable[T]:
+    def begin_write(self, transaction: Callable[[], Transaction[T]]) -> Awaitable[T]:
         """The same for what is awaited later; if it can, it stands in line from now on."""
         ...
 
@@ -41,7 +41,7 @@ class Truth(Protocol):
         ...
 
 
-class Insistence:
+class PersistentWrites:
     """Tries again until it is done; only a store that has stopped ends that, with `StoreStoppedError`."""
 
     def __init__(self, truth: Truth, clock: Clock, pause: timedelta) -> None:
@@ -49,18 +49,18 @@ class Insistence:
         self._clock = clock
         self._pause = pause
 
-    async def read(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb that changes nothing."""
-        return await self._until_done(lambda: self._truth.read(verb))
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction that changes nothing."""
+        return await self._until_done(lambda: self._truth.read(transaction))
 
-    async def write(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb, durably."""
-        return await self._until_done(lambda: self._truth.write(verb))
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction, durably."""
+        return await self._until_done(lambda: self._truth.write(transaction))
 
-    async def written(self, begun: Awaitable[T], verb: Callable[[], Verb[T]]) -> T:
-        """What comes of a write that was begun; if it fails, the verb is run again."""
+    async def written(self, begun: Awaitable[T], transaction: Callable[[], Transaction[T]]) -> T:
+        """What comes of a write that was begun; if it fails, the transaction is run again."""
         first = [begun]
-        return await self._until_done(lambda: first.pop() if first else self._truth.write(verb))
+        return await self._until_done(lambda: first.pop() if first else self._truth.write(transaction))
 
     async def _until_done(self, work: Callable[[], Awaitable[T]]) -> T:
         while True:

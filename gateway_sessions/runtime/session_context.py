@@ -7,7 +7,7 @@ from collections.abc import Collection
 from gateway_sessions.config import Config
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.core.transcript import system_prompt as core
+from gateway_sessions.core.transcript import system_prompt as prompts
 from gateway_sessions.core.transcript.system_prompt import SessionContext
 
 
@@ -24,7 +24,7 @@ def build_session_context(
     """
     enabled = {name: platform for name, platform in config.platforms.items() if platform.enabled}
     homes = {name: one.home_channel for name, one in enabled.items() if one.home_channel is not None}
-    return core.build_session_context(
+    return prompts.build_session_context(
         source,
         connected_platforms=enabled if connected is None else connected,
         home_channels=homes,

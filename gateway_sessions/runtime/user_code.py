@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 MAX_PROBLEM: Final = 500
 """Characters of what foreign code says of its own failure."""
 GRACE: Final = timedelta(seconds=5)
-INSISTENCE: Final = timedelta(seconds=0.1)
+CANCEL_AGAIN_EVERY: Final = timedelta(seconds=0.1)
 """How often work that goes on after its grace is cancelled."""
 PATIENCE: Final = timedelta(seconds=1)
 """How long that is tried; whoever has not ended by then is left alone."""
@@ -159,27 +159,27 @@ async def _stopped(what: str, task: asyncio.Task[None], clock: Clock, grace: tim
     task.cancel()
     with anyio.CancelScope(shield=True):
         try:
-            await _insist(task, clock, grace)
+            await _cancel_until_done(task, clock, grace)
         except asyncio.CancelledError as stopped_twice:  # then nobody has time for a clean-up
             interrupted = stopped_twice
             task.cancel()
-            await _insist(task, clock, timedelta())
+            await _cancel_until_done(task, clock, timedelta())
     if not task.done():
         _leave_alone(what, task)
     if interrupted is not None:
         raise interrupted
 
 
-async def _insist(task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
+async def _cancel_until_done(task: asyncio.Task[None], clock: Clock, grace: timedelta) -> None:
     """Wait for the end of a cancelled task; after its *grace* cancel it again and again, for a while."""
 
-    async def insist() -> None:
+    async def cancel_again() -> None:
         await clock.sleep(grace.total_seconds())
-        for _ in range(PATIENCE // INSISTENCE):
+        for _ in range(PATIENCE // CANCEL_AGAIN_EVERY):
             task.cancel()
-            await clock.sleep(INSISTENCE.total_seconds())
+            await clock.sleep(CANCEL_AGAIN_EVERY.total_seconds())
 
-    await _first_of(task, insist())
+    await _first_of(task, cancel_again())
 
 
 async def _first_of(task: asyncio.Task[None], ours: Coroutine[Any, Any, None]) -> None:

@@ -23,7 +23,7 @@ from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.instants import first_change_id
 from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems, stemming_of
 from gateway_sessions.errors import OperatorsTaskError
-from gateway_sessions.ports import Clock, Reader, Statement, Verb, VerbFactory
+from gateway_sessions.ports import Clock, Reader, Statement, Transaction, TransactionFactory
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.api.erasure import ErasureMethods
 from gateway_sessions.storage.api.metadata import MetadataMethods
@@ -42,12 +42,12 @@ from gateway_sessions.storage.engines.opening_retry import OpeningRetry
 from gateway_sessions.storage.engines.protocol import Engine, Shared, Upkeep, VacuumReport
 from gateway_sessions.storage.engines.registry import engine_at, reading_engine_at
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.search.protocol import Index
+from gateway_sessions.storage.search.protocol import SearchIndex
 from gateway_sessions.storage.search.search import Search
-from gateway_sessions.storage.search.server_index import ColumnIndex, ColumnReader
-from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, IndexReader, SearchIndex
+from gateway_sessions.storage.search.server_index import ColumnReader, ServerSearchIndex
+from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, IndexReader, SqliteSearchIndex
 from gateway_sessions.storage.tables import meta, nodes
-from gateway_sessions.storage.tables.nodes import Joined, Living
+from gateway_sessions.storage.tables.nodes import JoinedNode, Living
 from gateway_sessions.storage.transactions.search.stemming import stems_by, want
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class SessionDB(
     MetadataMethods,
     Resource,
 ):
-    """Runs verbs in transactions. Open it with `async with SessionDB.open(path)`."""
+    """Runs transactions. Open it with `async with SessionDB.open(path)`."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class SessionDB(
         self.on_index_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
         """Called when the search index was not as it should be, and is made anew."""
         engine.on_news = self._pass_on
-        self.opening = meta.Opening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
+        self.opening = meta.StoreOpening(0, last_change_id=0, install_secret=b"", generation=0, settled=False)
         self.change_ids: Iterator[int] = itertools.count()
         self.entry_ids: Iterator[int] = itertools.count()
         self._counted_from, self._first_id = 0, 0
@@ -176,23 +176,23 @@ class SessionDB(
         )
         return _ReadingDB(engine, clock or SystemClock())
 
-    async def write(self, verb: VerbFactory[T]) -> T:
-        """Run a verb in a transaction; when this returns, the outcome is durable."""
+    async def write(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction; when this returns, the outcome is durable."""
         self._check_running()
         self.writes_begun += 1
         for about_to_write in self.before_writes:
             about_to_write()
         try:
-            return await self._retry.run(partial(self._engine.write, verb))
+            return await self._retry.run(partial(self._engine.write, transaction))
         finally:  # perhaps it was what the index waited for
             self._index.wake()
 
-    def begin_write(self, verb: VerbFactory[T]) -> Awaitable[T]:
+    def begin_write(self, transaction: TransactionFactory[T]) -> Awaitable[T]:
         """The same for what is awaited later; if it can, it stands in line from now on."""
         self._check_running()
         self.writes_begun += 1
         self._index.wake()
-        return self._engine.write(verb)
+        return self._engine.write(transaction)
 
     def change(self, statement: Statement) -> Awaitable[int]:
         """Run one changing statement, durably; how many rows it has changed."""
@@ -202,14 +202,14 @@ class SessionDB(
             about_to_write()
         return self._engine.change(statement)
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        """Run a verb that changes nothing; it sees everything acknowledged before."""
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction that changes nothing; it sees everything acknowledged before."""
         self._check_running()
-        return await self._retry.run(partial(self._engine.read, verb))
+        return await self._retry.run(partial(self._engine.read, transaction))
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
-        """A reader of its own whose verbs all see the same moment."""
+        """A reader of its own whose transactions all see the same moment."""
         self._check_running()
         async with self._engine.view() as reader:
             yield reader
@@ -299,11 +299,11 @@ class SessionDB(
         turned = None if isinstance(clock, SystemClock) else clock
         return Membership(engine.shared, cluster, name=name, clock=turned)
 
-    def _index_of(self, engine: Engine) -> Index:
+    def _index_of(self, engine: Engine) -> SearchIndex:
         """Where the search index is."""
         if engine.index_language is not None:
-            return ColumnIndex(engine, engine.index_language)
-        return SearchIndex(engine.path.with_name(INDEX_FILE), engine, self._clock)
+            return ServerSearchIndex(engine, engine.index_language)
+        return SqliteSearchIndex(engine.path.with_name(INDEX_FILE), engine, self._clock)
 
     def _pass_on(self, news: Sequence[News]) -> None:
         self.on_news(news)
@@ -348,7 +348,7 @@ class SessionDB(
         self._first_id = first_id
         await self._choose_stems()
 
-    def _joined(self, joined: Joined) -> None:
+    def _joined(self, joined: JoinedNode) -> None:
         """From now on this is that node, with ids of its own."""
         self.opening = joined.opening
         self._stem_with(stems_by(joined.opening.stemming, self.place))
@@ -377,13 +377,16 @@ class SessionDB(
             self._engine.stem_with(stems)
             self._index.stem_with(stems)
 
-    def census(self) -> Verb[Living]:
-        """Who has the store open, for whoever takes over from those that had. In a verb that runs alone."""
+    def census(self) -> Transaction[Living]:
+        """Who has the store open, for whoever takes over from those that had.
+
+        In a transaction that runs alone.
+        """
         if self.membership is not None:
             return nodes.census()
         return nodes.only(self.opening.epoch, self._first_id)
 
-    def _last_words(self) -> Verb[None]:
+    def _last_words(self) -> Transaction[None]:
         yield from meta.settle(self.generation, self.opening.epoch)
         if self.membership is not None:
             yield from nodes.leave(self.opening.epoch)
@@ -395,7 +398,7 @@ class _ReadingDB(SessionDB):
     def __init__(self, engine: Engine, clock: Clock) -> None:
         super().__init__(engine, clock, wait=0)
 
-    def _index_of(self, engine: Engine) -> Index:
+    def _index_of(self, engine: Engine) -> SearchIndex:
         if engine.index_language is not None:
             return ColumnReader(engine, engine.index_language)
         return IndexReader(engine.path.with_name(INDEX_FILE), engine, self._clock)

@@ -7,13 +7,13 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TypeVar
 
-from gateway_sessions.ports import Clock, Reader, VerbFactory
+from gateway_sessions.ports import Clock, Reader, TransactionFactory
 
 T = TypeVar("T")
 
 
-class VerbRunner:
-    """Runs verbs on the truth. `SessionDB` is the one there is."""
+class TransactionRunner:
+    """Runs transactions on the truth. `SessionDB` is the one there is."""
 
     path: Path
     """The database file; on a server one that is not there: beside it is what this machine keeps."""
@@ -21,16 +21,16 @@ class VerbRunner:
     """What errors and people call the database. It never holds a password."""
     _clock: Clock
     change_ids: Iterator[int]
-    """Rising ids for rows, to be taken inside a writing verb: so they rise in the order of commits."""
+    """Rising ids for rows, to be taken inside a writing transaction: so they rise in the order of commits."""
 
-    async def write(self, verb: VerbFactory[T]) -> T:
-        """Run a verb in a transaction; when this returns, the outcome is durable."""
+    async def write(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction; when this returns, the outcome is durable."""
         raise NotImplementedError
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        """Run a verb that changes nothing; it sees everything acknowledged before."""
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction that changes nothing; it sees everything acknowledged before."""
         raise NotImplementedError
 
     def view(self) -> AbstractAsyncContextManager[Reader]:
-        """A reader of its own whose verbs all see the same moment."""
+        """A reader of its own whose transactions all see the same moment."""
         raise NotImplementedError

@@ -49,7 +49,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FileCall:
     """A call that took effect, in the order of the calls."""
 
     operation: str
@@ -68,7 +68,7 @@ class FaultyFiles(Files):
     """Files whose *at_call*-th call fails in one of four ways; without one, the calls are only recorded."""
 
     def __init__(self, *, at_call: int = 0, fault: Fault = Fault.KILL) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[FileCall] = []
         self.fired = False
         self._calls_left = at_call
         self._fault = fault
@@ -78,19 +78,19 @@ class FaultyFiles(Files):
     def create(self, directory: Path, prefix: str) -> tuple[int, Path]:
         """Open a new file, or fail."""
 
-        def opened(made: tuple[int, Path]) -> Call:
+        def opened(made: tuple[int, Path]) -> FileCall:
             descriptor, path = made
             self._open[descriptor] = path
-            return Call("create", path)
+            return FileCall("create", path)
 
         return self._attempt(partial(super().create, directory, prefix), opened)
 
     def open(self, path: Path) -> int:
         """Open a file for reading, or fail."""
 
-        def opened(descriptor: int) -> Call:
+        def opened(descriptor: int) -> FileCall:
             self._open[descriptor] = path
-            return Call("open", path)
+            return FileCall("open", path)
 
         return self._attempt(partial(super().open, path), opened)
 
@@ -101,7 +101,7 @@ class FaultyFiles(Files):
         path = self._open.get(descriptor, Path())
         return self._attempt(
             partial(super().write, descriptor, part),
-            lambda written: Call("write", path, data=bytes(part[:written])),
+            lambda written: FileCall("write", path, data=bytes(part[:written])),
         )
 
     def read(self, descriptor: int, size: int) -> bytes:
@@ -122,35 +122,35 @@ class FaultyFiles(Files):
 
     def link(self, source: Path, target: Path) -> None:
         """Give a second name, or fail."""
-        self._attempt(partial(super().link, source, target), lambda _: Call("link", target, source))
+        self._attempt(partial(super().link, source, target), lambda _: FileCall("link", target, source))
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename, or fail."""
-        self._attempt(partial(super().replace, source, target), lambda _: Call("replace", target, source))
+        self._attempt(partial(super().replace, source, target), lambda _: FileCall("replace", target, source))
 
     def unlink(self, path: Path) -> None:
         """Take a name away, or fail."""
-        self._attempt(partial(super().unlink, path), lambda _: Call("unlink", path))
+        self._attempt(partial(super().unlink, path), lambda _: FileCall("unlink", path))
 
     def fsync_directory(self, directory: Path) -> None:
         """Make the names last, or fail."""
         self._attempt(
-            partial(super().fsync_directory, directory), lambda _: Call("fsync_directory", directory)
+            partial(super().fsync_directory, directory), lambda _: FileCall("fsync_directory", directory)
         )
 
     def names(self, directory: Path) -> list[str]:
         """List a directory, or fail."""
-        return self._attempt(partial(super().names, directory), lambda _: Call("names", directory))
+        return self._attempt(partial(super().names, directory), lambda _: FileCall("names", directory))
 
     def _close(self, descriptor: int) -> None:
         self._open.pop(descriptor, None)
         super().close(descriptor)
 
-    def _on(self, operation: str, descriptor: int) -> Callable[[object], Call]:
+    def _on(self, operation: str, descriptor: int) -> Callable[[object], FileCall]:
         path = self._open.get(descriptor, Path())
-        return lambda _: Call(operation, path)
+        return lambda _: FileCall(operation, path)
 
-    def _attempt(self, act: Callable[[], T], record: Callable[[T], Call]) -> T:
+    def _attempt(self, act: Callable[[], T], record: Callable[[T], FileCall]) -> T:
         if self._killed:
             raise Killed
         self._calls_left -= 1
@@ -184,7 +184,7 @@ FAILPOINTS: Final[Mapping[str, str]] = MappingProxyType(
         "index_set_aside": "a damaged sessions.json is in the quarantine",
         "import_page": "a page of an index is stored, the next one is not",
         "import_done": "all of an index is stored, and not noted as taken in",
-        "within_batch": "one verb of a batch has run, the next one has not",
+        "within_batch": "one transaction of a batch has run, the next one has not",
         "before_commit": "a batch has run in an open transaction",
         "after_commit": "a batch is durable, nobody has been told",
         "change_committed": "a change is durable, neither sessions.json nor the hooks know",

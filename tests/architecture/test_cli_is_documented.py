@@ -36,6 +36,6 @@ def test_the_page_names_what_stands_in_front_of_all_commands():
 
 def test_every_option_and_argument_has_a_word_of_help():
     for name, group in command_line().commands.items():
-        for verb, command in getattr(group, "commands", {name: group}).items():
-            assert command.help, verb
-            assert all(one.help for one in command.params if one.name != "help"), (name, verb)
+        for transaction, command in getattr(group, "commands", {name: group}).items():
+            assert command.help, transaction
+            assert all(one.help for one in command.params if one.name != "help"), (name, transaction)

@@ -7,7 +7,7 @@ from pathlib import Path
 from gateway_sessions.core.status import AgentCounts, LoopLag
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.store.control import OwnerStatus
-from gateway_sessions.storage.transactions.upkeep.status import Work
+from gateway_sessions.storage.transactions.upkeep.status import PendingWork
 from tests.integration.gateway.hearing import documented_facts
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def test_the_labels_are_facts_of_the_events():
 
 
 def test_every_number_that_top_answers_is_on_the_page():
-    parts = {"work": Work, "owner": OwnerStatus, "owner.agents": AgentCounts, "owner.loop": LoopLag}
+    parts = {"work": PendingWork, "owner": OwnerStatus, "owner.agents": AgentCounts, "owner.loop": LoopLag}
     numbers = {f"{part}.{one.name}" for part, kind in parts.items() for one in fields(kind)}
     on_page = set(re.findall(r"`((?:work|owner)\.[\w.]+)`", BESIDE))
     assert on_page == numbers - FOR_PEOPLE - {"owner.agents", "owner.loop"}

@@ -144,7 +144,9 @@ class Cutting(FakePlatform):
     async def send(
         self, target: ReplyTarget, message: OutboundMessage, *, idempotency_key: str
     ) -> str | None:
-        return await super().send(target, message.saying(message.text[:64]), idempotency_key=idempotency_key)
+        return await super().send(
+            target, message.with_text(message.text[:64]), idempotency_key=idempotency_key
+        )
 
 
 class Dropping(FakePlatform):

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import pytest
 
 from gateway_sessions import GatewaySessionsError, Message, Scope, SessionDB, StorageError
-from gateway_sessions.ports import Verb, VerbFactory
+from gateway_sessions.ports import Transaction, TransactionFactory
 from gateway_sessions.storage.api.erasure import ErasureMethods
 from gateway_sessions.storage.api.metadata import MetadataMethods
 from gateway_sessions.storage.api.retention import RetentionMethods, TransferMethods
@@ -137,15 +137,15 @@ class ItsOwn(FaultyDriver):
 
     task: asyncio.Task[object] | None = None
 
-    async def write(self, verb: VerbFactory[T]) -> T:
+    async def write(self, transaction: TransactionFactory[T]) -> T:
         if asyncio.current_task() is self.task:
-            return await super().write(verb)
-        return await SqliteEngine.write(self, verb)
+            return await super().write(transaction)
+        return await SqliteEngine.write(self, transaction)
 
-    async def read(self, verb: VerbFactory[T]) -> T:
+    async def read(self, transaction: TransactionFactory[T]) -> T:
         if asyncio.current_task() is self.task:
-            return await super().read(verb)
-        return await SqliteEngine.read(self, verb)
+            return await super().read(transaction)
+        return await SqliteEngine.read(self, transaction)
 
 
 @pytest.fixture
@@ -259,6 +259,6 @@ async def test_what_cannot_be_removed_at_once_is_an_error_and_goes_with_the_next
     assert not [row for row in stored(tmp_path)["messages"] if row[1] == "doomed"]
 
 
-def _failing() -> Verb[int]:
+def _failing() -> Transaction[int]:
     raise fault("full")
     yield

@@ -21,7 +21,7 @@ from gateway_sessions import (
     StorageUnavailableError,
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.ports import Verb, VerbFactory
+from gateway_sessions.ports import Transaction, TransactionFactory
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine
 from gateway_sessions.testing.faults import crash_at, raising
 from tests.crash.calls import CALLS, set_the_stage
@@ -70,27 +70,27 @@ class FaultyDriver(SqliteEngine):
     def fired(self) -> bool:
         return self.left <= 0
 
-    async def write(self, verb: VerbFactory[T]) -> T:
-        return await super().write(self._armed(verb))
+    async def write(self, transaction: TransactionFactory[T]) -> T:
+        return await super().write(self._armed(transaction))
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        return await super().read(self._armed(verb))
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        return await super().read(self._armed(transaction))
 
-    def _armed(self, verb: VerbFactory[T]) -> VerbFactory[T]:
-        return verb if asyncio.current_task() is not self.task else lambda: self._faulty(verb())
+    def _armed(self, transaction: TransactionFactory[T]) -> TransactionFactory[T]:
+        return transaction if asyncio.current_task() is not self.task else lambda: self._faulty(transaction())
 
-    def _faulty(self, verb: Verb[T]) -> Verb[T]:
+    def _faulty(self, transaction: Transaction[T]) -> Transaction[T]:
         try:
-            statement = next(verb)
+            statement = next(transaction)
             while True:
                 self.left -= 1
                 if self.left == 0 and self.error is not None:
                     raise self.error
-                statement = verb.send((yield statement))
+                statement = transaction.send((yield statement))
         except StopIteration as stop:
             return stop.value
         finally:
-            verb.close()
+            transaction.close()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from gateway_sessions.storage.files.atomic_file import (
     sweep_temporaries,
     write_atomically,
 )
-from gateway_sessions.testing.faults import Call, Fault, FaultyFiles, Killed
+from gateway_sessions.testing.faults import Fault, FaultyFiles, FileCall, Killed
 
 OLDER, OLD, NEW, NEWER = b"older " * 50, b"old " * 100, b"new " * 200, b"newer " * 300
 KEPT = ["sessions.json", "sessions.json.bak"]
@@ -184,7 +184,7 @@ class Disk:
         self.lasting: Names = dict(self.shown)
         self.pending: list[Change] = []
 
-    def apply(self, call: Call) -> None:
+    def apply(self, call: FileCall) -> None:
         match call.operation:
             case "write":
                 self.shown[call.path].written += call.data
@@ -197,7 +197,7 @@ class Disk:
                 self.pending.append(change)
                 self.shown = renamed(self.shown, change)
 
-    def _change(self, call: Call) -> Change:
+    def _change(self, call: FileCall) -> Change:
         match call.operation:
             case "create":
                 return {call.path: Inode()}

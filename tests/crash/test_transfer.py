@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from gateway_sessions import GatewaySessionsError, Scope, SessionDB, StorageError
-from gateway_sessions.ports import Verb, VerbFactory
+from gateway_sessions.ports import Transaction, TransactionFactory
 from gateway_sessions.storage.tables.queries import ROOT
 from tests.crash.stores import SteppedClock
 from tests.crash.suspensions import Suspensions
@@ -34,22 +34,22 @@ OURS = frozenset(
 class OnlyTransfers(FaultyDriver):
     """Lets the n-th statement of an import or export fail, and none of what goes on beside it."""
 
-    def _armed(self, verb: VerbFactory[T]) -> VerbFactory[T]:
+    def _armed(self, transaction: TransactionFactory[T]) -> TransactionFactory[T]:
         # An import has tasks of its own; what goes on beside it is told by the names of the statements.
-        return lambda: self._faulty(verb())
+        return lambda: self._faulty(transaction())
 
-    def _faulty(self, verb: Verb[T]) -> Verb[T]:
+    def _faulty(self, transaction: Transaction[T]) -> Transaction[T]:
         try:
-            statement = next(verb)
+            statement = next(transaction)
             while True:
                 self.left -= statement.name in OURS
                 if self.left == 0 and self.error is not None and statement.name in OURS:
                     raise self.error
-                statement = verb.send((yield statement))
+                statement = transaction.send((yield statement))
         except StopIteration as stop:
             return stop.value
         finally:
-            verb.close()
+            transaction.close()
 
 
 @pytest.fixture

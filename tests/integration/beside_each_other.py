@@ -20,13 +20,13 @@ from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.queue.receipts import Duplicate
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.errors import FencedError, NodeSilentError, SessionEndedError, TitleTakenError
-from gateway_sessions.ports import Verb
-from gateway_sessions.storage.engines.server.driver import Link, ServerDriver
+from gateway_sessions.ports import Transaction
+from gateway_sessions.storage.engines.server.driver import ServerConnection, ServerDriver
 from gateway_sessions.storage.tables import meta, nodes
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.queue import admit, claim, settle
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
-from gateway_sessions.storage.transactions.queue.claim import Claimed, Starter
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Starter
 from gateway_sessions.storage.transactions.queue.settle import Settlement
 from gateway_sessions.storage.transactions.sessions import find_or_create, session_rows, split, titles
 from gateway_sessions.storage.transactions.sessions.session_rows import NewSession
@@ -55,29 +55,33 @@ def starter() -> Starter:
     return Starter(epoch=1, new_session_id=f"n{next(names)}", flags=FLAGS)
 
 
-def admitting(text: str, driver: ServerDriver) -> Verb[Any]:
+def admitting(text: str, driver: ServerDriver) -> Transaction[Any]:
     message = InboundMessage(source=ALICE, text=text, message_id=text)
     admission = Admission(message=message, payload=stored_form(message), rules=RULES, solo=True)
-    request = find_or_create.Request(source=ALICE, key=LANE, flags=FLAGS, new_session_id=f"s{next(names)}")
+    request = find_or_create.SessionRequest(
+        source=ALICE, key=LANE, flags=FLAGS, new_session_id=f"s{next(names)}"
+    )
     return admit.admit(admission, request, change_of(driver))
 
 
-def claiming(driver: ServerDriver) -> Verb[Claimed | None]:
+def claiming(driver: ServerDriver) -> Transaction[ClaimedTurn | None]:
     return claim.claim(starter(), LANE, change_of(driver))
 
 
-def making(driver: ServerDriver, session_id: str) -> Verb[str]:
+def making(driver: ServerDriver, session_id: str) -> Transaction[str]:
     new = NewSession(session_id=session_id, source="cli", started_at=EPOCH)
     return session_rows.create(new, driver.ids)
 
 
 async def at_once(
-    drivers: Sequence[ServerDriver], verb: Callable[[ServerDriver, int], Verb[T]], many: int = MANY
+    drivers: Sequence[ServerDriver],
+    transaction: Callable[[ServerDriver, int], Transaction[T]],
+    many: int = MANY,
 ) -> list[T | BaseException]:
     """Each on another connection than the one before."""
     turns_of = itertools.cycle(drivers)
     asked = ((next(turns_of), number) for number in range(many))
-    writes = [driver.write(partial(verb, driver, number)) for driver, number in asked]
+    writes = [driver.write(partial(transaction, driver, number)) for driver, number in asked]
     return await asyncio.gather(*writes, return_exceptions=True)
 
 
@@ -88,7 +92,9 @@ async def joined(driver: ServerDriver) -> int:
     return driver.epoch
 
 
-def held(driver: ServerDriver, lock: str | None, epoch: int | None) -> AbstractAsyncContextManager[Link]:
+def held(
+    driver: ServerDriver, lock: str | None, epoch: int | None
+) -> AbstractAsyncContextManager[ServerConnection]:
     """A transaction that goes on until the end of the block."""
     return driver._transaction(lambda link: link.begin_writing(lock, epoch))  # noqa: SLF001 -- to hold it up
 
@@ -111,7 +117,7 @@ class BesideEachOther:
     async def test_one_claim_of_a_lane_wins(self, drivers: list[ServerDriver]):
         await drivers[0].write(lambda: admitting("hello", drivers[0]))
         claimed = await at_once(drivers, lambda driver, _: claiming(driver))
-        assert [one.held.token for one in claimed if isinstance(one, Claimed)] == [1]
+        assert [one.held.token for one in claimed if isinstance(one, ClaimedTurn)] == [1]
         assert sum(one is None for one in claimed) == MANY - 1
 
     async def test_turns_end_while_messages_come(self, drivers: list[ServerDriver]):
@@ -136,7 +142,7 @@ class BesideEachOther:
         assert ended == list(range(1, MANY + 1))
         assert all(isinstance(one, Admitted) for one in admitted), admitted
         session_id = admitted[0].receipt.session_id
-        said = await first.read(lambda: messages.page(session_id, messages.Page(after_seq=0)))
+        said = await first.read(lambda: messages.page(session_id, messages.MessagePage(after_seq=0)))
         assert [one.seq for one in said] == list(range(1, 2 * MANY + 1))
 
     async def test_a_turn_that_was_ended_elsewhere_ends_once(self, drivers: list[ServerDriver]):
@@ -156,14 +162,14 @@ class BesideEachOther:
             lambda driver, number: messages.append("s", [Message("user", str(number))], EPOCH, driver.ids),
         )
         assert not [one for one in appended if isinstance(one, BaseException)]
-        said = await drivers[0].read(lambda: messages.page("s", messages.Page(after_seq=0)))
+        said = await drivers[0].read(lambda: messages.page("s", messages.MessagePage(after_seq=0)))
         assert [one.seq for one in said] == list(range(1, MANY + 1))
         assert sorted(one.text for one in said) == sorted(map(str, range(MANY)))
 
     async def test_a_session_has_one_continuation(self, drivers: list[ServerDriver]):
         await drivers[0].write(lambda: making(drivers[0], "s"))
 
-        def splitting_it(driver: ServerDriver, number: int) -> Verb[str]:
+        def splitting_it(driver: ServerDriver, number: int) -> Transaction[str]:
             descent = Descent(session_id="s", new_session_id=f"c{number}", now=EPOCH, ids=driver.ids)
             return split.split(descent, [Message("system", "a summary")])
 
@@ -180,7 +186,7 @@ class BesideEachOther:
         assert sum(isinstance(one, TitleTakenError) for one in claimed) == MANY - 1
 
     async def test_what_names_no_lock_runs_alone(self, drivers: list[ServerDriver]):
-        def count() -> Verb[None]:
+        def count() -> Transaction[None]:
             before = yield from meta.number("counted")
             yield from meta.remember("counted", before + 1)
 

@@ -19,14 +19,14 @@ from gateway_sessions.core.queue.busy_modes import BusyRules, DropPolicy
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
 from gateway_sessions.core.queue.items import Outcome
 from gateway_sessions.core.transcript.messages import Message
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.inbox import place_of
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane, put_lane
 from gateway_sessions.storage.transactions.queue import admit, claim, edits, settle
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted
-from gateway_sessions.storage.transactions.queue.claim import Claimed, Starter
-from gateway_sessions.storage.transactions.queue.settle import Known, Settlement
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Starter
+from gateway_sessions.storage.transactions.queue.settle import KnownEnding, Settlement
 from gateway_sessions.storage.transactions.sessions import find_or_create
 from gateway_sessions.storage.transactions.upkeep import consistency
 
@@ -51,8 +51,8 @@ class Bench(ABC):
         self.names = itertools.count(1)
 
     @abstractmethod
-    async def run(self, verb: Verb[T]) -> T:
-        """Run a verb to its end."""
+    async def run(self, transaction: Transaction[T]) -> T:
+        """Run a transaction to its end."""
 
     @abstractmethod
     async def read_so_far(self) -> int:
@@ -62,10 +62,10 @@ class Bench(ABC):
     async def study(self) -> None:
         """Let the planner know what is in the inbox."""
 
-    async def cost(self, verb: Verb[T]) -> tuple[T, int]:
-        """Run a verb; what came of it, and how much of the inbox it has read."""
+    async def cost(self, transaction: Transaction[T]) -> tuple[T, int]:
+        """Run a transaction; what came of it, and how much of the inbox it has read."""
         before = await self.read_so_far()
-        result = await self.run(verb)
+        result = await self.run(transaction)
         return result, await self.read_so_far() - before
 
     @property
@@ -99,21 +99,21 @@ class Lane:
         """Something that is said on it."""
         return InboundMessage(source=self.source, text=text, message_id=f"{self.key} {text}")
 
-    def admitting(self, text: str, **how: Any) -> Verb[Any]:
+    def admitting(self, text: str, **how: Any) -> Transaction[Any]:
         """One more message comes."""
         message = self.message(text)
         rules = how.pop("rules", BusyRules(max_queued=10 * MANY, debounce=NOTHING_MERGED))
         admission = Admission(message=message, payload=stored_form(message), rules=rules, **how)
-        request = find_or_create.Request(
+        request = find_or_create.SessionRequest(
             source=self.source, key=self.key, flags=FLAGS, new_session_id=f"s{next(self._bench.names)}"
         )
         return admit.admit(admission, request, self._bench.change)
 
-    def claiming(self) -> Verb[Claimed | None]:
+    def claiming(self) -> Transaction[ClaimedTurn | None]:
         """Its next turn begins."""
         return claim.claim(self._bench.starter, self.key, self._bench.change)
 
-    def _filling(self) -> Verb[None]:
+    def _filling(self) -> Transaction[None]:
         lane = yield from load_lane(self.key)
         rows: list[Sequence[object]] = []
         for seq in range(lane.next_seq, self._waiting + 1):
@@ -147,7 +147,7 @@ async def a_turn(bench: Bench, lane: Lane) -> int:
     assert claimed is not None
     appended = (await bench.cost(settle.append(claimed.held, SAID, bench.change)))[1]
     settlement = Settlement(held=claimed.held, outcome=Outcome.TURNED, messages=SAID)
-    known = Known(starter=bench.starter)
+    known = KnownEnding(starter=bench.starter)
     settled, ended = await bench.cost(settle.end_turn(settlement, bench.change, known))
     assert settled.next is not None
     settlement = Settlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID)
@@ -160,7 +160,9 @@ async def a_turn_of_two(bench: Bench, lane: Lane) -> int:
     """A turn that is about two messages."""
     first = await _claimed(bench, lane)
     settlement = Settlement(held=first.held, outcome=Outcome.TURNED, messages=SAID, begun=first)
-    settled, one = await bench.cost(settle.end_turn(settlement, bench.change, Known(starter=bench.starter)))
+    settled, one = await bench.cost(
+        settle.end_turn(settlement, bench.change, KnownEnding(starter=bench.starter))
+    )
     assert settled.next is not None
     assert [item.seq for item in settled.next.items] == [2, 3]
     settlement = Settlement(held=settled.next.held, outcome=Outcome.TURNED, messages=SAID, begun=settled.next)
@@ -232,18 +234,18 @@ DEEDS: Final[Sequence[Deed]] = (
 )
 
 
-def _damaged_head(lane: Lane) -> Verb[None]:
+def _damaged_head(lane: Lane) -> Transaction[None]:
     (item,) = yield Statement("kept_event", (lane.message("first").idempotency_key,))
     yield Statement("set_payload", ("{", item[0]))
 
 
-async def _claimed(bench: Bench, lane: Lane) -> Claimed:
+async def _claimed(bench: Bench, lane: Lane) -> ClaimedTurn:
     claimed = await bench.run(lane.claiming())
     assert claimed is not None
     return claimed
 
 
-async def _steer(bench: Bench, lane: Lane, claimed: Claimed) -> int:
+async def _steer(bench: Bench, lane: Lane, claimed: ClaimedTurn) -> int:
     """Let the running turn have a message that has just come; what that reads."""
     admitted = await bench.run(lane.admitting("mind this"))
     assert isinstance(admitted, Admitted)
@@ -271,6 +273,6 @@ class LongQueues:
         assert await bench.run(consistency.findings()) == []
 
 
-def _settled(lane: Lane) -> Verb[None]:
+def _settled(lane: Lane) -> Transaction[None]:
     yield Statement("add_item", many=[lane.row(seq, outcome="turned") for seq in range(1, MANY)])
     yield from put_lane(LaneRow(session_key=lane.key, next_seq=MANY))

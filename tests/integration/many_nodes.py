@@ -23,7 +23,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway import remote_turns
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.storage.engines.membership import Membership
-from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables import nodes
 from gateway_sessions.testing.agents import Gate
 from tests.integration.nodes import (
@@ -283,16 +283,16 @@ class ManyNodes:
         self, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         """As when its machine is gone, and no network tells the server: its row is locked meanwhile."""
-        drive, stops = Run.drive, "stops"
+        drive, stops = TransactionRun.drive, "stops"
 
-        async def stopping(run: Run, begun: Begun[Any]) -> object:
+        async def stopping(run: TransactionRun, begun: BegunTransaction[Any]) -> object:
             done = await drive(run, begun)
             task = asyncio.current_task()
             if task is not None and task.get_name() == stops:
                 await asyncio.Event().wait()
             return done
 
-        monkeypatch.setattr(Run, "drive", stopping)
+        monkeypatch.setattr(TransactionRun, "drive", stopping)
         async with (
             SessionDB.open(address, home=tmp_path / "a", cluster=BRISK) as a,
             SessionDB.open(address, home=tmp_path / "b", cluster=BRISK) as b,
@@ -301,13 +301,13 @@ class ManyNodes:
             assert a.shared is not None
             hold_still(a.membership, monkeypatch)
             living = a.shared.aside(partial(nodes.keep, a.epoch, BRISK.ttl))
-            saying = asyncio.create_task(living, name=stops)
+            with_text = asyncio.create_task(living, name=stops)
             async with asyncio.timeout(20):
                 while a.epoch in [one.epoch for one in await b.read(nodes.all_nodes)]:
                     with suppress(StorageUnavailableError):
                         await b.write(b.census)
                     await asyncio.sleep(0.2)
-            saying.cancel()
+            with_text.cancel()
 
     async def test_what_runs_on_lanes_of_living_nodes_is_left_alone_by_who_starts(
         self, tmp_path: Path, config: Config, log: list, stack: AsyncExitStack

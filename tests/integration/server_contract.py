@@ -1,4 +1,4 @@
-"""What the drivers of all database servers promise: verbs stand whole or not at all, and errors are ours."""
+"""What the drivers of all servers promise: transactions stand whole or not at all, and errors are ours."""
 
 import asyncio
 import traceback
@@ -19,8 +19,8 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     StoreStoppedError,
 )
-from gateway_sessions.ports import Statement, Verb
-from gateway_sessions.storage.engines.server.driver import USUAL, Limits
+from gateway_sessions.ports import Statement, Transaction
+from gateway_sessions.storage.engines.server.driver import USUAL, ServerLimits
 from gateway_sessions.storage.tables import meta
 
 SECRET = bytes(range(32))
@@ -52,14 +52,14 @@ class ServerContract:
     unreachable: str
     not_an_address: str
 
-    def make_driver(self, address: Any, limits: Limits) -> Any:
+    def make_driver(self, address: Any, limits: ServerLimits) -> Any:
         raise NotImplementedError
 
     def rival(self, address: str) -> AbstractAsyncContextManager[Rival]:
         raise NotImplementedError
 
     @asynccontextmanager
-    async def running(self, address: Any, limits: Limits = USUAL) -> AsyncIterator[Any]:
+    async def running(self, address: Any, limits: ServerLimits = USUAL) -> AsyncIterator[Any]:
         async with anyio.create_task_group() as tasks, AsyncExitStack() as cleanup:
             driver = self.make_driver(address, limits)
             await driver.start(tasks, cleanup)
@@ -78,7 +78,7 @@ class ServerContract:
             await asyncio.gather(*(one.start(tasks, cleanup) for one in drivers))
             assert [await one.read(exists) for one in drivers] == [False] * 3
 
-    async def test_a_verb_stands_whole_or_not_at_all(self, address: str):
+    async def test_a_transaction_stands_whole_or_not_at_all(self, address: str):
         async with self.running(address) as driver:
             with pytest.raises(InvalidInputError):
                 await driver.write(lambda: make_two("\ud800"))
@@ -156,7 +156,7 @@ class ServerContract:
                 await driver.read(make_session)
             assert not await driver.read(exists)
 
-    async def test_a_verb_that_is_overtaken_is_run_afresh(self, address: str):
+    async def test_a_transaction_that_is_overtaken_is_run_afresh(self, address: str):
         async with self.running(address) as driver, self.rival(address) as rival:
             async with asyncio.TaskGroup() as tasks:
                 await rival.insert("s")
@@ -166,7 +166,7 @@ class ServerContract:
             assert made.result() is False
 
     async def test_nobody_waits_for_a_lock_for_ever(self, address: str):
-        impatient = Limits(lock_seconds=0.05, attempts=1)
+        impatient = ServerLimits(lock_seconds=0.05, attempts=1)
         async with self.running(address, impatient) as driver, self.rival(address) as rival:
             await rival.insert("s")
             with pytest.raises(StorageUnavailableError):
@@ -174,9 +174,9 @@ class ServerContract:
             await rival.undo()
             assert await driver.write(make_session)
 
-    async def test_a_verb_that_is_cancelled_leaves_nothing_behind(self, address: str):
+    async def test_a_transaction_that_is_cancelled_leaves_nothing_behind(self, address: str):
         async with (
-            self.running(address, Limits(connections=1)) as driver,
+            self.running(address, ServerLimits(connections=1)) as driver,
             self.rival(address) as rival,
         ):
             await rival.insert("b")
@@ -225,19 +225,19 @@ class ServerContract:
             await self.make_driver(address, USUAL).start(anyio.create_task_group(), cleanup)
 
 
-def make_session(session_id: str = "s") -> Verb[bool]:
-    """Whether it was this verb that made it."""
+def make_session(session_id: str = "s") -> Transaction[bool]:
+    """Whether it was this transaction that made it."""
     if (yield Statement("session_exists", (session_id,))):
         return False
     yield Statement("add_session", (session_id, None, "o", "cli", None, None, None, 1))
     return True
 
 
-def exists(session_id: str = "s") -> Verb[bool]:
+def exists(session_id: str = "s") -> Transaction[bool]:
     return bool((yield Statement("session_exists", (session_id,))))
 
 
-def make_two(second: str) -> Verb[None]:
+def make_two(second: str) -> Transaction[None]:
     yield from make_session("first")
     yield from make_session(second)
 
@@ -247,12 +247,12 @@ def entry(entry_id: int, session_key: str, session_id: str) -> Statement:
     return Statement("put_entry", row)
 
 
-def session_on(session_key: str) -> Verb[str]:
+def session_on(session_key: str) -> Transaction[str]:
     rows = yield Statement("lanes_of_owner", ("o",))
     return next(row[1] for row in rows if row[0] == session_key)
 
 
-def all_keys() -> Verb[list[str]]:
+def all_keys() -> Transaction[list[str]]:
     """In the order of the database."""
     return [row[0] for row in (yield Statement("lanes_of_owner", ("o",)))]
 

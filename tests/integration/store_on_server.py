@@ -22,7 +22,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     UnsupportedStorageError,
 )
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.engines.registry import SERVERS, home_of_server
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.testing import FakeClock
@@ -31,7 +31,7 @@ ALICE = SessionSource(platform="telegram", chat_id="1", user_id="alice")
 DRIVERS = "gateway_sessions.storage.engines."
 
 
-def _spoil(entry_id: int) -> Verb[None]:
+def _spoil(entry_id: int) -> Transaction[None]:
     yield Statement("put_record", ("{", entry_id))
     yield from meta.remember("epoch", "many")
 
@@ -186,7 +186,7 @@ class StoreOnServer:
             found = await reader.search_messages("walrus", scope=Scope.operator())
             assert (len(found.hits), found.degraded) == (1, False)
 
-    async def test_a_seat_at_a_store_on_a_server(self, address: str, tmp_path: Path):
+    async def test_a_client_of_a_store_on_a_server(self, address: str, tmp_path: Path):
         config = self.config(address)
         async with SessionStore.open(tmp_path, config) as store, connect(tmp_path, config) as seat:
             entry = await store.get_or_create_session(ALICE)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.sqlite.schema import statements
 from gateway_sessions.storage.engines.sqlite.worker import drive
 from gateway_sessions.storage.files.threads import in_thread
@@ -28,8 +28,8 @@ class SqliteBench(Bench):
         self._steps = 0
         connection.set_progress_handler(self._step, 1)
 
-    async def run(self, verb: Verb[T]) -> T:
-        return await in_thread(partial(drive, self._connection, self._queries, verb))
+    async def run(self, transaction: Transaction[T]) -> T:
+        return await in_thread(partial(drive, self._connection, self._queries, transaction))
 
     async def read_so_far(self) -> int:
         return self._steps

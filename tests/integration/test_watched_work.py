@@ -86,7 +86,7 @@ async def test_an_erasure_tells_of_each_of_its_steps(db: SessionDB):
     assert max(one.done for one in watcher.told) == 50
 
 
-async def test_a_seat_passes_it_on_where_nobody_owns_the_store(home: Path, tmp_path: Path):
+async def test_a_client_passes_it_on_where_nobody_owns_the_store(home: Path, tmp_path: Path):
     watcher = Watcher()
     async with connect(shutil.copytree(home, tmp_path / "copy")) as seat:
         receipt = await seat.do("erase", subject="main:cli:user:nobody", progress=watcher)
@@ -94,7 +94,7 @@ async def test_a_seat_passes_it_on_where_nobody_owns_the_store(home: Path, tmp_p
     assert "Writing the file anew" in watcher.doing
 
 
-async def test_a_seat_beside_an_owner_gets_the_same_answer_untold(tmp_path: Path):
+async def test_a_client_beside_an_owner_gets_the_same_answer_untold(tmp_path: Path):
     watcher = Watcher()
     async with SessionStore.open(tmp_path / "store"), connect(tmp_path / "store") as seat:
         receipt = await seat.do("erase", subject="main:cli:user:nobody", progress=watcher)

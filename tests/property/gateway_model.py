@@ -19,8 +19,8 @@ from gateway_sessions.core.queue.busy_modes import (
     BusyRules,
     Enqueue,
     LaneLoad,
+    LastWaitingTurn,
     Merge,
-    Waiting,
     plan_arrival,
 )
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
@@ -91,9 +91,9 @@ class Slot:
     def whole(self) -> list[Said]:
         return [*self.said, *(one for slot in self.steered for one in slot.said)]
 
-    def as_waiting(self) -> Waiting:
+    def as_waiting(self) -> LastWaitingTurn:
         characters = sum(len(one.message.text) for one in self.said)
-        return Waiting(
+        return LastWaitingTurn(
             seq=self.said[0].seq,
             sender=self.sender,
             solo=self.solo,
@@ -313,7 +313,7 @@ class Lane:
         said.changed_late |= self.running is not None and said in self.running.whole
         if change.kind is MessageKind.EDIT:
             said.former.append(said.message.text)
-            said.message = said.message.saying(change.text, said.message.attachments)
+            said.message = said.message.with_text(change.text, said.message.attachments)
         else:
             said.deleted = True
             if said.outcome in (None, Outcome.DEAD):

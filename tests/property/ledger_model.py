@@ -16,9 +16,9 @@ from gateway_sessions.core.queue.busy_modes import (
     BusyRules,
     Enqueue,
     LaneLoad,
+    LastWaitingTurn,
     Merge,
     Refuse,
-    Waiting,
     plan_arrival,
 )
 from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
@@ -33,7 +33,7 @@ from gateway_sessions.core.queue.state_machine import (
     TurnOutcome,
     advance_item,
 )
-from gateway_sessions.storage.transactions.queue.admit import RunningTurn
+from gateway_sessions.storage.transactions.queue.admit import RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.settle import STOPPED
 
 STOPPED_TEXT = STOPPED.text
@@ -160,7 +160,7 @@ class Lane:
     # Coming in
 
     def arrive(
-        self, message: InboundMessage, sender: str, rules: BusyRules, running: RunningTurn, *, solo: bool
+        self, message: InboundMessage, sender: str, rules: BusyRules, running: RunningTurnFacts, *, solo: bool
     ) -> Enqueue | Merge | Refuse:
         now = self.model.now
         arrival = Arrival.of(message, at=now, sender=sender, solo=solo)
@@ -186,7 +186,7 @@ class Lane:
             head.last_at, head.ready_at = now, plan.ready_at
         return plan
 
-    def _load(self, heads: list[Item], rules: BusyRules, running: RunningTurn) -> LaneLoad:
+    def _load(self, heads: list[Item], rules: BusyRules, running: RunningTurnFacts) -> LaneLoad:
         # What was cut off is taken up as it was, unless it is next in a session that knows nothing of that.
         tried = bool(heads) and heads[-1].tries > 0 and not (self.over and len(heads) == 1)
         last = heads[-1] if heads and not tried else None
@@ -468,8 +468,8 @@ class Lane:
         return len(items)
 
 
-def _waiting(head: Item) -> Waiting:
-    return Waiting(
+def _waiting(head: Item) -> LastWaitingTurn:
+    return LastWaitingTurn(
         seq=head.seq,
         sender=head.sender,
         solo=head.solo or head.message.internal,

@@ -39,7 +39,7 @@ from gateway_sessions.core.queue.inbound import MessageKind
 from gateway_sessions.core.queue.receipts import Disposition
 from gateway_sessions.storage.transactions.queue import clock_set_back
 from gateway_sessions.storage.transactions.queue import waiting as queue
-from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurn
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.testing import FakeClock
 from tests.property.ledger_model import Item, Lane, Model
 from tests.property.machines import StepRunner, tried
@@ -66,8 +66,8 @@ APART = BusyRules(debounce=timedelta(0), max_queued=MOST)
 COLLECTING = BusyRules(mode=BusyMode.COLLECT, max_queued=MOST)
 RUNNING = {
     "takes none": NO_TURN,
-    "takes messages": RunningTurn(can_steer=True),
-    "has sub-work": RunningTurn(sub_work=True),
+    "takes messages": RunningTurnFacts(can_steer=True),
+    "has sub-work": RunningTurnFacts(sub_work=True),
 }
 people = st.sampled_from(list(WHO))
 STEPS = st.sampled_from([-1.0, 0.1, 0.3, 2.0, 3600.0])
@@ -158,7 +158,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.write(WHO[who], found, RUNNING[running], solo=solo, internal=internal)
 
     def write(
-        self, source: SessionSource, rules: BusyRules, running: RunningTurn, *, solo: bool, internal: bool
+        self,
+        source: SessionSource,
+        rules: BusyRules,
+        running: RunningTurnFacts,
+        *,
+        solo: bool,
+        internal: bool,
     ) -> None:
         key = build_session_key(source, group_sessions_per_user=False)
         lane = self.on(key)
@@ -406,7 +412,7 @@ class LedgerMachine(RuleBasedStateMachine):
         receipt = self.run(self.store.enqueue(change))
         assert isinstance(receipt, Accepted)
         assert (receipt.seq, receipt.disposition) == (number, Disposition.APPLIED)
-        new = None if text is None else item.message.saying(says, (), number)
+        new = None if text is None else item.message.with_text(says, (), number)
         lane.changes(item, new)
         lane.was_told(change)
 

@@ -25,7 +25,7 @@ from gateway_sessions.core.search.criteria import (
     certain_of_literal,
     wanted_of,
 )
-from gateway_sessions.core.search.documents import IndexedMessage, Position, Work, tokens_of
+from gateway_sessions.core.search.documents import IndexedMessage, IndexPosition, IndexWork, tokens_of
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.query import matches, parse_query
 from gateway_sessions.core.search.results import beginning, snippet
@@ -166,7 +166,7 @@ class Shelf:
 
     def __init__(self, folder: Path, stems: Stems = NO_STEMS) -> None:
         self.file = IndexFile(folder / f"{stems.stemming}.db", stems=stems)
-        self.file.connect("property", Position())
+        self.file.connect("property", IndexPosition())
         self.last = 0
 
     def found(self, texts: list[str], match: Match) -> set[int]:
@@ -183,7 +183,7 @@ class Shelf:
         return self._found(first, match, said)
 
     def _found(self, first: int, match: Match, messages: list[IndexedMessage]) -> set[int]:
-        self.file.apply(Work(Position(self.last, 0), tuple(messages)))
+        self.file.apply(IndexWork(IndexPosition(self.last, 0), tuple(messages)))
         found = self.file.find(match, self.last + 1, 1_000)
         assert found.is_answer
         return {one - first for one in found.message_ids if one >= first}

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gateway_sessions import Hidden, InvalidInputError, Message, NothingToUndoError, SessionDB
 from gateway_sessions.core.transcript.messages import preview_of
-from gateway_sessions.ports import Verb, VerbFactory
+from gateway_sessions.ports import Transaction, TransactionFactory
 from gateway_sessions.testing import FakeClock
 
 T = TypeVar("T")
@@ -177,20 +177,20 @@ class Noting(SessionDB):
 
     noted: set[int]
 
-    async def write(self, verb: VerbFactory[T]) -> T:
-        return await super().write(lambda: self._noting(verb()))
+    async def write(self, transaction: TransactionFactory[T]) -> T:
+        return await super().write(lambda: self._noting(transaction()))
 
-    def _noting(self, verb: Verb[T]) -> Verb[T]:
+    def _noting(self, transaction: Transaction[T]) -> Transaction[T]:
         try:
-            statement = next(verb)
+            statement = next(transaction)
             while True:
                 if statement.name == "add_index_change":
                     self.noted |= {message_id for _, message_id in statement.many or ()}
-                statement = verb.send((yield statement))
+                statement = transaction.send((yield statement))
         except StopIteration as stop:
             return stop.value
         finally:
-            verb.close()
+            transaction.close()
 
 
 class Real:

@@ -18,7 +18,7 @@ import msgspec
 
 from gateway_sessions import SessionStore, Turn
 from gateway_sessions.errors import GatewaySessionsError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.transactions.upkeep import copy_store
 
 IDS_BEGIN = 1 << 60
@@ -191,7 +191,7 @@ async def _outcome_of(call: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def _rows_of(store: SessionStore, table: str) -> list[tuple[Any, ...]]:
-    page: Callable[[], Verb[copy_store.Page]] = partial(
+    page: Callable[[], Transaction[copy_store.TablePage]] = partial(
         copy_store.page, table, copy_store.BEGINNINGS[table], MANY
     )
     return [tuple(row) for row in (await store.db.read(page)).rows]

@@ -137,7 +137,7 @@ def test_each_local_date_has_exactly_one_boundary(clocks, every_hour):
 
 
 @dataclass(frozen=True, slots=True)
-class Walker:
+class ParallelTransaction:
     """Somebody who wrote a moment ago."""
 
     last_interaction_at: datetime
@@ -158,11 +158,11 @@ def test_a_walk_resets_exactly_once_per_local_date(clocks, every_hour):
             edges = (move.at - TICK, move.at, move.at + TICK)
             steps = sorted([*edges, *(move.at + n * HOUR for n in range(-20, 21) if n)])
             for policy in policies if every_hour else [policies[hour] for hour in hours_about(move)]:
-                resets, last = [], Walker(steps[0])
+                resets, last = [], ParallelTransaction(steps[0])
                 for now in steps[1:]:
                     if reset_due(policy, last, now, clock.zone):
                         resets.append(now)
-                    last = Walker(now)
+                    last = ParallelTransaction(now)
                 expected = [
                     next(step for step in steps if step >= boundary)
                     for boundary in boundaries(steps[0], steps[-1], policy.at_hour, clock.zone)

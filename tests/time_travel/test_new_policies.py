@@ -12,7 +12,7 @@ import pytest
 from gateway_sessions import SessionDB, SessionResetPolicy, SessionStore
 from gateway_sessions.config import ExpiryWatcherConfig
 from gateway_sessions.core.sessions.reset_policy import ResetMode
-from gateway_sessions.ports import VerbFactory
+from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import QUICK, dm, open_store
 
@@ -33,11 +33,11 @@ async def test_use_that_is_counted_while_instants_are_stored_anew_keeps_no_old_o
     async with opened(HOUR) as store:
         plain, events = SessionDB.write, iter(["e1"])
 
-        async def write(db: SessionDB, verb: VerbFactory[Any]) -> Any:
+        async def write(db: SessionDB, transaction: TransactionFactory[Any]) -> Any:
             if (event := next(events, None)) is not None:
                 fake_clock.step(seconds=1)
                 await db.record_usage(entry.session_id, event, input_tokens=1)
-            return await plain(db, verb)
+            return await plain(db, transaction)
 
         with monkeypatch.context() as patch:
             patch.setattr(SessionDB, "write", write)

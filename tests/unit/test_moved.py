@@ -6,7 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from gateway_sessions._moved import MOVED, MovedModules, find_moved_modules
+import gateway_sessions
+from gateway_sessions._moved import MOVED, RENAMED, MovedModules, find_moved_modules
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
@@ -34,3 +35,11 @@ def test_names_that_never_were_are_not_found():
 def test_old_names_are_looked_up_once():
     find_moved_modules()
     assert sum(isinstance(one, MovedModules) for one in sys.meta_path) == 1
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_old_name_of_a_class_is_the_class_and_warns(old: str, new: str):
+    with pytest.warns(DeprecationWarning, match=f"{old} is {new} now") as caught:
+        found = getattr(gateway_sessions, old)
+    assert found is getattr(gateway_sessions, new)
+    assert caught[0].filename == __file__

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
     from gateway_sessions.core.sessions.simulation import WouldReset
     from gateway_sessions.runtime.observability.explain import Explanation
-    from gateway_sessions.runtime.operator.store_client import Seat
+    from gateway_sessions.runtime.operator.store_client import StoreClient
 
 app = typer.Typer()
 
@@ -111,10 +111,10 @@ async def simulate(
 
 
 async def _simulate(
-    client: Seat, book: PolicyBook, begin: datetime, report: ReportProgress
+    client: StoreClient, book: PolicyBook, begin: datetime, report: ReportProgress
 ) -> tuple[int, list[WouldReset]]:
     """Return how many lanes were in use since then, and what would have been reset on them."""
-    from gateway_sessions.core.sessions.simulation import Activity
+    from gateway_sessions.core.sessions.simulation import LaneActivity as Activity
     from gateway_sessions.core.sessions.simulation import simulate as resets_of
     from gateway_sessions.storage.transactions.sessions import lists as activity
 

@@ -16,7 +16,7 @@ from gateway_sessions.errors import InvalidInputError
 if TYPE_CHECKING:
     from gateway_sessions.cli.context import CommandContext
     from gateway_sessions.core.queue.items import QueuedMessage
-    from gateway_sessions.runtime.operator.store_client import Seat
+    from gateway_sessions.runtime.operator.store_client import StoreClient
 
 app = typer.Typer(help="Look at what waits, cancel it, or try again what was given up.")
 
@@ -59,7 +59,7 @@ async def _list_waiting(context: CommandContext, key: str | None, limit: int) ->
         context.note("Nothing waits.")
 
 
-async def _lanes(client: Seat, limit: int) -> list[str]:
+async def _lanes(client: StoreClient, limit: int) -> list[str]:
     """Return the lanes where turns run, were cut off, or wait."""
     from gateway_sessions.storage.transactions.queue import waiting as queue
     from gateway_sessions.storage.transactions.upkeep import status
@@ -121,7 +121,7 @@ async def cancel(
     context.answer_text(f"Cancelled {counted(gone, 'message')}.", cancelled=gone)
 
 
-async def _to_cancel(client: Seat, lane: str, seq: int | None) -> list[QueuedMessage]:
+async def _to_cancel(client: StoreClient, lane: str, seq: int | None) -> list[QueuedMessage]:
     """Return the messages that a cancellation would take out; all that wait if *seq* names none."""
     from gateway_sessions.core.queue.items import taken_out
     from gateway_sessions.storage.transactions.queue import waiting as queue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gateway_sessions.core.progress import WorkProgress
     from gateway_sessions.core.sessions.entry import SessionEntry
     from gateway_sessions.core.sessions.record import SessionRecord
-    from gateway_sessions.runtime.operator.store_client import Seat
+    from gateway_sessions.runtime.operator.store_client import StoreClient
 
 app = typer.Typer()
 
@@ -139,7 +139,9 @@ async def prune(
     context.answer_text(_removed("Removed", done, unended=unended), done)
 
 
-async def _pruned(client: Seat, bounds: dict[str, Any], planned: int, report: ReportProgress) -> PruneReport:
+async def _pruned(
+    client: StoreClient, bounds: dict[str, Any], planned: int, report: ReportProgress
+) -> PruneReport:
     """Remove sessions in rounds: the names of all of them may be more than an owner answers at a time."""
     done = PruneReport(dry_run=False, session_ids=())
 

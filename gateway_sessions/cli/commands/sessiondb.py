@@ -78,7 +78,8 @@ def _database_at(place: str) -> str | Path:
 async def upgrade(context: CommandContext, *, dry_run: DryRun = False) -> None:
     """Bring the tables up to date with this version, as opening the store would, and do nothing else."""
     from gateway_sessions.runtime.store.opening import database_of
-    from gateway_sessions.storage.engines.upgrade import Opening, upgrade_schema
+    from gateway_sessions.storage.engines.upgrade import EngineOpening as Opening
+    from gateway_sessions.storage.engines.upgrade import upgrade_schema
 
     home, config = context.place()
     database, beside = database_of(home, config.sessiondb.url)

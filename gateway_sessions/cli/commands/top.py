@@ -31,17 +31,17 @@ async def top(
 ) -> None:
     """Watch turns that run and wait. Their leases and ages, and the next resets; Ctrl-C ends it."""
     from gateway_sessions.cli.output.live import overview_page
-    from gateway_sessions.runtime.operator.overview import glance
+    from gateway_sessions.runtime.operator.overview import load_overview
 
     policies = context.place()[1].policy_book()
     async with context.open_client() as client:
         if once or context.as_json or not context.console.is_terminal:
-            overview = await glance(client, policies, context.now(), limit)
+            overview = await load_overview(client, policies, context.now(), limit)
             context.answer([overview], partial(overview_page, overview))
             return
 
         async def look() -> RenderableType:
-            return overview_page(await glance(client, policies, context.now(), limit))
+            return overview_page(await load_overview(client, policies, context.now(), limit))
 
         await _show_until_stopped(context, look, every)
 

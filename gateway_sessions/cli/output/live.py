@@ -15,7 +15,7 @@ from gateway_sessions.cli.output.terminal import Column, facts, table
 from gateway_sessions.core.notices.units import AT_START, ago, counted, span
 
 if TYPE_CHECKING:
-    from gateway_sessions.runtime.operator.overview import Glance, NextReset
+    from gateway_sessions.runtime.operator.overview import NextReset, Overview
     from gateway_sessions.storage.transactions.upkeep.status import LaneInUse
 
 
@@ -28,7 +28,7 @@ async def show_live(screen: Console, look: Callable[[], Awaitable[RenderableType
             live.update(await look())
 
 
-def overview_page(overview: Glance) -> RenderableType:
+def overview_page(overview: Overview) -> RenderableType:
     """Return the page of one overview."""
     parts: list[RenderableType] = [facts(_facts(overview))]
     if overview.lanes:
@@ -38,7 +38,7 @@ def overview_page(overview: Glance) -> RenderableType:
     return Group(*parts)
 
 
-def _facts(overview: Glance) -> list[tuple[str, object]]:
+def _facts(overview: Overview) -> list[tuple[str, object]]:
     work, now = overview.work, overview.now
     alone = overview.owner is None and overview.owner_problem is None and not overview.elsewhere
     waiting = counted(work.waiting, "turn")
@@ -64,7 +64,7 @@ def _facts(overview: Glance) -> list[tuple[str, object]]:
     ]
 
 
-def _owner(overview: Glance) -> str:
+def _owner(overview: Overview) -> str:
     owner = overview.owner
     if owner is None:
         if overview.owner_problem or not overview.elsewhere:
@@ -76,7 +76,7 @@ def _owner(overview: Glance) -> str:
     return f"process {owner.pid}, version {owner.program}, for {up}, opening {owner.epoch}{handing_over}"
 
 
-def _agents(overview: Glance) -> str:
+def _agents(overview: Overview) -> str:
     if overview.owner is None:
         return _no_owner(overview)
     if (counts := overview.owner.agents) is None:
@@ -88,7 +88,7 @@ def _agents(overview: Glance) -> str:
     return f"{there}; {counts.hits:,} of {counted(asked, 'turn')} found theirs ({counts.hits / asked:.0%})"
 
 
-def _loop(overview: Glance) -> str:
+def _loop(overview: Overview) -> str:
     if overview.owner is None:
         return _no_owner(overview)
     if (lag := overview.owner.loop) is None:
@@ -96,11 +96,11 @@ def _loop(overview: Glance) -> str:
     return f"{lag.usual_ms:.1f} ms late, at most {lag.worst_ms:,.0f} ms in the last minute"
 
 
-def _no_owner(overview: Glance) -> str:
+def _no_owner(overview: Overview) -> str:
     return "unknown, for the owner does not answer" if overview.owner_problem else "not running"
 
 
-def _lanes(overview: Glance) -> RenderableType:
+def _lanes(overview: Overview) -> RenderableType:
     columns = (
         Column("Lane", whole=True),
         Column("State"),
@@ -113,7 +113,7 @@ def _lanes(overview: Glance) -> RenderableType:
     return table(columns, [_lane(one, overview) for one in overview.lanes])
 
 
-def _lane(one: LaneInUse, overview: Glance) -> tuple[object, ...]:
+def _lane(one: LaneInUse, overview: Overview) -> tuple[object, ...]:
     now, running = overview.now, one.epoch is not None and not one.cut_off
     return (
         one.session_key,
@@ -126,13 +126,13 @@ def _lane(one: LaneInUse, overview: Glance) -> tuple[object, ...]:
     )
 
 
-def _state(one: LaneInUse, overview: Glance) -> Text:
+def _state(one: LaneInUse, overview: Overview) -> Text:
     if one.cut_off:
         return Text("cut off", "yellow")
     return Text("running", "green") if one.epoch is not None else _put_off(one.ready_at, overview.now)
 
 
-def _when(overview: Glance) -> str:
+def _when(overview: Overview) -> str:
     """Return when a turn that was cut off is tried again."""
     served = overview.owner is not None and overview.owner.agents is not None
     return "soon" if served or overview.elsewhere else AT_START

@@ -39,7 +39,9 @@ Change = Callable[[Picker], Picker]
 class SessionBrowser:
     """A picker on the conversations of a store, at one terminal."""
 
-    def __init__(self, client: gs.Seat, console: Console, *, source: str | None, archived: bool) -> None:
+    def __init__(
+        self, client: gs.StoreClient, console: Console, *, source: str | None, archived: bool
+    ) -> None:
         self._client = client
         self._terminal = RawTerminal(console)
         self._source = source

@@ -117,7 +117,7 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         """The same message in the place of another one, or of none."""
         return msgspec.structs.replace(self, replaces=message_id)
 
-    def saying(self, text: str) -> OutboundMessage:
+    def with_text(self, text: str) -> OutboundMessage:
         """The same message with another text."""
         return msgspec.structs.replace(self, text=text)
 

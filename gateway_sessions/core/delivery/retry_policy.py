@@ -171,7 +171,7 @@ def is_too_old(owed_since: datetime, at: datetime, rules: DeliveryRules) -> bool
 
 def marked(message: OutboundMessage) -> OutboundMessage:
     """The message, saying that it may be a repeat."""
-    return message.saying(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
+    return message.with_text(f"{REPEATED}\n{message.text}" if message.text else REPEATED)
 
 
 def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -> tuple[OutboundMessage, ...]:
@@ -187,7 +187,7 @@ def split_message(message: OutboundMessage, capabilities: AdapterCapabilities) -
         return (message,)
     *texts, last = split_text(message.text, limit, capabilities.length_unit) or ("",)
     bare = OutboundMessage(is_notice=message.is_notice, format=message.format)
-    first, *others = (*(bare.saying(text) for text in texts), message.instead_of(None).saying(last))
+    first, *others = (*(bare.with_text(text) for text in texts), message.instead_of(None).with_text(last))
     return (first.instead_of(message.replaces), *others)
 
 

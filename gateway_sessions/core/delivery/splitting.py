@@ -62,12 +62,12 @@ def split_text(text: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) 
     while start < len(text):
         opening = f"{fence.opening}\n" if fence else ""
         room = limit - len(opening)
-        end = _reach(text, start, room, unit)
+        end = _last_end(text, start, room, unit)
         if end == len(text):
             parts.append(opening + text[start:])
             break
         if fence or "```" in text[start:end] or "~~~" in text[start:end]:
-            end = _reach(text, start, room - _CLOSING, unit)
+            end = _last_end(text, start, room - _CLOSING, unit)
         cut = _best_cut(text, start, end, fence)
         said = text[start : cut.at]
         parts.append(f"{opening}{said}\n{cut.fence.mark}" if cut.fence else f"{opening}{said}".rstrip())
@@ -75,7 +75,7 @@ def split_text(text: str, limit: int, unit: LengthUnit = LengthUnit.CHARACTERS) 
     return tuple(part for part in parts if part.strip())
 
 
-def _reach(text: str, start: int, room: int, unit: LengthUnit) -> int:
+def _last_end(text: str, start: int, room: int, unit: LengthUnit) -> int:
     """How far a text gets, from *start*, in that much room."""
     farthest = range(start, min(start + room, len(text)) + 1)
     if unit.length(text[start : farthest[-1]]) <= room:

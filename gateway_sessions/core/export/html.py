@@ -18,8 +18,8 @@ from gateway_sessions.core.export.wording import (
     MAX_GLIMPSE,
     ROLES,
     Exported,
-    Kind,
     Piece,
+    PieceKind,
     calls,
     facts,
     line,
@@ -183,9 +183,9 @@ def _blocks(message: Exported) -> Iterator[str]:
 
 
 def _piece(piece: Piece) -> str:
-    if piece.kind is Kind.MEDIA:
+    if piece.kind is PieceKind.MEDIA:
         return f'<div class="media">[{escape(piece.text)}]</div>'
-    if piece.kind is Kind.DATA:
+    if piece.kind is PieceKind.DATA:
         return f"<pre>{escape(piece.text)}</pre>"
     return _text(piece.text)
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from gateway_sessions.core.export.wording import (
     Exported,
-    Kind,
     Piece,
+    PieceKind,
     calls,
     facts,
     line,
@@ -122,9 +122,9 @@ def _blocks(message: Exported) -> Iterator[str]:
 
 
 def _block(piece: Piece, *, tool: bool) -> str:
-    if piece.kind is Kind.MEDIA:
+    if piece.kind is PieceKind.MEDIA:
         return f"*[{escaped(piece.text)}]*\n"
-    if piece.kind is Kind.DATA:
+    if piece.kind is PieceKind.DATA:
         return fenced(piece.text, "json")
     return fenced(piece.text) if tool else f"{contained(piece.text)}\n"
 

@@ -43,7 +43,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_END = re.compile("\r\n?")
 
 
-class Kind(StrEnum):
+class PieceKind(StrEnum):
     """What a piece of a message is."""
 
     TEXT = "text"
@@ -54,11 +54,11 @@ class Kind(StrEnum):
 class Piece(NamedTuple):
     """A piece of a message's content."""
 
-    kind: Kind
+    kind: PieceKind
     text: str
 
 
-class Call(NamedTuple):
+class ToolCallText(NamedTuple):
     """A call of a tool, as far as it can be understood."""
 
     name: str
@@ -71,15 +71,15 @@ def pieces(content: object) -> Iterator[Piece]:
     """The content piece by piece; nothing for a message that has none."""
     if isinstance(content, str):
         if content:
-            yield Piece(Kind.TEXT, clean(content))
+            yield Piece(PieceKind.TEXT, clean(content))
     elif isinstance(content, list):
         for part in cast("list[object]", content):
             yield _piece(part)
     elif content is not None:
-        yield Piece(Kind.DATA, pretty(content))
+        yield Piece(PieceKind.DATA, pretty(content))
 
 
-def calls(tool_calls: object) -> Iterator[Call]:
+def calls(tool_calls: object) -> Iterator[ToolCallText]:
     """The calls in a message, in the form of any provider."""
     for one in cast("list[object]", tool_calls) if isinstance(tool_calls, list) else ():
         call = cast("dict[str, Any]", one) if isinstance(one, dict) else {"arguments": one}
@@ -89,7 +89,7 @@ def calls(tool_calls: object) -> Iterator[Call]:
         given = next((call[name] for name in ("arguments", "input", "args") if name in call), None)
         arguments = _decoded(given)
         shown = "" if arguments is None else pretty(arguments)
-        yield Call(line(call.get("name") or "tool"), shown, _glimpse(arguments))
+        yield ToolCallText(line(call.get("name") or "tool"), shown, _glimpse(arguments))
 
 
 def name_of(session: Exported) -> str:
@@ -186,17 +186,17 @@ def pretty(value: object) -> str:
 
 def _piece(part: object) -> Piece:
     if isinstance(part, str):
-        return Piece(Kind.TEXT, clean(part))
+        return Piece(PieceKind.TEXT, clean(part))
     if not isinstance(part, dict):
-        return Piece(Kind.DATA, pretty(part))
+        return Piece(PieceKind.DATA, pretty(part))
     members = cast("dict[str, Any]", part)
     kind = str(members.get("type") or "")
     text = members.get("text")
     if isinstance(text, str) and (kind in _TEXT_TYPES or not kind):
-        return Piece(Kind.TEXT, clean(text))
+        return Piece(PieceKind.TEXT, clean(text))
     if kind and kind not in ("tool_use", "tool_result"):
-        return Piece(Kind.MEDIA, _media(kind, members))
-    return Piece(Kind.DATA, pretty(members))
+        return Piece(PieceKind.MEDIA, _media(kind, members))
+    return Piece(PieceKind.DATA, pretty(members))
 
 
 def _media(kind: str, members: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ redacted when asked for.
 """
 
 MIN_SECRET: Final = 16
-SHORTEST_TELLING_ID: Final = 5
+SHORTEST_UNMISTAKABLE_ID: Final = 5
 """Within names, shorter ids stay: they tell nothing there, and "Team 7" should remain readable."""
 
 _DOMAIN: Final = "gateway_sessions/pseudonym/1"
@@ -86,7 +86,7 @@ class Scrubber:
         found = [
             (len(written), pattern, pseudonym)
             for raw, pseudonym in pseudonyms.items()
-            if len(raw) >= SHORTEST_TELLING_ID
+            if len(raw) >= SHORTEST_UNMISTAKABLE_ID
             for written, pattern in _patterns(raw)
         ]
         longest_first = sorted(found, key=lambda one: one[0], reverse=True)

@@ -108,7 +108,7 @@ class BusyRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class LastWaitingTurn:
     """The last of the turns that wait on a lane: the only one that a message may join."""
 
     seq: int
@@ -140,7 +140,7 @@ class LaneLoad(msgspec.Struct, frozen=True, kw_only=True):
     """How many turns wait."""
     deferred: int = 0
     """How many of them were asked for with /queue; only past those may the running turn be steered."""
-    last: Waiting | None = None
+    last: LastWaitingTurn | None = None
     """The last of them; None: none waits, or it is not to be joined."""
     oldest: int | None = None
     """The oldest of them that may be dropped."""
@@ -295,7 +295,7 @@ def _demotion(wanted: Disposition | None, load: LaneLoad, rules: BusyRules) -> D
     return None if possible else Demotion.CANNOT_STEER
 
 
-def _joins(arrival: Arrival, last: Waiting, rules: BusyRules) -> bool:
+def _joins(arrival: Arrival, last: LastWaitingTurn, rules: BusyRules) -> bool:
     """Whether a message becomes part of the last waiting turn."""
     alone = arrival.solo or arrival.internal or last.solo
     if alone or not arrival.sender or arrival.sender != last.sender:
@@ -305,7 +305,7 @@ def _joins(arrival: Arrival, last: Waiting, rules: BusyRules) -> bool:
     return rules.mode is BusyMode.COLLECT or _continues_burst(arrival.at, last, rules)
 
 
-def _continues_burst(at: datetime, last: Waiting, rules: BusyRules) -> bool:
+def _continues_burst(at: datetime, last: LastWaitingTurn, rules: BusyRules) -> bool:
     """Whether it is close enough to what was said before, on a clock that may have been set back since."""
     pause, length = abs(at - last.last_at), abs(at - last.first_at)
     return rules.debounce > _NOW and pause <= rules.debounce and length <= rules.debounce_cap

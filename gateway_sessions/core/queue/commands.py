@@ -111,7 +111,7 @@ def to_be_queued(message: InboundMessage) -> InboundMessage | None:
     if not adds and not message.attachments:
         return None
     _, *rest = message.text.split(maxsplit=1)
-    return message.saying(rest[0].strip() if rest else "", message.attachments)
+    return message.with_text(rest[0].strip() if rest else "", message.attachments)
 
 
 # Other arguments

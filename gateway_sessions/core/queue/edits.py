@@ -148,7 +148,7 @@ def plan_rewording(row: Message, rewording: Rewording) -> RowChange:
         return _plan_deletion(row, messages, [gone if one is message else one for one in messages])
     if is_older(rewording.revision, message.revision):
         return RowChange(Effect.STANDS, row)
-    new = _saying(message, rewording)
+    new = _with_text(message, rewording)
     changed = _made_of([new if one is message else one for one in messages], row, messages)
     return RowChange(Effect.STANDS if changed == row else Effect.CHANGED, changed)
 
@@ -193,7 +193,7 @@ def _plan_deletion(
     return RowChange(Effect.CHANGED, _made_of(after, row, before))
 
 
-def _saying(message: PlatformMessage, rewording: Rewording) -> PlatformMessage:
+def _with_text(message: PlatformMessage, rewording: Rewording) -> PlatformMessage:
     text, attachments = _apart(rewording.content)
     return msgspec.structs.replace(
         message,

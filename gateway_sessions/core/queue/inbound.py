@@ -200,7 +200,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         _, *rest = self.text.split(maxsplit=1)
         return _OPTION.sub(lambda dash: DASHES[dash[0]], rest[0].strip()) if rest else ""
 
-    def saying(
+    def with_text(
         self, text: str, attachments: tuple[Attachment, ...], revision: int | None = None
     ) -> InboundMessage:
         """The same message with another content, that of the edit with that number."""

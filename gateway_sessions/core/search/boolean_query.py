@@ -15,7 +15,7 @@ from typing import Final
 from gateway_sessions.core.search.criteria import Certain
 from gateway_sessions.core.search.documents import BEGINNING, TOKEN, Asked, Lexemes
 from gateway_sessions.core.search.filters import SearchFilter, excluding, narrowing
-from gateway_sessions.core.search.query import Branch, Phrase, Query
+from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery
 from gateway_sessions.core.search.tokenizer import GAP
 
 FRONT: Final = "zz"
@@ -52,7 +52,7 @@ def boolean_of(certain: Certain, shown: SearchFilter) -> Asked | None:
     return Asked(" ".join(asked), is_exact=certain.query is None or _is_exact(certain.query))
 
 
-def _is_exact(query: Query) -> bool:
+def _is_exact(query: SearchQuery) -> bool:
     return all(
         not (phrase.prefix and phrase.tokens[1:])
         and all(len(_spelled(TOKEN, token)) < LONGEST for token in (*phrase.tokens, *phrase.others))
@@ -60,7 +60,7 @@ def _is_exact(query: Query) -> bool:
     )
 
 
-def _words(query: Query) -> str:
+def _words(query: SearchQuery) -> str:
     return f"({' '.join(map(_branch, query.branches))})"
 
 
@@ -88,7 +88,7 @@ def _any_of(phrase: Phrase) -> str:
 
 
 def _can_be_excluded(phrase: Phrase) -> bool:
-    return _is_exact(Query((Branch((phrase,)),)))
+    return _is_exact(SearchQuery((Branch((phrase,)),)))
 
 
 def _phrase(tokens: Sequence[str], prefix: bool) -> str:  # noqa: FBT001 -- of the phrase

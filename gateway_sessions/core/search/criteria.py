@@ -14,12 +14,12 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from gateway_sessions.core.search.near_words import NearWords
-from gateway_sessions.core.search.query import Branch, Phrase, Query, matches, parse_query
+from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery, matches, parse_query
 from gateway_sessions.core.search.ranking import READ_CHARACTERS, Counter, Features, counter_of
 from gateway_sessions.core.search.results import Finder, marks_of_literal, marks_of_query
 from gateway_sessions.core.search.stems import FORM, NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import (
-    Kind,
+    CharacterKind,
     bare,
     fold,
     folded_words,
@@ -37,7 +37,7 @@ SEPARATOR: Final = "\x1e"
 class Words:
     """Messages that fit a query."""
 
-    query: Query
+    query: SearchQuery
     stems: Stems = NO_STEMS
 
     def found_in(self, fields: Sequence[str]) -> bool:
@@ -198,7 +198,7 @@ def _having_all(side: _Side, texts: Sequence[str]) -> list[int]:
     return left
 
 
-class Part(NamedTuple):
+class WordPart(NamedTuple):
     """Letters that some word has."""
 
     letters: str
@@ -213,8 +213,8 @@ class Part(NamedTuple):
 class Certain(NamedTuple):
     """What a message certainly has."""
 
-    query: Query | None = None
-    part: Part | None = None
+    query: SearchQuery | None = None
+    part: WordPart | None = None
 
 
 def certain_of(wanted: Wanted | Vocabulary) -> Certain:
@@ -235,21 +235,21 @@ def certain_of_literal(needle: str) -> Certain:
     be the end of a longer word, and what stands last, which may go on.
     """
     folded = fold(needle)
-    part: Part | None = None
+    part: WordPart | None = None
     tokens: list[str] = []
     prefix = False
     for start, end, kind in runs(folded):
         found, is_last = pieces(folded[start:end], kind), end == len(folded)
-        if kind is Kind.WORD and start == 0:
-            part = Part(bare(folded[start:end]), not is_last) if found else None
+        if kind is CharacterKind.WORD and start == 0:
+            part = WordPart(bare(folded[start:end]), not is_last) if found else None
             continue
-        if kind is Kind.PAIRED and is_last and found[1:]:
+        if kind is CharacterKind.PAIRED and is_last and found[1:]:
             found.pop()
         elif found:
-            prefix = is_last and kind is not Kind.SIGN
+            prefix = is_last and kind is not CharacterKind.SIGN
         tokens += found
     return Certain(_of_phrase(Phrase(tuple(tokens), prefix)) if tokens else None, part)
 
 
-def _of_phrase(phrase: Phrase) -> Query:
-    return Query((Branch((phrase,)),))
+def _of_phrase(phrase: Phrase) -> SearchQuery:
+    return SearchQuery((Branch((phrase,)),))

@@ -69,7 +69,7 @@ class Document(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class IndexPosition:
     """How far the index has read the truth."""
 
     watermark: int = 0
@@ -79,10 +79,10 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class IndexWork:
     """What the index has to take in next."""
 
-    position: Position
+    position: IndexPosition
     """Where the index is afterwards."""
     messages: tuple[IndexedMessage, ...] = ()
     changed: tuple[tuple[int, int, IndexedMessage | None], ...] = ()

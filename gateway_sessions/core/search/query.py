@@ -63,7 +63,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     """One of its branches. Without any there was no word to search for."""
 
     branches: tuple[Branch, ...] = ()
@@ -78,7 +78,7 @@ class Query:
         """The words that others may stand for which are like them."""
         return frozenset(phrase.tokens[0] for phrase in self.phrases if phrase.fuzzy)
 
-    def widened(self, near: Mapping[str, tuple[str, ...]]) -> Query:
+    def widened(self, near: Mapping[str, tuple[str, ...]]) -> SearchQuery:
         """Return the query for which words like these do as well; what must not be there stays as it is."""
 
         def widen(phrase: Phrase) -> Phrase:
@@ -86,7 +86,7 @@ class Query:
             return replace(phrase, others=tuple(dict.fromkeys((*phrase.others, *more))))
 
         branches = (replace(one, required=tuple(map(widen, one.required))) for one in self.branches)
-        return Query(tuple(branches))
+        return SearchQuery(tuple(branches))
 
     @property
     def all_phrases(self) -> Iterator[Phrase]:
@@ -116,7 +116,7 @@ class _Lexeme:
     quoted: bool = False
 
 
-def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> Query:
+def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> SearchQuery:
     """The tree of a query; any text has one, unless it is too long or has too many words."""
     if len(text) > MAX_CHARACTERS:
         problem = f"the query has {len(text)} characters, {MAX_CHARACTERS} are allowed"
@@ -125,12 +125,12 @@ def parse_query(text: str, stems: Stems = NO_STEMS, *, fuzzy: bool = False) -> Q
     if not any(_phrase(one, stems) for one in lexemes if not one.operator):
         lexemes = [_Lexeme(one.text) for one in lexemes]
     sides = _sides(lexemes, stems, fuzzy=fuzzy)
-    query = Query(tuple(side.branch() for side in sides if side.required or side.excluded))
+    query = SearchQuery(tuple(side.branch() for side in sides if side.required or side.excluded))
     _check_size(query)
     return query
 
 
-def matches(query: Query, document: Sequence[str]) -> bool:
+def matches(query: SearchQuery, document: Sequence[str]) -> bool:
     """Whether a document of these tokens is found: what every database's answer must agree with."""
     return any(
         all(occurs(phrase, document) for phrase in branch.required)
@@ -224,7 +224,7 @@ def _phrase(lexeme: _Lexeme, stems: Stems, *, fuzzy: bool = False) -> Phrase | N
     return Phrase(tuple(found), prefix=True)
 
 
-def _check_size(query: Query) -> None:
+def _check_size(query: SearchQuery) -> None:
     phrases = list(query.all_phrases)
     if len(phrases) > MAX_PHRASES:
         problem = f"the query has {len(phrases)} words and phrases, {MAX_PHRASES} are allowed"

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway_sessions.core.search.query import Phrase, Query
+from gateway_sessions.core.search.query import Phrase, SearchQuery
 from gateway_sessions.core.search.stems import FORM
 from gateway_sessions.core.search.tokenizer import fold
 
@@ -34,7 +34,7 @@ class Features(msgspec.Struct, frozen=True, gc=False):
 Counter: TypeAlias = Callable[[Sequence[str]], list[Features]]
 
 
-def counter_of(query: Query) -> Counter:
+def counter_of(query: SearchQuery) -> Counter:
     """Counts the phrases of a query in texts. Column by column: each step goes through thousands of texts."""
     wanted = query.phrases
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from gateway_sessions.core.search.query import Phrase, Query, occurrences
+from gateway_sessions.core.search.query import Phrase, SearchQuery, occurrences
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import Token, aligned, fold, located
 from gateway_sessions.core.transcript.messages import Hidden
@@ -129,7 +129,7 @@ Finder: TypeAlias = Callable[[str, Sequence[Token]], list[Mark]]
 """Given a text and its tokens, the matches in it, in their order."""
 
 
-def marks_of_query(query: Query, stems: Stems = NO_STEMS) -> Finder:
+def marks_of_query(query: SearchQuery, stems: Stems = NO_STEMS) -> Finder:
     """Finds the words and phrases that a query looks for, words in all their forms."""
 
     def find(text: str, tokens: Sequence[Token]) -> list[Mark]:

@@ -28,7 +28,7 @@ GAP: Final = "\ue000"
 """A token that no query can contain: phrases do not reach from one field into the next."""
 
 
-class Kind(StrEnum):
+class CharacterKind(StrEnum):
     """What a character is to the tokeniser."""
 
     WORD = "w"
@@ -128,11 +128,15 @@ class _Classes(_Table):
         kind = unicodedata.category(chr(codepoint))
         unspaced = _within(codepoint, _UNSPACED)
         if kind[0] in "LM" or kind == "Nl":
-            return Kind.PAIRED if unspaced else Kind.WORD
+            return CharacterKind.PAIRED if unspaced else CharacterKind.WORD
         if kind[0] == "N":
-            return Kind.WORD
+            return CharacterKind.WORD
         # An unassigned character is one that this Python does not know yet, mostly an emoji.
-        return Kind.SIGN if codepoint > _LAST_ASCII and kind in {"So", "Sk", "Cn"} else Kind.NOTHING
+        return (
+            CharacterKind.SIGN
+            if codepoint > _LAST_ASCII and kind in {"So", "Sk", "Cn"}
+            else CharacterKind.NOTHING
+        )
 
 
 class _Spelling(_Table):
@@ -189,7 +193,7 @@ def tokens(text: str) -> list[str]:
         return [piece for start, end, kind in runs(folded) for piece in pieces(folded[start:end], kind)]
     words = folded.translate(_ASCII_APART).split()
     if max(map(len, words), default=0) > LONGEST_WORD:
-        return [piece for word in words for piece in pieces(word, Kind.WORD)]
+        return [piece for word in words for piece in pieces(word, CharacterKind.WORD)]
     return words
 
 
@@ -207,7 +211,7 @@ def words_of_folded(folded: str) -> set[str]:
         if part.isascii():
             found.add(part)
         else:
-            found.update(part[start:end] for start, end, kind in runs(part) if kind == Kind.WORD)
+            found.update(part[start:end] for start, end, kind in runs(part) if kind == CharacterKind.WORD)
     return found - {""}
 
 
@@ -220,7 +224,9 @@ def located(text: str) -> list[Token]:
     for start, end, kind in runs(folded):
         parts = pieces(folded[start:end], kind)
         for number, piece in enumerate(parts):
-            first, last = (start + number, start + number) if kind == Kind.PAIRED else (start, end - 1)
+            first, last = (
+                (start + number, start + number) if kind == CharacterKind.PAIRED else (start, end - 1)
+            )
             found.append(Token(piece, places[first][0], places[last][1]))
     return found
 
@@ -228,7 +234,7 @@ def located(text: str) -> list[Token]:
 def _located_word(run: re.Match[str]) -> list[Token]:
     if run.end() - run.start() <= LONGEST_WORD:
         return [Token(run[0], run.start(), run.end())]
-    return [Token(piece, run.start(), run.end()) for piece in pieces(run[0], Kind.WORD)]
+    return [Token(piece, run.start(), run.end()) for piece in pieces(run[0], CharacterKind.WORD)]
 
 
 def aligned(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -256,7 +262,7 @@ def is_pair(token: str) -> bool:
 
 def is_unspaced(token: str) -> bool:
     """Whether a token is one character of a script without spaces between words."""
-    return len(token) == 1 and _classes[ord(token)] == Kind.PAIRED
+    return len(token) == 1 and _classes[ord(token)] == CharacterKind.PAIRED
 
 
 def join_fields(fields: Sequence[str]) -> list[str]:
@@ -268,16 +274,16 @@ def join_fields(fields: Sequence[str]) -> list[str]:
     return found
 
 
-def runs(folded: str) -> Iterator[tuple[int, int, Kind]]:
+def runs(folded: str) -> Iterator[tuple[int, int, CharacterKind]]:
     """The pieces of a folded text that have tokens: where each begins and ends, and of what kind it is."""
     classes = folded.translate(_classes)
     for run in _RUNS.finditer(classes):
-        yield run.start(), run.end(), Kind(classes[run.start()])
+        yield run.start(), run.end(), CharacterKind(classes[run.start()])
 
 
-def pieces(run: str, kind: Kind) -> list[str]:
+def pieces(run: str, kind: CharacterKind) -> list[str]:
     """The tokens of such a piece."""
-    if kind == Kind.PAIRED:
+    if kind == CharacterKind.PAIRED:
         return [*map("".join, itertools.pairwise(run)), run[-1]]
     word = bare(run)
     return [word[at : at + LONGEST_WORD] for at in range(0, len(word), LONGEST_WORD)]
@@ -309,14 +315,14 @@ def words_among(tokens: Iterable[str]) -> set[str]:
     return {
         one
         for one in set(tokens)
-        if len(one) < LONGEST_WORD and (one.isascii() or _classes[ord(one[0])] == Kind.WORD)
+        if len(one) < LONGEST_WORD and (one.isascii() or _classes[ord(one[0])] == CharacterKind.WORD)
     }
 
 
 def long_words(text: str) -> set[str]:
     """The words of a text of which the tokens may be pieces."""
     folded = fold(text)
-    words = (bare(folded[start:end]) for start, end, kind in runs(folded) if kind == Kind.WORD)
+    words = (bare(folded[start:end]) for start, end, kind in runs(folded) if kind == CharacterKind.WORD)
     return {word for word in words if len(word) >= LONGEST_WORD}
 
 

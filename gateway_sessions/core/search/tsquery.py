@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gateway_sessions.core.search.criteria import Certain
 from gateway_sessions.core.search.documents import BEGINNING, LONG, TOKEN, VAST, Asked
 from gateway_sessions.core.search.filters import SearchFilter, excluding, narrowing
-from gateway_sessions.core.search.query import Branch, Phrase, Query
+from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery
 
 
 def tsquery_of(certain: Certain, shown: SearchFilter) -> Asked | None:
@@ -22,7 +22,7 @@ def tsquery_of(certain: Certain, shown: SearchFilter) -> Asked | None:
     return Asked(" & ".join([*required, *(f"!{_any_label(one)}" for one in excluding(shown))]))
 
 
-def _words(query: Query) -> str:
+def _words(query: SearchQuery) -> str:
     """What may fit: of a long message only its words are known, of a vast one nothing."""
     return _one_of([*map(_branch, query.branches), f"'{VAST}'"])
 

@@ -45,7 +45,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """One session of a group."""
 
     session_id: str
@@ -54,10 +54,10 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class SessionGroup:
     """A session and what goes with it: the work of its sub-agents."""
 
-    members: tuple[Member, ...]
+    members: tuple[GroupMember, ...]
     """The session first."""
     last_active: datetime
     """When anything of it, or of what continues it, was touched last."""
@@ -69,14 +69,14 @@ class Group:
         """How many are stored in all of it."""
         return sum(one.messages for one in self.members)
 
-    def is_still(self, planned: Group) -> bool:
+    def is_still(self, planned: SessionGroup) -> bool:
         """Whether nothing has happened to the group since it was *planned* that would save it."""
         untouched = not self.protected and self.last_active <= planned.last_active
         ids = {one.session_id for one in planned.members}
         return untouched and all(one.session_id in ids for one in self.members)
 
 
-class Plan:
+class PrunePlan:
     """Takes groups one after another, the oldest first, until the bounds are kept or so many are taken."""
 
     def __init__(self, bounds: Bounds, *, count: int, text_bytes: int, limit: int | None = None) -> None:
@@ -84,12 +84,12 @@ class Plan:
         self._limit = limit
         self._count = count
         self._bytes = text_bytes
-        self._taken: dict[str, Member] = {}
-        self.groups: list[Group] = []
+        self._taken: dict[str, GroupMember] = {}
+        self.groups: list[SessionGroup] = []
         """What has to go."""
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[GroupMember, ...]:
         """All sessions that have to go."""
         return tuple(self._taken.values())
 
@@ -99,7 +99,7 @@ class Plan:
             return False
         return last_active < self._bounds.recent_since and (self._crowded() or self._is_old(last_active))
 
-    def offer(self, group: Group) -> bool:
+    def offer(self, group: SessionGroup) -> bool:
         """Take the group if it has to go."""
         if group.members[0].session_id in self._taken or group.protected:
             return False
@@ -133,7 +133,7 @@ class FirstToGo:
         """Tell whether a session touched at that instant, or a later one, could grow too old before."""
         return self.last_active is None or last_active < self.last_active
 
-    def offer(self, group: Group) -> None:
+    def offer(self, group: SessionGroup) -> None:
         """Take the group if it grows too old before all others."""
         if not group.protected and self.wants_more(group.last_active):
             self.last_active = group.last_active

@@ -12,7 +12,7 @@ from gateway_sessions.core.sessions.reset_policy import ResetNow, missed_boundar
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class LaneActivity:
     """When people wrote on one lane, and the policy that is tried there."""
 
     session_key: str
@@ -38,7 +38,7 @@ class _Clocks:
     deferred_boundary: datetime | None
 
 
-def simulate(lane: Activity) -> Iterator[WouldReset]:
+def simulate(lane: LaneActivity) -> Iterator[WouldReset]:
     """Every reset that the policy would have brought about on a lane."""
     resolved = lane.policy
     clocks: _Clocks | None = None

@@ -43,7 +43,7 @@ from gateway_sessions.runtime.alarm import NEVER, Alarm, ClockSteps
 from gateway_sessions.runtime.delivery.notices import Hints
 from gateway_sessions.runtime.delivery.pauses import Pauses
 from gateway_sessions.runtime.delivery.sent_marks import SentReplies
-from gateway_sessions.runtime.retry import Insistence, Truth
+from gateway_sessions.runtime.retry import PersistentWrites, Truth
 from gateway_sessions.storage.transactions.queue import clock_set_back, outbox
 from gateway_sessions.storage.transactions.queue.outbox import Owed, OwedReply, SentReply
 
@@ -138,7 +138,7 @@ class Delivery:
         self.hints = hints or Hints(clock, Pauses(clock))
         """How the platform is asked for what may be lost, and the pauses that it wants."""
         self._truth = truth
-        self._outbox = Insistence(truth, clock, RETRY)
+        self._outbox = PersistentWrites(truth, clock, RETRY)
         self._clock = clock
         self._patience = patience
         self._tell = tell
@@ -200,7 +200,7 @@ class Delivery:
     def parts(self, message: OutboundMessage) -> Sequence[OutboundMessage]:
         """What to owe for a message that may be too long for the platform."""
         if message.is_notice and not self.adapter.capabilities.hyphens_in_commands:
-            message = message.saying(spelled_with_underscores(message.text, self.command_names))
+            message = message.with_text(spelled_with_underscores(message.text, self.command_names))
         shown = self.adapter.capabilities.in_words(message)
         if shown is not message:
             facts = {"action": "attachment_in_words", "platform": self.adapter.platform}
@@ -247,7 +247,7 @@ class Delivery:
         self._to_look = True
         self._alarm.ring()
 
-    def glance(self) -> None:
+    def check_soon(self) -> None:
         """Others may have left something: nobody has to wait for that look."""
         self._due_at = self._clock.now()
         self._alarm.ring()

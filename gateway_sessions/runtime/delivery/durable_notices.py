@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway_sessions.core.delivery.outbound import OutboundMessage, ReplyTarget
 from gateway_sessions.core.queue.inbound import InboundMessage
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.delivery.delivery import Delivery
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.storage.tables.change import Change
@@ -35,22 +35,22 @@ class Answers:
         self,
         asker: Asker,
         text: str | None,
-        verb: Callable[[Sequence[Owed], Change], Verb[tuple[int, ...]]],
+        transaction: Callable[[Sequence[Owed], Change], Transaction[tuple[int, ...]]],
     ) -> None:
-        """Run a verb that owes the text, or nothing; once that is durable, it is sent in its turn."""
+        """Run a transaction that owes the text, or nothing; once that is durable, it is sent in its turn."""
         source, key = asker.message.source, asker.session_key
         delivery = self._delivery_for(source.platform, asker.message.account)
         if delivery is None or text is None:
             messages = [] if text is None else [OutboundMessage(text=text, is_notice=True)]
             owed = [_owed(asker, one) for one in messages]
-            await self._ledger.change(lambda change: verb(owed, change))
+            await self._ledger.change(lambda change: transaction(owed, change))
             return
         parts = delivery.parts(OutboundMessage(text=text, is_notice=True))
         follows = delivery.expect(key)
         owed = [_owed(asker, one, under_way=follows and not at) for at, one in enumerate(parts)]
         ids: tuple[int, ...] = ()
         try:
-            ids = await self._ledger.change(lambda change: verb(owed, change))
+            ids = await self._ledger.change(lambda change: transaction(owed, change))
         finally:
             delivery.owed(key, None, owed if ids else (), ids)
 

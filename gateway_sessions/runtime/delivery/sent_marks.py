@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from gateway_sessions.errors import StoreStoppedError
-from gateway_sessions.runtime.retry import Insistence, Truth
+from gateway_sessions.runtime.retry import PersistentWrites, Truth
 from gateway_sessions.storage.transactions.queue import outbox
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply, SentReply
 
@@ -34,7 +34,7 @@ class SentReplies:
     """Notes that replies were sent, and tells of each that is noted."""
 
     def __init__(
-        self, truth: Truth, outbox: Insistence, noted: Callable[[OwedReply, bool], Awaitable[object]]
+        self, truth: Truth, outbox: PersistentWrites, noted: Callable[[OwedReply, bool], Awaitable[object]]
     ) -> None:
         """*noted* is told of each reply, and whether it is noted."""
         self._truth = truth

@@ -16,13 +16,13 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import AskActiveWork
 from gateway_sessions.core.sessions.state_machine import Access, AccessRules, Keep, Replace, plan_end
 from gateway_sessions.errors import StorageError, StoreStoppedError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.duty import wait_for_next_pass
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import expire, remove
-from gateway_sessions.storage.transactions.sessions.expire import Position
+from gateway_sessions.storage.transactions.sessions.expire import EntryPosition
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class ExpiryWatcher:
         """Look at every entry whose instant has come."""
         await self._note_life()
         tally = _Tally(rescheduled=await self._reschedule_for_new_policies())
-        position: Position | None = Position()
+        position: EntryPosition | None = EntryPosition()
         while position is not None:
             look = partial(expire.due_page, self._context.clock.now(), position)
             page, position = await self._context.db.read(look)
@@ -211,7 +211,7 @@ class Retention:
 
     async def next_due(self) -> datetime | None:
         """Return when the first session is old enough."""
-        touched = await self._db.read(partial(remove.first_to_go, remove.Kind()))
+        touched = await self._db.read(partial(remove.first_to_go, remove.PrunableKind()))
         return touched + self._age if touched is not None and self._age is not None else None
 
     async def sweep(self, age: timedelta) -> int:
@@ -220,13 +220,13 @@ class Retention:
         return len(report.session_ids)
 
 
-def _rescheduling(entries: list[SessionEntry]) -> Callable[[Change], Verb[int]]:
+def _rescheduling(entries: list[SessionEntry]) -> Callable[[Change], Transaction[int]]:
     return lambda change: expire.reschedule(change, entries)
 
 
-def _finalising(ending: list[tuple[SessionEntry, EndReason]]) -> Callable[[Change], Verb[int]]:
+def _finalising(ending: list[tuple[SessionEntry, EndReason]]) -> Callable[[Change], Transaction[int]]:
     return lambda change: expire.finalise_page(change, ending)
 
 
-def _pruning(entries: list[SessionEntry]) -> Callable[[Change], Verb[list[SessionEntry]]]:
+def _pruning(entries: list[SessionEntry]) -> Callable[[Change], Transaction[list[SessionEntry]]]:
     return lambda change: expire.prune(change, entries)

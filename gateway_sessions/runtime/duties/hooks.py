@@ -27,7 +27,7 @@ from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.alarm import ClockSteps
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.queue import clock_set_back
-from gateway_sessions.storage.transactions.sessions import hooks as verbs
+from gateway_sessions.storage.transactions.sessions import hooks as transactions
 from gateway_sessions.storage.transactions.sessions.hooks import Capacity, HookCall
 
 logger = logging.getLogger(__name__)
@@ -118,11 +118,11 @@ class Hooks:
 
     async def dead_letters(self, limit: int = 100) -> list[HookCall]:
         """Calls that were given up, the newest first."""
-        return await self._db.read(partial(verbs.dead, limit))
+        return await self._db.read(partial(transactions.dead, limit))
 
     async def requeue(self, idempotency_key: str) -> None:
         """Try a given-up call again, with all its attempts."""
-        await self._db.write(partial(verbs.requeue, idempotency_key, self._clock.now()))
+        await self._db.write(partial(transactions.requeue, idempotency_key, self._clock.now()))
         self.wake()
 
     async def run(self) -> None:
@@ -185,7 +185,7 @@ class Hooks:
             registered = dict(self._hooks)
             hooks = {name: self._capacity(name, one.limits) for name, one in registered.items()}
             free = [one for one in hooks.values() if one.room > 0]
-            tries = await self._db.read(partial(verbs.next_tries, free))
+            tries = await self._db.read(partial(transactions.next_tries, free))
             now = self._clock.now()
             due = [name for name, at in tries.items() if at <= now]
             if not due:
@@ -201,7 +201,7 @@ class Hooks:
     async def _claim_for(self, capacity: Capacity, limits: HooksConfig, now: datetime) -> list[HookCall]:
         retry_at = now + limits.timeout + limits.retry
         claimed = await self._db.write(
-            partial(verbs.claim, capacity, now, retry_at=retry_at, max_attempts=limits.max_attempts)
+            partial(transactions.claim, capacity, now, retry_at=retry_at, max_attempts=limits.max_attempts)
         )
         for call in claimed.given_up:
             _report(call, call.attempts, "the process ended in the last attempt", again=False)
@@ -239,16 +239,16 @@ class Hooks:
             if registered.once:
                 await self._note(registered, call, "the process ended meanwhile")
             else:
-                await self._db.write(partial(verbs.withdrawn, call, self._clock.now()))
+                await self._db.write(partial(transactions.withdrawn, call, self._clock.now()))
 
     async def _note(self, registered: _Registered, call: HookCall, problem: str | None) -> None:
         if problem is None:
-            await self._db.write(partial(verbs.succeeded, call))
+            await self._db.write(partial(transactions.succeeded, call))
             return
         limits = registered.limits
         again = call.attempts + 1 < limits.max_attempts
         retry = self._clock.now() + limits.retry if again else None
-        await self._db.write(partial(verbs.failed, call, problem, retry))
+        await self._db.write(partial(transactions.failed, call, problem, retry))
         _report(call, call.attempts + 1, problem, again=again)
 
     async def _call_in_time(self, registered: _Registered, call: HookCall) -> str | None:

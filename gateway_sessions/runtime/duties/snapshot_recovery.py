@@ -57,7 +57,7 @@ _EMPTY: Final = SnapshotContent((), (), None, intact=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRecovery:
+class SnapshotRecovery:
     """Looks at the file once, before the store serves anybody."""
 
     context: StoreContext

@@ -14,16 +14,16 @@ from gateway_sessions.runtime.agents.protocol import AgentSource
 from gateway_sessions.runtime.agents.system_prompts import SystemPrompts
 from gateway_sessions.runtime.delivery.delivery import Delivery
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn
-from gateway_sessions.runtime.gateway.watchdog import Overseer
+from gateway_sessions.runtime.gateway.watchdog import Watchdog
 from gateway_sessions.runtime.queue.storage_faults import SpoiltTries
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
 
-Gate: TypeAlias = Callable[[Turn], Awaitable["Passage"]]
+Gate: TypeAlias = Callable[[Turn], Awaitable["TurnAdmission"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TurnAdmission:
     """Whether a turn may run, and what people are told first."""
 
     allowed: bool = True
@@ -48,7 +48,7 @@ class TurnParts:
     """Those that are connected, as they are at any moment."""
     settings: AgentSettings | None = None
     timeout: timedelta | None = None
-    overseer: Overseer
+    watchdog: Watchdog
     prompts: SystemPrompts
     is_trusted: Callable[[], bool]
     """Whether no other node can have taken this one's turns over."""

@@ -27,14 +27,14 @@ from gateway_sessions.core.usage.budgets import (
     Stop,
     plan_budget,
 )
-from gateway_sessions.runtime.gateway.assembly import Passage
+from gateway_sessions.runtime.gateway.assembly import TurnAdmission
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.store.store import SessionStore
 
 REMEMBERED: Final = 4096
 """Of so many sessions it is known what their people were told today."""
-TELLING: Final = frozenset({TurnOutcome.TURNED, TurnOutcome.DEAD})
+NOTICED_OUTCOMES: Final = frozenset({TurnOutcome.TURNED, TurnOutcome.DEAD})
 """How a turn ends whose notices people get."""
 
 _Day: TypeAlias = tuple[str, datetime]
@@ -49,37 +49,37 @@ class BudgetGate:
         self._budgets = budgets
         self._policies = policies
         self._told: LRUCache[_Day, _Told] = LRUCache(REMEMBERED)
-        self._telling: dict[str, tuple[_Day, _Told]] = {}
+        self._waiting_notices: dict[str, tuple[_Day, _Told]] = {}
         """By lane, what people are told when its turn ends."""
         self._has_limits = has_limits(budgets)
 
-    async def __call__(self, turn: Turn) -> Passage:
+    async def __call__(self, turn: Turn) -> TurnAdmission:
         """Whether the turn may run, and what people have to know of its budgets."""
         if not self._has_limits:
-            return Passage()
+            return TurnAdmission()
         entry, quiet = turn.entry, all(one.internal for one in turn.messages)
         plan, day = await self._plan(entry)
         if isinstance(plan, Stop):
             self._tell(EventKind.BUDGET_STOP, entry, plan.reached)
             zone = policy_for(entry, self._policies).zone
             notice = None if quiet else budget_stop(plan, self._store.clock.now(), zone)
-            return Passage(allowed=False, notice=notice)
+            return TurnAdmission(allowed=False, notice=notice)
         if isinstance(plan, Allowed) or quiet:
-            return Passage()
+            return TurnAdmission()
         told = self._told.get((entry.session_id, day), frozenset())
         new = [use for use in plan.reached if (use.budget, use.unit) not in told]
         if not new:
-            return Passage()
+            return TurnAdmission()
         now_told = told | {(use.budget, use.unit) for use in new}
-        self._telling[entry.session_key] = ((entry.session_id, day), now_told)
+        self._waiting_notices[entry.session_key] = ((entry.session_id, day), now_told)
         self._tell(EventKind.BUDGET_WARNING, entry, new)
-        return Passage(notice=budget_warning(new))
+        return TurnAdmission(notice=budget_warning(new))
 
     def over(self, turn: Turn, outcome: TurnOutcome) -> None:
         """The turn has ended: what people were to be told, they were told if it ended like that."""
-        telling = self._telling.pop(turn.session_key, None)
-        if telling is not None and outcome in TELLING:
-            self._told[telling[0]] = telling[1]
+        notices = self._waiting_notices.pop(turn.session_key, None)
+        if notices is not None and outcome in NOTICED_OUTCOMES:
+            self._told[notices[0]] = notices[1]
 
     async def allows(self, entry: SessionEntry) -> bool:
         """Whether more may be spent for a session that nobody waits for."""

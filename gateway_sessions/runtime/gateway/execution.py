@@ -67,7 +67,7 @@ class _Work:
     """The agent, if it is not one that all sessions share."""
 
 
-class TurnDesk:
+class TurnExecution:
     """Works on one turn."""
 
     def __init__(self, parts: TurnParts, turn: Turn, running: RunningTurn) -> None:
@@ -143,7 +143,7 @@ class TurnDesk:
             return work
         running.context = context = self._context()
         adapter = self._delivery.adapter if self._delivery is not None else None
-        self._parts.overseer.watch(running, context, adapter, self._target)
+        self._parts.watchdog.watch(running, context, adapter, self._target)
         with running.scope:
             try:
                 if isinstance(agent, ExitStack):
@@ -154,7 +154,7 @@ class TurnDesk:
                 work.reply = await run_turn(agent, context, begins=partial(running.begin, agent))
             except Exception as error:  # noqa: BLE001 -- foreign code: its failure is the turn's
                 work.error = error
-        self._parts.overseer.leave(running)
+        self._parts.watchdog.leave(running)
         context.end()
         failpoint("turn_answered")
         return work
@@ -314,7 +314,7 @@ class TurnDesk:
         facts = {"action": "turn_delayed", "session_key": self._turn.session_key, "seq": self._turn.seq}
         logger.warning("a turn is tried again, as the database failed", exc_info=error, extra=facts)
         retry_at = self._parts.clock.now() + pause
-        await self._insist(lambda: self._turn.release(retry_at=retry_at, counted=not passing))
+        await self._retry_until_done(lambda: self._turn.release(retry_at=retry_at, counted=not passing))
 
     async def _put_off(self, why: ResumeReason) -> None:
         """The gateway ends: the turn goes on after the next start, with what it has done so far.
@@ -335,7 +335,7 @@ class TurnDesk:
             return
         spent = partial(uses.record_spent, self._turn.entry.session_id, self._usages, self._parts.clock.now())
         try:
-            await self._insist(lambda: self._parts.store.db.write(spent))
+            await self._retry_until_done(lambda: self._parts.store.db.write(spent))
         except StorageError:
             facts = {"action": "usage_lost", "session_key": self._turn.session_key, "seq": self._turn.seq}
             logger.exception("what a turn has used could not be counted", extra=facts)
@@ -371,7 +371,9 @@ class TurnDesk:
         messages = [*self._streaming.left_unfinished(), *messages]
         with self._expecting(messages) as owed:
             try:
-                ended = await self._insist(lambda: end(owed.replies, self._parts.goes_on(self._running)))
+                ended = await self._retry_until_done(
+                    lambda: end(owed.replies, self._parts.goes_on(self._running))
+                )
             except GatewaySessionsError:
                 self._streaming.not_followed_by(messages)  # whatever is said instead has its place
                 raise
@@ -381,7 +383,7 @@ class TurnDesk:
             owed.committed(ended.reply_ids, ended.entry.session_id if ended.entry is not None else None)
         return ended
 
-    async def _insist(self, end: Callable[[], Awaitable[T]]) -> T:
+    async def _retry_until_done(self, end: Callable[[], Awaitable[T]]) -> T:
         pause = FIRST_PAUSE
         while True:
             try:

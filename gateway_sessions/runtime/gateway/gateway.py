@@ -37,7 +37,7 @@ from gateway_sessions.runtime.delivery.durable_notices import Answers
 from gateway_sessions.runtime.delivery.notices import Hints, Notices
 from gateway_sessions.runtime.delivery.pauses import Pauses
 from gateway_sessions.runtime.duties.cluster import Cluster
-from gateway_sessions.runtime.gateway.assembly import Passage, TurnParts
+from gateway_sessions.runtime.gateway.assembly import TurnAdmission, TurnParts
 from gateway_sessions.runtime.gateway.budget_gate import BudgetGate
 from gateway_sessions.runtime.gateway.commands import built_in
 from gateway_sessions.runtime.gateway.commands.compression import Compressor
@@ -47,11 +47,11 @@ from gateway_sessions.runtime.gateway.commands.protocol import Allowed, Command,
 from gateway_sessions.runtime.gateway.connections import Connections, by_account
 from gateway_sessions.runtime.gateway.farewell import Farewells
 from gateway_sessions.runtime.gateway.observers import AfterTurn, Observers, OnMessage, OnTurn
-from gateway_sessions.runtime.gateway.remote_turns import Reach
-from gateway_sessions.runtime.gateway.runner import Crew, TurnRunner
+from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns
+from gateway_sessions.runtime.gateway.runner import TurnRunner, TurnTasks
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
-from gateway_sessions.runtime.gateway.scheduler import Lanes
-from gateway_sessions.runtime.gateway.watchdog import Overseer
+from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
+from gateway_sessions.runtime.gateway.watchdog import Watchdog
 from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.open_calls import OpenCalls
 from gateway_sessions.runtime.queue.admission import LaneHere
@@ -62,7 +62,7 @@ from gateway_sessions.runtime.store.store import SessionStore
 from gateway_sessions.runtime.user_code import GRACE, PATIENCE
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN
-from gateway_sessions.storage.transactions.queue.admit import RunningTurn as LaneTurn
+from gateway_sessions.storage.transactions.queue.admit import RunningTurnFacts as LaneTurn
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class Gateway(Resource):
         self.draining = False
         """Whether it is about to end: it begins no more turns."""
         self._cluster: Cluster | None = None
-        self._crew, self._calls = Crew("gateway"), OpenCalls("gateway")
+        self._turn_tasks, self._calls = TurnTasks("gateway"), OpenCalls("gateway")
         self.events = store.events
         """What happens here, for whoever listens."""
         self._connections = Connections(self._clock, self.events)
@@ -289,14 +289,14 @@ class Gateway(Resource):
         if self._only is None:
             await self.store.adopt_lanes(self._adapters)
         ledger.versioned = self._source.shared is None
-        self._lanes = Lanes(
+        self._lanes = LaneScheduler(
             ledger,
             self._clock,
             max_turns=config.gateway.max_turns,
             max_turns_per_owner=config.gateway.max_turns_per_owner,
             only=self._only,
         )
-        self._reach = Reach(self._lanes, ledger, self.store.db, self._cluster)
+        self._remote_turns = RemoteTurns(self._lanes, ledger, self.store.db, self._cluster)
         self.agents = AgentCache(tasks, self._clock, config.agent_cache)
         self.store.on_erased, self.store.control.agents = self.agents.evict_all, lambda: self.agents.counts
         self._hints = Hints(self._clock, Pauses(self._clock))
@@ -304,18 +304,18 @@ class Gateway(Resource):
         ledger.on_taken_out = self._wake_deliveries
         self._notices = Notices(tasks, self._clock, self._adapters, self._hints)
         await self._start_those_who_ask(tasks, cleanup)
-        overseer = Overseer(tasks, self._clock, config.gateway.inactivity_timeout, self._hints)
-        parts = self._turn_parts(overseer)
+        watchdog = Watchdog(tasks, self._clock, config.gateway.inactivity_timeout, self._hints)
+        parts = self._turn_parts(watchdog)
         self._commands = Commands(self, tasks, Answers(ledger, parts.delivery_for), self._tell_of)
         self._commands.on_done = self._lanes.wake_watchers
-        self._changes = Changes(ledger, tell_running=self._reach.tell, on_rewritten=self.agents.evict)
+        self._changes = Changes(ledger, tell_running=self._remote_turns.tell, on_rewritten=self.agents.evict)
         self._runner = TurnRunner(parts, self._lanes, self.events)
         self._lanes.start = self._begin
         cleanup.callback(self._lanes.wake_watchers)  # whoever waits for calm learns that it has ended
         await ledger.put_aside_stale(self._only)
         deliveries = [delivery.run for delivery in self._deliveries.values()]
         # The crew comes first: all others may begin turns.
-        for duty in (self._crew.run, self._lanes.run, self.agents.run, overseer.run, *deliveries):
+        for duty in (self._turn_tasks.run, self._lanes.run, self.agents.run, watchdog.run, *deliveries):
             tasks.start_soon(duty)
         if self._cluster is not None:
             self._join_others(tasks, self._cluster)
@@ -346,11 +346,11 @@ class Gateway(Resource):
         tell_lanes, ledger.on_overtaken = ledger.on_overtaken, overtaken
         ledger.on_ready, self._lanes.may_begin = ready, lambda: cluster.trusted
         deliveries = self._deliveries.values()
-        cluster.on_look += [wake_lanes, self._reach.look, *(one.glance for one in deliveries)]
+        cluster.on_look += [wake_lanes, self._remote_turns.look, *(one.check_soon for one in deliveries)]
         cluster.on_silent.append(silent)
         for delivery in deliveries:
             delivery.alone = False
-        tasks.start_soon(self._reach.run)
+        tasks.start_soon(self._remote_turns.run)
 
     async def _start_those_who_ask(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Whatever is asked before a turn, or tells of its end and that of its session."""
@@ -368,7 +368,7 @@ class Gateway(Resource):
             self._farewells.start()
         cleanup.push_async_callback(self._farewells.finish)  # also if the gateway ends by a crash
 
-    def _turn_parts(self, overseer: Overseer) -> TurnParts:
+    def _turn_parts(self, watchdog: Watchdog) -> TurnParts:
         return TurnParts(
             store=self.store,
             clock=self._clock,
@@ -381,7 +381,7 @@ class Gateway(Resource):
             platforms=self._connections.platforms,
             settings=self._settings,
             timeout=self.config.agent.gateway_timeout,
-            overseer=overseer,
+            watchdog=watchdog,
             prompts=SystemPrompts(self.store),
             is_trusted=lambda: self._cluster is None or self._cluster.trusted,
         )
@@ -408,7 +408,7 @@ class Gateway(Resource):
             elif turn is not None:
                 self._begin(turn)
         if isinstance(receipt, Accepted):
-            await self._reach.follow_up(message, receipt)
+            await self._remote_turns.follow_up(message, receipt)
         return receipt
 
     def _lane_here(self, message: InboundMessage, held: ExitStack) -> LaneHere:
@@ -428,7 +428,7 @@ class Gateway(Resource):
 
         return LaneHere(running, begins, partial(self._lanes.in_line_since, key))
 
-    async def _may_run(self, turn: Turn) -> Passage:
+    async def _may_run(self, turn: Turn) -> TurnAdmission:
         passage = await self._observers.gate(turn)
         return await self._budgets(turn) if passage.allowed else passage
 
@@ -438,7 +438,7 @@ class Gateway(Resource):
 
     def _begin(self, turn: Turn) -> None:
         running = self._runner.begin(turn)
-        self._crew.start(self._runner.run(running))
+        self._turn_tasks.start(self._runner.run(running))
 
     def _tell_of(self, message: InboundMessage, receipt: Receipt, *, solo: bool = False) -> None:
         """Events, and what people are told at once; who wants a turn of its own is told by the command."""

@@ -26,7 +26,7 @@ from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.ports import Clock
 from gateway_sessions.runtime.agents.protocol import name_of
 from gateway_sessions.runtime.argument_checks import awaited, check_function, check_is
-from gateway_sessions.runtime.gateway.assembly import Passage
+from gateway_sessions.runtime.gateway.assembly import TurnAdmission
 from gateway_sessions.runtime.keyed_locks import KeyedLocks
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.user_code import problem_within
@@ -102,7 +102,7 @@ class Observers:
         self._after_turn: Observer[ObservedTurn] | None = _observer("after_turn", after_turn)
         self._lines = KeyedLocks()
         self._tasks: TaskGroup | None = None
-        self._telling = 0
+        self._deliveries = 0
         self._told = anyio.Event()
 
     @property
@@ -132,12 +132,12 @@ class Observers:
             return message
         return Rejected(reason=RejectReason.NOT_ALLOWED, text=text, session_key=session_key)
 
-    async def gate(self, turn: Turn) -> Passage:
+    async def gate(self, turn: Turn) -> TurnAdmission:
         """Whether a turn may run."""
         if self._on_turn is None:
-            return Passage()
+            return TurnAdmission()
         text = _refused(await self._asked("on_turn", self._on_turn, _observed(turn), _check_verdict))
-        return Passage() if text is None else Passage(allowed=False, notice=text)
+        return TurnAdmission() if text is None else TurnAdmission(allowed=False, notice=text)
 
     def start(self, tasks: TaskGroup) -> None:
         """Tell of ended turns in *tasks*."""
@@ -147,15 +147,15 @@ class Observers:
         """A turn has ended; nobody waits until that is told."""
         if self._after_turn is None or self._tasks is None:
             return
-        if self._telling >= AT_ONCE:
+        if self._deliveries >= AT_ONCE:
             _report("after_turn", f"{AT_ONCE} ended turns are being told of already")
             return
-        self._telling += 1
+        self._deliveries += 1
         self._tasks.start_soon(self._tell, self._after_turn, _observed(turn, outcome))
 
     async def finish(self) -> None:
         """Wait until all ended turns have been told of."""
-        while self._telling:
+        while self._deliveries:
             self._told = anyio.Event()
             await self._told.wait()
 
@@ -163,7 +163,7 @@ class Observers:
         try:
             await self._asked("after_turn", observer, turn, _check_nothing)
         finally:
-            self._telling -= 1
+            self._deliveries -= 1
             self._told.set()
 
     async def _asked(

@@ -1,7 +1,8 @@
 """Signals to a running turn in this process or on another node: interrupt, roll back, steer.
 
-What comes in on one node may stop a turn that runs on another, or be said into it. That is asked for by mail,
-which is read within about a second. A turn that lost its lane is found out even if all mail is lost.
+What comes in on one node may stop a turn that runs on another, or be said into it. That is asked for by
+signals, which is read within about a second. A turn that lost its lane is found out even if all signals are
+lost.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from gateway_sessions.core.queue.receipts import Accepted, Disposition
 from gateway_sessions.errors import StorageCorruptError, StorageError, StoreStoppedError
 from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn, StopReason
-from gateway_sessions.runtime.gateway.scheduler import Lanes
+from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.tables import nodes as verbs
+from gateway_sessions.storage.tables import nodes as transactions
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.inbox import readable
 from gateway_sessions.storage.tables.lanes import load_lane
-from gateway_sessions.storage.tables.nodes import Mail
+from gateway_sessions.storage.tables.nodes import SignalRow
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ UNHEARD_SECONDS: Final = 15.0
 """As long as that, whoever has begun a turn may still be waiting to hear of it."""
 
 
-class Letter(StrEnum):
+class Signal(StrEnum):
     """What one node asks another to do with the turn that it runs."""
 
     INTERRUPT = "interrupt"  # end it; what it did stands
@@ -46,25 +47,25 @@ class Letter(StrEnum):
     TELL = "tell"  # tell it what one of its messages says now
 
 
-_STOPS = {Letter.INTERRUPT: StopReason.MESSAGE, Letter.ROLL_BACK: StopReason.ROLLBACK}
+_STOPS = {Signal.INTERRUPT: StopReason.MESSAGE, Signal.ROLL_BACK: StopReason.ROLLBACK}
 _ASKED_BY = {
-    Disposition.INTERRUPTS: Letter.INTERRUPT,
-    Disposition.ROLLS_BACK: Letter.ROLL_BACK,
-    Disposition.STEERS: Letter.STEER,
+    Disposition.INTERRUPTS: Signal.INTERRUPT,
+    Disposition.ROLLS_BACK: Signal.ROLL_BACK,
+    Disposition.STEERS: Signal.STEER,
 }
 
 
 class _Said(msgspec.Struct):
-    """What a letter brings."""
+    """The body of a signal."""
 
     payload: str = ""
     seq: int = 0
 
 
-class Reach:
+class RemoteTurns:
     """Does to running turns what people ask for, wherever they run."""
 
-    def __init__(self, lanes: Lanes, ledger: Ledger, db: SessionDB, cluster: Cluster | None) -> None:
+    def __init__(self, lanes: LaneScheduler, ledger: Ledger, db: SessionDB, cluster: Cluster | None) -> None:
         self._lanes = lanes
         self._ledger = ledger
         self._unheard: dict[tuple[str, int], float] = {}
@@ -75,14 +76,14 @@ class Reach:
 
     async def follow_up(self, message: InboundMessage, receipt: Accepted) -> None:
         """Do to the running turn what a message asks for that was taken in."""
-        letter = _ASKED_BY.get(receipt.disposition)
-        if letter is None:
+        signal = _ASKED_BY.get(receipt.disposition)
+        if signal is None:
             return
         running = self._lanes.running.get(receipt.session_key)
         if running is not None:
-            await self._carry_out(letter, running, message, receipt.seq)
+            await self._carry_out(signal, running, message, receipt.seq)
         else:
-            await self._write(letter, receipt.session_key, message, receipt.seq)
+            await self._write(signal, receipt.session_key, message, receipt.seq)
 
     async def tell(self, session_key: str, message: InboundMessage) -> None:
         """Tell the turn of a lane what one of its messages says now; its agent need not listen."""
@@ -91,14 +92,14 @@ class Reach:
         elif (turn := self._ledger.given_on(session_key)) is not None:
             turn.hear(message)  # it was given out, and is about to run
         else:
-            await self._write(Letter.TELL, session_key, message)
+            await self._write(Signal.TELL, session_key, message)
 
     def look(self) -> None:
-        """There may be mail."""
+        """Note that there may be new signals."""
         self._wanted.set()
 
     async def run(self) -> None:
-        """Read the mail whenever there may be some, until cancelled."""
+        """Read signals whenever there may be new ones, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -107,20 +108,20 @@ class Reach:
             except StoreStoppedError:
                 return
             except StorageError:
-                logger.warning("mail could not be read", exc_info=True, extra={"action": "mail_failed"})
+                logger.warning("signals could not be read", exc_info=True, extra={"action": "signals_failed"})
 
     async def sweep(self) -> int:
-        """Find out which turns lost their lanes, and do what the others ask for; how much mail there was."""
+        """Find the turns that lost their lanes, and obey the signals of others; return how many there were."""
         epoch, before = self._db.epoch, list(self._lanes.running.values())
-        post = await self._db.read(partial(verbs.post_of, epoch))
+        post = await self._db.read(partial(transactions.post_of, epoch))
         for one in before:
             if one.turn.held.epoch != epoch or (one.turn.session_key, one.turn.token) not in post.leases:
                 self._lose(one)
         await self._take_back(post.leases)
-        await self._read_all(post.mail)
-        if post.mail:
-            await self._db.write(partial(verbs.throw_away, epoch, post.mail_ids))
-        return len(post.mail)
+        await self._read_all(post.signals)
+        if post.signals:
+            await self._db.write(partial(transactions.throw_away, epoch, post.signal_ids))
+        return len(post.signals)
 
     async def _take_back(self, leases: Collection[tuple[str, int]]) -> None:
         """Let turns wait again that began in a commit of which nobody heard that it stands."""
@@ -137,49 +138,49 @@ class Reach:
         if self._lanes.running.get(running.turn.session_key) is running and not running.turn.ended:
             running.stop(StopReason.OVERTAKEN)
 
-    async def _read_all(self, mail: Iterable[Mail]) -> None:
+    async def _read_all(self, signals: Iterable[SignalRow]) -> None:
         """Each lane's in its order; an agent that is slow to take a message keeps no other lane waiting."""
-        lanes: defaultdict[str, list[Mail]] = defaultdict(list)
-        for one in mail:
+        lanes: defaultdict[str, list[SignalRow]] = defaultdict(list)
+        for one in signals:
             lanes[one.session_key].append(one)
         async with anyio.create_task_group() as tasks:
-            for letters in lanes.values():
-                tasks.start_soon(self._read_in_order, letters)
+            for of_lane in lanes.values():
+                tasks.start_soon(self._read_in_order, of_lane)
 
-    async def _read_in_order(self, letters: Iterable[Mail]) -> None:
-        for one in letters:
+    async def _read_in_order(self, of_lane: Iterable[SignalRow]) -> None:
+        for one in of_lane:
             await self._read(one)
 
-    async def _read(self, mail: Mail) -> None:
-        running = self._lanes.running.get(mail.session_key)
-        if running is None or running.turn.token != mail.token or mail.kind not in set(Letter):
+    async def _read(self, signals: SignalRow) -> None:
+        running = self._lanes.running.get(signals.session_key)
+        if running is None or running.turn.token != signals.token or signals.kind not in set(Signal):
             return
         try:
-            said = from_json("a letter", mail.body or "{}", _Said)
+            said = from_json("a signal", signals.body or "{}", _Said)
         except StorageCorruptError:  # it is thrown away like any other
-            logger.exception("a letter could not be read", extra={"action": "mail_damaged"})
+            logger.exception("a signal could not be read", extra={"action": "signal_damaged"})
             return
-        message = readable(mail.session_key, said.payload) if said.payload else None
-        await self._carry_out(Letter(mail.kind), running, message, said.seq)
+        message = readable(signals.session_key, said.payload) if said.payload else None
+        await self._carry_out(Signal(signals.kind), running, message, said.seq)
 
     async def _carry_out(
-        self, letter: Letter, running: RunningTurn, message: InboundMessage | None, seq: int
+        self, signal: Signal, running: RunningTurn, message: InboundMessage | None, seq: int
     ) -> None:
-        if (reason := _STOPS.get(letter)) is not None:
+        if (reason := _STOPS.get(signal)) is not None:
             running.stop(reason)
-        elif message is not None and letter is Letter.STEER:
+        elif message is not None and signal is Signal.STEER:
             await running.steer(message, seq)
         elif message is not None:
             await running.hear(message)
 
-    async def _write(self, letter: Letter, session_key: str, message: InboundMessage, seq: int = 0) -> None:
+    async def _write(self, signal: Signal, session_key: str, message: InboundMessage, seq: int = 0) -> None:
         """Ask the node that runs the lane's turn."""
         if self._cluster is None:
             return
         lane = await self._db.read(partial(load_lane, session_key))
         if lane.lease_epoch is None or lane.lease_epoch == self._db.epoch:
             return
-        brings = None if letter in _STOPS else msgspec.json.encode(_Said(stored_form(message), seq)).decode()
-        mail = Mail(session_key=session_key, token=lane.lease_token, kind=str(letter), body=brings)
-        await self._db.write(partial(verbs.send, lane.lease_epoch, mail, next(self._db.change_ids)))
+        brings = None if signal in _STOPS else msgspec.json.encode(_Said(stored_form(message), seq)).decode()
+        signals = SignalRow(session_key=session_key, token=lane.lease_token, kind=str(signal), body=brings)
+        await self._db.write(partial(transactions.send, lane.lease_epoch, signals, next(self._db.change_ids)))
         self._cluster.call(lane.lease_epoch)

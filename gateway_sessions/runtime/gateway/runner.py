@@ -18,9 +18,9 @@ from typing import Any
 from gateway_sessions.core.queue.state_machine import TurnOutcome
 from gateway_sessions.errors import FencedError, StoreStoppedError
 from gateway_sessions.runtime.gateway.assembly import TurnParts
-from gateway_sessions.runtime.gateway.execution import TurnDesk
+from gateway_sessions.runtime.gateway.execution import TurnExecution
 from gateway_sessions.runtime.gateway.running_turn import RunningTurn
-from gateway_sessions.runtime.gateway.scheduler import Lanes
+from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.observability.events import EventKind, Events
 from gateway_sessions.runtime.queue.turn import Turn
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 class TurnRunner:
     """Runs the turns of a gateway."""
 
-    def __init__(self, parts: TurnParts, lanes: Lanes, events: Events) -> None:
+    def __init__(self, parts: TurnParts, lanes: LaneScheduler, events: Events) -> None:
         self._parts = parts
         self._lanes = lanes
         self._events = events
@@ -51,12 +51,12 @@ class TurnRunner:
         turn = running.turn
         where = (turn.session_key, turn.entry.session_id)
         self._events.emit(EventKind.TURN_STARTED, *where, seq=turn.seq, attempt=turn.attempt)
-        desk = TurnDesk(self._parts, turn, running)
+        execution = TurnExecution(self._parts, turn, running)
         outcome = TurnOutcome.UNKNOWN
         try:
             async with turn:
-                ended = await desk.work()
-            outcome = desk.outcome
+                ended = await execution.work()
+            outcome = execution.outcome
             following = ended.next if ended is not None else None
             return None if following is None else self._followed(running, following)
         except FencedError:
@@ -67,7 +67,7 @@ class TurnRunner:
             facts = {"action": "turn_crashed", "session_key": turn.session_key, "seq": turn.seq}
             logger.exception("a turn could not be ended", extra=facts)
             unsettled = TurnOutcome.DEAD if turn.ended else TurnOutcome.UNKNOWN
-            outcome = desk.outcome if desk.settled else unsettled
+            outcome = execution.outcome if execution.settled else unsettled
             return None
         finally:
             self._lanes.ended(running)
@@ -93,7 +93,7 @@ class TurnRunner:
         self._parts.over(turn, outcome)
 
 
-class Crew:
+class TurnTasks:
     """A group of tasks that runs as long as somebody runs it."""
 
     def __init__(self, name: str) -> None:

@@ -23,7 +23,7 @@ from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.user_code import problem_within, told_to_end
 from gateway_sessions.storage.transactions.queue.admit import NO_TURN
-from gateway_sessions.storage.transactions.queue.admit import RunningTurn as Facts
+from gateway_sessions.storage.transactions.queue.admit import RunningTurnFacts as Facts
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class RunningTurn:
                 # and shielded: what was taken in time is not given back because that is written down late.
                 await asyncio.shield(self._add(message, seq))
 
-        with self._telling() as scope:
+        with self._until_the_end() as scope:
             problem = await problem_within(TO_TAKE, context.clock, give, grace=timedelta())
             if problem is not None and not scope.cancel_called and not is_taken.is_set():
                 facts = {"action": "steer_failed", "problem": problem}
@@ -187,7 +187,7 @@ class RunningTurn:
                 await self.steer(msgspec.structs.replace(said, kind=MessageKind.EDIT))
 
     @contextmanager
-    def _telling(self) -> Generator[anyio.CancelScope]:
+    def _until_the_end(self) -> Generator[anyio.CancelScope]:
         """Called off as soon as the turn is to end."""
         with anyio.CancelScope() as scope:
             self._told.add(scope)

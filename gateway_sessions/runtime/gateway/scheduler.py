@@ -38,7 +38,7 @@ DAMAGED: Final = timedelta(minutes=5)
 """Until a lane that could not be read is looked at again: somebody may have repaired it."""
 
 
-class Lanes:
+class LaneScheduler:
     """Begins turns and knows those that run."""
 
     def __init__(

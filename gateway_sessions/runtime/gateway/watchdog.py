@@ -32,7 +32,7 @@ class _Watched:
     quiet_since: datetime
 
 
-class Overseer:
+class Watchdog:
     """Looks after the turns that run."""
 
     def __init__(self, tasks: TaskGroup, clock: Clock, inactivity: timedelta | None, hints: Hints) -> None:

@@ -13,7 +13,7 @@ from gateway_sessions.core.sessions.state_machine import AccessRules, Keep, Repl
 from gateway_sessions.ports import Reader
 from gateway_sessions.storage.tables import entries
 from gateway_sessions.storage.transactions.sessions import lists
-from gateway_sessions.storage.transactions.sessions.lists import Lane, Transition
+from gateway_sessions.storage.transactions.sessions.lists import Lane, SessionTransition
 
 HISTORY = 10
 
@@ -34,7 +34,7 @@ class Explanation:
     active_work: bool
     next_message: str
     """What the next message will do, and why, in one sentence."""
-    history: tuple[Transition, ...]
+    history: tuple[SessionTransition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

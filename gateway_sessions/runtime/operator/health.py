@@ -27,7 +27,7 @@ from gateway_sessions.errors import (
     StorageUnavailableError,
     UnsupportedStorageError,
 )
-from gateway_sessions.runtime.operator.store_client import Seat, connect
+from gateway_sessions.runtime.operator.store_client import StoreClient, connect
 from gateway_sessions.storage.control.client import connected
 from gateway_sessions.storage.engines.registry import OWN_PACKAGE, all_providers
 from gateway_sessions.storage.files.private_files import is_ill_born, ownership
@@ -35,7 +35,7 @@ from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.maintenance.repair import DATABASE, check_store, newest_copy
 from gateway_sessions.storage.tables import nodes
 from gateway_sessions.storage.transactions.queue import outbox
-from gateway_sessions.storage.transactions.queue import waiting as queue
+from gateway_sessions.storage.transactions.queue import waiting as waiting_turns
 from gateway_sessions.storage.transactions.sessions import hooks
 from gateway_sessions.storage.transactions.upkeep import status
 
@@ -95,11 +95,11 @@ async def examine(
     if server is None and not await in_thread(home.is_dir):
         return
     try:
-        async with connect(home, config) as seat:
-            async for one in _content(seat):
+        async with connect(home, config) as client:
+            async for one in _content(client):
                 yield one
             if server is not None:
-                yield await _nodes(seat)
+                yield await _nodes(client)
     except GatewaySessionsError as error:
         yield Symptom("Database", Health.BAD, str(error), _what_next(error, on_server=server is not None))
         return
@@ -192,9 +192,9 @@ async def _owner(home: Path, *, on_server: bool) -> Symptom:
         return Symptom("Owner", Health.BAD, str(error), "look at that process, or start it anew")
 
 
-async def _nodes(seat: Seat) -> Symptom:
+async def _nodes(client: StoreClient) -> Symptom:
     """Who has a database on a server open, on whatever machine."""
-    found = await seat.db.read(nodes.all_nodes)
+    found = await client.db.read(nodes.all_nodes)
     silent = [one.name for one in found if one.silent]
     told = counted(len(found), "process has it open", "processes have it open")
     if silent:
@@ -203,13 +203,13 @@ async def _nodes(seat: Seat) -> Symptom:
     return Symptom("Nodes", Health.GOOD, told)
 
 
-async def _content(seat: Seat) -> AsyncIterator[Symptom]:
-    read = seat.db.read
+async def _content(client: StoreClient) -> AsyncIterator[Symptom]:
+    read = client.db.read
     version, lanes = await read(status.schema_version), await read(status.count_lanes)
-    yield Symptom("Database", Health.GOOD, f"{seat.db.place}, schema {version}, {counted(lanes, 'lane')}")
-    waiting = sum(count for count, _ in (await read(queue.waiting_lanes)).values())
+    yield Symptom("Database", Health.GOOD, f"{client.db.place}, schema {version}, {counted(lanes, 'lane')}")
+    waiting = sum(count for count, _ in (await read(waiting_turns.waiting_lanes)).values())
     yield Symptom("Queue", Health.GOOD, f"{counted(waiting, 'turn')} {'waits' if waiting == 1 else 'wait'}")
-    letters = len(await read(partial(queue.dead_letters, MOST)))
+    letters = len(await read(partial(waiting_turns.dead_letters, MOST)))
     replies = len(await read(partial(outbox.dead, MOST)))
     calls = len(await read(partial(hooks.dead, MOST)))
     if letters or replies:

@@ -13,10 +13,10 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import next_reset
 from gateway_sessions.core.sessions.state_machine import policy_for
 from gateway_sessions.errors import ControlError
-from gateway_sessions.runtime.operator.store_client import Seat, is_cut_off
+from gateway_sessions.runtime.operator.store_client import StoreClient, is_cut_off
 from gateway_sessions.runtime.store.control import OwnerStatus
 from gateway_sessions.storage.transactions.upkeep import status
-from gateway_sessions.storage.transactions.upkeep.status import LaneInUse, Work
+from gateway_sessions.storage.transactions.upkeep.status import LaneInUse, PendingWork
 
 LOOKED_AT: Final = 200
 """Of so many lanes that may be due first, it is found out when they are."""
@@ -34,7 +34,7 @@ class NextReset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class Overview:
     """How a store is at one moment."""
 
     now: datetime
@@ -43,7 +43,7 @@ class Glance:
     """Why the owner could not be asked, if there is one."""
     sessions: int
     """How many lanes have a session."""
-    work: Work
+    work: PendingWork
     lanes: tuple[LaneInUse, ...]
     resets: tuple[NextReset, ...]
     at_work: int = 0
@@ -52,35 +52,35 @@ class Glance:
     """How many other processes have a database on a server open."""
 
 
-async def glance(seat: Seat, policies: PolicyBook, now: datetime, limit: int) -> Glance:
+async def load_overview(client: StoreClient, policies: PolicyBook, now: datetime, limit: int) -> Overview:
     """Look at a store without changing anything; of lanes and resets, no more than *limit*."""
     owner, problem = None, None
     try:
-        owner = await seat.owner()
+        owner = await client.owner()
     except ControlError as error:
         problem = str(error)
-    running = await seat.db.read(status.running_by_opening)
-    alive, own = await seat.living(), None if owner is None else owner.epoch
+    running = await client.db.read(status.running_by_opening)
+    alive, own = await client.living(), None if owner is None else owner.epoch
     cut_off = sum(turns for epoch, turns in running.items() if is_cut_off(epoch, alive))
-    work = await seat.db.read(status.work)
-    lanes = await seat.db.read(partial(status.lanes_in_use, limit))
-    return Glance(
+    work = await client.db.read(status.work)
+    lanes = await client.db.read(partial(status.lanes_in_use, limit))
+    return Overview(
         now=now,
         owner=owner,
         owner_problem=problem,
-        sessions=await seat.db.read(status.count_lanes),
+        sessions=await client.db.read(status.count_lanes),
         work=replace(work, running=max(work.running - cut_off, 0), cut_off=cut_off),
         lanes=tuple(replace(one, cut_off=is_cut_off(one.epoch, alive)) for one in lanes),
-        resets=tuple((await _next_resets(seat, policies))[:limit]),
+        resets=tuple((await _next_resets(client, policies))[:limit]),
         at_work=0 if own is None else running.get(own, 0),
         elsewhere=len((alive or frozenset()) - {own}),
     )
 
 
-async def _next_resets(seat: Seat, policies: PolicyBook) -> list[NextReset]:
+async def _next_resets(client: StoreClient, policies: PolicyBook) -> list[NextReset]:
     """The earliest first."""
     found: list[NextReset] = []
-    for entry in await seat.db.read(partial(status.first_due, LOOKED_AT)):
+    for entry in await client.db.read(partial(status.first_due, LOOKED_AT)):
         resolved = policy_for(entry, policies)
         due = next_reset(resolved.policy, entry, resolved.zone)
         if due is not None and entry.state in _GOING_ON:

@@ -52,7 +52,7 @@ def is_cut_off(epoch: int | None, alive: frozenset[int] | None) -> bool:
     return epoch is not None and alive is not None and epoch not in alive
 
 
-class Seat:
+class StoreClient:
     """What a command line or a dashboard works with. Made by `connect`."""
 
     def __init__(self, home: Path, config: Config, clock: Clock, db: SessionDB) -> None:
@@ -175,7 +175,7 @@ def _store_class() -> type[SessionStore]:
 @asynccontextmanager
 async def connect(
     home: str | Path, config: Config | None = None, *, clock: Clock | None = None
-) -> AsyncGenerator[Seat]:
+) -> AsyncGenerator[StoreClient]:
     """A seat at the store in *home*, whoever owns it: enter it with `async with`.
 
     *config* has to be the one that the store is opened with: where there is no owner, it is opened with it.
@@ -193,7 +193,7 @@ async def connect(
     )
     reader = await in_thread(partial(opening, database))
     async with reader as db:
-        yield Seat(where, settings, time, db)
+        yield StoreClient(where, settings, time, db)
 
 
 def _in_its_zone(told: Explanation) -> Explanation:

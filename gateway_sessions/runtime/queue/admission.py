@@ -30,9 +30,9 @@ from gateway_sessions.core.queue.busy_modes import (
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Duplicate, Rejected
 from gateway_sessions.ports import Clock
-from gateway_sessions.runtime.queue.limits import OVERLOADED, Limits, rejected
-from gateway_sessions.runtime.queue.routing import Message, Routing
-from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurn
+from gateway_sessions.runtime.queue.limits import OVERLOADED, QueueLimits, rejected
+from gateway_sessions.runtime.queue.routing import RoutedMessage, Routing
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 
 REMEMBERED_EVENTS: Final = 8192
 """Events that were taken in, the latest ones: a platform delivers again what is minutes old, not days."""
@@ -78,7 +78,7 @@ class _FullLane:
         self.waiting = 0
         self.load: LaneLoad | None = None
         """All that the refused message found; None: something has changed since."""
-        self.running: RunningTurn = NO_TURN
+        self.running: RunningTurnFacts = NO_TURN
         self.at = 0.0
 
 
@@ -88,7 +88,7 @@ class FullLanes:
     def __init__(self) -> None:
         self._lanes: OrderedDict[str, _FullLane] = OrderedDict()
 
-    def note(self, session_key: str, load: LaneLoad, running: RunningTurn, now: float) -> None:
+    def note(self, session_key: str, load: LaneLoad, running: RunningTurnFacts, now: float) -> None:
         """Remember what a message found that was refused; *running* is what was known of the running turn."""
         lane = self._lanes.setdefault(session_key, _FullLane())
         lane.load, lane.running, lane.waiting, lane.at = load, running, load.waiting, now
@@ -115,7 +115,7 @@ class FullLanes:
         return session_key in self._lanes
 
     def refusal(
-        self, session_key: str, arrival: Arrival, rules: BusyRules, running: RunningTurn, now: float
+        self, session_key: str, arrival: Arrival, rules: BusyRules, running: RunningTurnFacts, now: float
     ) -> Refuse | None:
         """Return why the lane refuses this message as well; None if only the database can tell."""
         lane = self._lanes.get(session_key)
@@ -313,7 +313,7 @@ def _tell(room: asyncio.Future[bool], there_is: bool) -> None:  # noqa: FBT001 -
 class LaneHere(NamedTuple):
     """What only this process knows of a lane; asked when a message is about to go to the database."""
 
-    running: Callable[[], RunningTurn] = lambda: NO_TURN
+    running: Callable[[], RunningTurnFacts] = lambda: NO_TURN
     """Tells what is known of the turn that runs here."""
     begins: Callable[[], bool] = lambda: False
     """Tells whether the message's turn may begin at once, and keeps its place free."""
@@ -334,21 +334,21 @@ class Wish(NamedTuple):
     """Whether these rules count even if the session has a mode of its own."""
     solo: bool
     here: LaneHere
-    routed: Message
+    routed: RoutedMessage
     owner: str
 
 
 class Entered(NamedTuple):
     """What was known of the lane when the message went on to the database."""
 
-    running: RunningTurn
+    running: RunningTurnFacts
     begins: bool
     since: datetime | None
     waits: bool
     """Whether it counts as one that will have to wait for its turn."""
 
 
-class Waiting(Protocol):
+class WaitingCounts(Protocol):
     """How much waits, as `WaitingTurns` counts it."""
 
     total_waiting: int
@@ -370,7 +370,7 @@ class Waiting(Protocol):
 class Admissions:
     """Decides who may go on to the database, and knows who is on the way there."""
 
-    def __init__(self, waiting: Waiting, routing: Routing, limits: Limits, clock: Clock) -> None:
+    def __init__(self, waiting: WaitingCounts, routing: Routing, limits: QueueLimits, clock: Clock) -> None:
         self._waiting = waiting
         self._routing = routing
         self._limits = limits
@@ -529,7 +529,7 @@ class Admissions:
         self._line.leave(wish.owner)
         self._let_in()
 
-    def note_full(self, session_key: str, load: LaneLoad, running: RunningTurn) -> None:
+    def note_full(self, session_key: str, load: LaneLoad, running: RunningTurnFacts) -> None:
         """Remember that a lane has refused a message."""
         self._full.note(session_key, load, running, asyncio.get_running_loop().time())
 

@@ -8,7 +8,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.receipts import Accepted, Disposition, Receipt
 from gateway_sessions.runtime.keyed_locks import KeyedLocks
 from gateway_sessions.runtime.queue.ledger import Ledger
-from gateway_sessions.storage.transactions.queue.edits import Changed
+from gateway_sessions.storage.transactions.queue.edits import AppliedEdit
 
 
 class Changes:
@@ -35,7 +35,7 @@ class Changes:
         """
         async with self._under_way.held(message.original_key):
             changed = await self._ledger.change_message(message)
-            if not isinstance(changed, Changed):
+            if not isinstance(changed, AppliedEdit):
                 return changed
             if not changed.reworded.stands:
                 await self._tell_of(message, changed)
@@ -46,7 +46,7 @@ class Changes:
             disposition=Disposition.APPLIED,
         )
 
-    async def _tell_of(self, message: InboundMessage, changed: Changed) -> None:
+    async def _tell_of(self, message: InboundMessage, changed: AppliedEdit) -> None:
         """Let whoever works with what the message said know of it."""
         reworded = changed.reworded
         if reworded.running and message.kind is MessageKind.EDIT:

@@ -18,7 +18,7 @@ from gateway_sessions.core.identity.keys import NO_ALIASES, owner_of
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.busy_modes import BusyRules
-from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, stored_form
+from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.receipts import Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.queue.speakers import Speakers
@@ -29,29 +29,37 @@ from gateway_sessions.errors import (
     SnapshotError,
     StorageCorruptError,
     StorageError,
-    UnidentifiedSourceError,
 )
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.queue.admission import NOT_HERE, Admissions, Entered, LaneHere, Wish
-from gateway_sessions.runtime.queue.limits import Limits, rejected
-from gateway_sessions.runtime.queue.routing import MAX_TRIES, Message, Routing
+from gateway_sessions.runtime.queue.limits import QueueLimits, payload_of, rejected, unfit
+from gateway_sessions.runtime.queue.routing import MAX_TRIES, RoutedMessage, Routing
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
 from gateway_sessions.storage.tables import locks
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
-from gateway_sessions.storage.transactions.queue import admit as ledger
-from gateway_sessions.storage.transactions.queue import claim as beginning
+from gateway_sessions.storage.transactions.queue import admit as admissions
+from gateway_sessions.storage.transactions.queue import claim as claims
 from gateway_sessions.storage.transactions.queue import commands, edits, recover, settle, waiting
 from gateway_sessions.storage.transactions.queue.admit import Admission, Admitted, Noted, NotTakenError
-from gateway_sessions.storage.transactions.queue.claim import Claimed, IdTakenError, Starter
-from gateway_sessions.storage.transactions.queue.edits import Changed
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, IdTakenError, Starter
+from gateway_sessions.storage.transactions.queue.edits import AppliedEdit
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.queue.recover import CutOff, TurnCut
-from gateway_sessions.storage.transactions.queue.settle import Known, NotAsKnownError, Settled, Settlement
+from gateway_sessions.storage.transactions.queue.settle import (
+    KnownEnding,
+    NotAsKnownError,
+    Settled,
+    Settlement,
+)
 from gateway_sessions.storage.transactions.queue.turn_rows import Held
-from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesFirst, Request, lane_of
+from gateway_sessions.storage.transactions.sessions.find_or_create import (
+    AliasesFirst,
+    SessionRequest,
+    lane_of,
+)
 
 T = TypeVar("T")
 
@@ -77,13 +85,13 @@ class NotedTries(Protocol):
 
 
 class Ledger(WaitingTurns):
-    """Runs the verbs of the queue for one open store, and knows how much waits."""
+    """Runs the transactions of the queue for one open store, and knows how much waits."""
 
     def __init__(
         self,
         context: StoreContext,
         routing: Routing,
-        limits: Limits,
+        limits: QueueLimits,
         rules_for: Callable[[InboundMessage], BusyRules],
         tries: NotedTries,
         *,
@@ -126,8 +134,8 @@ class Ledger(WaitingTurns):
 
         If its turn may begin *here*, it begins in the same commit, unless it has to wait.
         """
-        if (unfit := self._unfit(message)) is not None:
-            return await self.refuse(message, unfit), None
+        if (refused := unfit(message, self._limits)) is not None:
+            return await self.refuse(message, refused), None
         given, rules = rules is not None, rules or self._rules_for(message)
         routed = await self._routing.message_for(message.source, touched=not message.internal)
         wish = Wish(message, rules, given, solo, here, routed, self._routing.owner_of(routed))
@@ -144,7 +152,7 @@ class Ledger(WaitingTurns):
 
     async def _take_in(self, wish: Wish, entered: Entered) -> tuple[Receipt, Turn | None]:
         message, routed = wish.message, wish.routed
-        payload = self._payload_of(message)
+        payload = payload_of(message, self._limits)
         if isinstance(payload, Rejected):
             return payload, None
         message, payload = self._named(message, payload, routed)
@@ -202,7 +210,9 @@ class Ledger(WaitingTurns):
     def _unless_known(self, message: InboundMessage, refused: Rejected) -> Receipt:
         return self.known_events.find(message.idempotency_key) or refused
 
-    async def _admit(self, admission: Admission, routed: Message, *, begin: bool) -> Admitted | Duplicate:
+    async def _admit(
+        self, admission: Admission, routed: RoutedMessage, *, begin: bool
+    ) -> Admitted | Duplicate:
         found: list[Admitted] = []
 
         async def admit() -> Admitted | Duplicate:
@@ -213,10 +223,12 @@ class Ledger(WaitingTurns):
                 whole = structs.replace(whole, lane=lane)
             if begin:
                 whole = structs.replace(whole, starter=self._starter())
-            verb: Callable[[Request, Change], Verb[ledger.Outcomes]] = partial(_admitting, whole, found)
-            return await self._routing.ask(routed, verb)
+            transaction: Callable[[SessionRequest, Change], Transaction[admissions.Outcomes]] = partial(
+                _admitting, whole, found
+            )
+            return await self._routing.ask(routed, transaction)
 
-        def begun() -> tuple[str, Claimed | None]:
+        def begun() -> tuple[str, ClaimedTurn | None]:
             return (found[-1].lane.session_key, found[-1].claimed) if found else (routed.key, None)
 
         try:
@@ -230,13 +242,13 @@ class Ledger(WaitingTurns):
 
         It is not refused because too much waits: it may be what ends that.
         """
-        payload = self._payload_of(message)
+        payload = payload_of(message, self._limits)
         if isinstance(payload, Rejected):
             return payload
         routed = await self._routing.message_for(message.source, touched=False)
         message, payload = self._named(message, payload, routed)
-        note: Callable[[Request, Change], Verb[Noted | Duplicate | AliasesFirst]]
-        note = partial(ledger.note, message, payload, kind)
+        note: Callable[[SessionRequest, Change], Transaction[Noted | Duplicate | AliasesFirst]]
+        note = partial(admissions.note, message, payload, kind)
         try:
             noted: Noted | Duplicate = await self._routing.ask(routed, note)
         except SentBeforeErasureError:
@@ -244,21 +256,21 @@ class Ledger(WaitingTurns):
         self.known_events.note(message.idempotency_key, noted.seq, noted.session_key)
         return noted
 
-    async def change_message(self, message: InboundMessage) -> Changed | Duplicate | Rejected:
+    async def change_message(self, message: InboundMessage) -> AppliedEdit | Duplicate | Rejected:
         """Carry an edit or a deletion out, wherever the message is by now that it changes."""
-        payload = self._payload_of(message)
+        payload = payload_of(message, self._limits)
         if isinstance(payload, Rejected):
             return payload
         routed = await self._routing.message_for(message.source, touched=False)
-        verb: Callable[[Request, Change], Verb[Changed | Duplicate | AliasesFirst]]
-        verb = partial(edits.change_message, message)
+        transaction: Callable[[SessionRequest, Change], Transaction[AppliedEdit | Duplicate | AliasesFirst]]
+        transaction = partial(edits.change_message, message)
         try:
-            changed: Changed | Duplicate = await self._routing.ask(routed, verb)
+            changed: AppliedEdit | Duplicate = await self._routing.ask(routed, transaction)
         except NotTakenError as refusal:
             return rejected(refusal.reason, refusal.retry_after, refusal.session_key)
         except SentBeforeErasureError:
             return rejected(RejectReason.ERASED, None, routed.key)
-        if isinstance(changed, Changed):
+        if isinstance(changed, AppliedEdit):
             for lane in (changed.reworded.lane, changed.lane):
                 if lane is not None:
                     self._note_lane(lane)
@@ -274,7 +286,9 @@ class Ledger(WaitingTurns):
     async def lane_of(self, source: SessionSource) -> tuple[str, str]:
         """The lane that a message of that origin belongs to, whichever name is used, and its owner."""
         routed = await self._routing.message_for(source, touched=False)
-        find: Callable[[Request, Change], Verb[tuple[str, str] | AliasesFirst]] = _lane_and_owner
+        find: Callable[[SessionRequest, Change], Transaction[tuple[str, str] | AliasesFirst]] = (
+            _lane_and_owner
+        )
         found: tuple[str, str] = await self._routing.ask(routed, find)
         return found
 
@@ -320,11 +334,11 @@ class Ledger(WaitingTurns):
         return None if at is None else at - now
 
     async def _claim(self, session_key: str) -> Turn | None:
-        found: list[Claimed | None] = []
+        found: list[ClaimedTurn | None] = []
 
-        async def claim() -> Claimed | None:
-            verb = partial(beginning.claim, self._starter(session_key), session_key)
-            return await self._context.apply(Actor.POLICY, partial(_noting, verb, found))
+        async def claim() -> ClaimedTurn | None:
+            transaction = partial(claims.claim, self._starter(session_key), session_key)
+            return await self._context.apply(Actor.POLICY, partial(_noting, transaction, found))
 
         try:
             claimed = await self._with_free_id(session_key, claim)
@@ -346,14 +360,14 @@ class Ledger(WaitingTurns):
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody else runs turns of the same database, whose verbs run one after another then."""
+        """Return whether no other process runs turns of this database; its transactions then run in a row."""
         return self._context.db.membership is None
 
     async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
         """End a turn; if *go_on*, begin the lane's next one in the same commit, or that of another lane.
 
-        Another one has to be named, and only a store that `is_alone` begins that: two verbs that have two
-        lanes each could wait for each other.
+        Another one has to be named, and only a store that `is_alone` begins that: two transactions that have
+        two lanes each could wait for each other.
         """
         if isinstance(go_on, str) and not self.is_alone:
             go_on = False
@@ -370,15 +384,15 @@ class Ledger(WaitingTurns):
         next_lane = go_on if isinstance(go_on, str) else None
 
         async def settle() -> Settled:
-            known = Known(
+            known = KnownEnding(
                 entry=self._routing.known(key),
                 starter=self._starter(next_lane) if go_on else None,
                 next_lane=next_lane,
                 others_wait=self.is_alone and self.waiting_on(key) > 0,
                 versioned=self.versioned,
             )
-            verb = partial(_ending, settlement, known)
-            return await self._context.apply(Actor.AGENT, partial(_noting, verb, found))
+            transaction = partial(_ending, settlement, known)
+            return await self._context.apply(Actor.AGENT, partial(_noting, transaction, found))
 
         try:
             try:
@@ -407,10 +421,10 @@ class Ledger(WaitingTurns):
                 return await attempt()
         raise StorageError(session_key, f"no id was free in {MAX_TRIES} tries")
 
-    async def _let_go(self, begun: Callable[[], tuple[str, Claimed | None]]) -> None:
+    async def _let_go(self, begun: Callable[[], tuple[str, ClaimedTurn | None]]) -> None:
         """Whoever asked has gone: let others have the lane, and a turn that nobody works on wait again."""
 
-        def look(change: Change) -> Verb[LaneRow]:
+        def look(change: Change) -> Transaction[LaneRow]:
             # This runs behind whatever was under way, of which it is known only now what it did.
             session_key, claimed = begun()
             if claimed is None:
@@ -455,7 +469,7 @@ class Ledger(WaitingTurns):
         if len(self._calm) > self._limits.remembered_lanes:
             del self._calm[next(iter(self._calm))]
 
-    def _begun(self, claimed: Claimed) -> Turn:
+    def _begun(self, claimed: ClaimedTurn) -> Turn:
         self._note(claimed.held.session_key, claimed.waiting, claimed.entry.owner)
         self._routing.keep(claimed.entry)
         turn = self._given[claimed.held.session_key, claimed.held.token] = Turn(self, claimed)
@@ -530,56 +544,40 @@ class Ledger(WaitingTurns):
             known=None if session_key is None else self._routing.known(session_key),
         )
 
-    def _payload_of(self, message: InboundMessage) -> str | Rejected:
-        """The message as it is stored, unless it says nothing or too much."""
-        if (unfit := self._unfit(message)) is not None:
-            return unfit
-        payload = stored_form(message)
-        if len(payload.encode()) > self._limits.max_message_bytes:
-            return rejected(RejectReason.TOO_LARGE, None, None)
-        return payload
-
-    def _named(self, message: InboundMessage, payload: str, routed: Message) -> tuple[InboundMessage, str]:
+    def _named(
+        self, message: InboundMessage, payload: str, routed: RoutedMessage
+    ) -> tuple[InboundMessage, str]:
         """The message, and as it is stored, with what a model is told of who said it."""
         named = self._speakers.named(message, routed.key, routed.aliases)
         return named, payload if named is message else stored_form(named)
 
-    def _unfit(self, message: InboundMessage) -> Rejected | None:
-        """Why a message can never be taken, as far as that can be seen at a glance."""
-        source, limits = message.source, self._limits
-        if not source.has_identifier and not limits.allow_unidentified:
-            raise UnidentifiedSourceError(source.platform)
-        if message.is_empty and message.kind is MessageKind.NEW:
-            return rejected(RejectReason.EMPTY, None, None)
-        if len(message.text) > limits.max_message_bytes:
-            return rejected(RejectReason.TOO_LARGE, None, None)
-        return None
 
-
-def _lane_and_owner(request: Request, _: Change) -> Verb[tuple[str, str] | AliasesFirst]:
+def _lane_and_owner(request: SessionRequest, _: Change) -> Transaction[tuple[str, str] | AliasesFirst]:
     key = yield from lane_of(request)
     return key if isinstance(key, AliasesFirst) else (key, request.owner)
 
 
 def _admitting(
-    admission: Admission, found: list[Admitted], request: Request, change: Change
-) -> Verb[ledger.Outcomes]:
-    outcome = yield from ledger.admit(admission, request, change)
+    admission: Admission, found: list[Admitted], request: SessionRequest, change: Change
+) -> Transaction[admissions.Outcomes]:
+    outcome = yield from admissions.admit(admission, request, change)
     found[:] = [outcome] if isinstance(outcome, Admitted) else []
     return outcome
 
 
-def _noting(verb: Callable[[Change], Verb[T]], found: list[T], change: Change) -> Verb[T]:
-    """Keep what came of a verb, should whoever waits for it go away."""
-    found[:] = [(yield from verb(change))]
+def _noting(
+    transaction: Callable[[Change], Transaction[T]], found: list[T], change: Change
+) -> Transaction[T]:
+    """Keep what came of a transaction, should whoever waits for it go away."""
+    found[:] = [(yield from transaction(change))]
     return found[0]
 
 
-def _ending(settlement: Settlement, known: Known, change: Change) -> Verb[Settled]:
+def _ending(settlement: Settlement, known: KnownEnding, change: Change) -> Transaction[Settled]:
     return settle.end_turn(settlement, change, known)
 
 
-def _following(session_key: str, found: Sequence[Settled]) -> tuple[str, Claimed | None]:
+def _following(session_key: str, found: Sequence[Settled]) -> tuple[str, ClaimedTurn | None]:
     """The turn that began when one on that lane ended, with its lane."""
     following = found[-1].next if found else None
     return (session_key if following is None else following.held.session_key), following

@@ -27,14 +27,14 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import StorageError
-from gateway_sessions.ports import AliasResolver, Verb
+from gateway_sessions.ports import AliasResolver, Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
     AskedFirst,
     IdTaken,
-    Request,
+    SessionRequest,
     access,
     only_clocks_move,
     touching,
@@ -108,7 +108,7 @@ MAX_TRIES: Final = 8
 """Ids that are taken and entries that have moved on are met by trying again; more than this is a fault."""
 
 
-class Message(NamedTuple):
+class RoutedMessage(NamedTuple):
     """What is asked for."""
 
     source: SessionSource
@@ -141,7 +141,7 @@ class Routing:
         alike = (message.key, source.chat_id, source.thread_id, source.participant_id, force_new, touched)
         return await self._flights.share(alike, partial(self._settle, message))
 
-    async def _settle(self, message: Message) -> SessionEntry:
+    async def _settle(self, message: RoutedMessage) -> SessionEntry:
         now, entry = self._context.clock.now(), self._cache.get(message.key)
         if (
             entry is not None
@@ -154,33 +154,33 @@ class Routing:
         self._cache.keep(entry)
         return entry
 
-    def _merely_goes_on(self, entry: SessionEntry, message: Message, now: datetime) -> bool:
+    def _merely_goes_on(self, entry: SessionEntry, message: RoutedMessage, now: datetime) -> bool:
         """Whether the message goes on with the session and nothing else is to be written."""
         if message.force_new or not message.touched:
             return False
         asks = (message.source, self._isolation, message.aliases)
         return only_clocks_move(entry, asks, self._context.policy_of(entry), now)
 
-    async def _access(self, message: Message) -> SessionEntry:
+    async def _access(self, message: RoutedMessage) -> SessionEntry:
         return (await self.ask(message, access)).entry
 
-    async def message_for(self, source: SessionSource, *, touched: bool) -> Message:
+    async def message_for(self, source: SessionSource, *, touched: bool) -> RoutedMessage:
         """A message of that origin, as `ask` takes it."""
         aliases = NO_ALIASES if self.alias_of is None else await self._aliases_of(source)
         key = session_key(source, self._isolation, aliases)
-        return Message(source, key, aliases, force_new=False, touched=touched)
+        return RoutedMessage(source, key, aliases, force_new=False, touched=touched)
 
     async def ask(
         self,
-        message: Message,
-        verb: Callable[[Request, Change], Verb[T | AskedFirst | AliasesFirst | IdTaken]],
+        message: RoutedMessage,
+        transaction: Callable[[SessionRequest, Change], Transaction[T | AskedFirst | AliasesFirst | IdTaken]],
     ) -> T:
         """Ask until the database has an answer: it may first want to know something that only we can tell."""
         asked: AskedFirst | None = None
         active_work = False
         for _ in range(MAX_TRIES):
             change = self._context.change(Actor.POLICY)
-            request = Request(
+            request = SessionRequest(
                 source=message.source,
                 key=message.key,
                 flags=self._isolation,
@@ -192,7 +192,7 @@ class Routing:
                 active_work=active_work if asked is not None else None,
                 asked_version=asked.version if asked is not None else None,
             )
-            outcome = await self._context.db.write(partial(verb, request, change))
+            outcome = await self._context.db.write(partial(transaction, request, change))
             match outcome:
                 case AskedFirst():
                     asked, active_work = outcome, await self._context.active_work(outcome.session_key)
@@ -209,7 +209,7 @@ class Routing:
         """Who shares a lane with whom."""
         return self._isolation
 
-    def owner_of(self, message: Message) -> str:
+    def owner_of(self, message: RoutedMessage) -> str:
         """Whose lane it is, as far as that is known without asking the database."""
         known = self._cache.get(message.key)
         return owner_of(message.source, self._isolation, message.aliases) if known is None else known.owner

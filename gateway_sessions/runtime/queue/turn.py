@@ -27,13 +27,13 @@ from gateway_sessions.core.transcript.messages import Message, message_of
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.errors import CancelledItselfError, FencedError, StorageError, TurnEndedError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.queue.storage_faults import is_passing
 from gateway_sessions.runtime.user_code import told_to_end
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.lanes import LaneRow
-from gateway_sessions.storage.transactions.queue import settle as verbs
-from gateway_sessions.storage.transactions.queue.claim import Claimed, Version
+from gateway_sessions.storage.transactions.queue import settle as transactions
+from gateway_sessions.storage.transactions.queue.claim import ClaimedTurn, Version
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.storage.transactions.queue.recover import CutOff
 from gateway_sessions.storage.transactions.queue.settle import Settled, Settlement
@@ -50,12 +50,12 @@ MAX_PROBLEM: Final = 2000
 class TurnKeeper(Protocol):
     """What a turn needs of the store that gave it out."""
 
-    async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
-        """Run a changing verb."""
+    async def change(self, transaction: Callable[[Change], Transaction[T]]) -> T:
+        """Run a changing transaction."""
         ...
 
-    async def look(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb that changes nothing."""
+    async def look(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction that changes nothing."""
         ...
 
     async def settle(self, settlement: Settlement, *, go_on: bool | str) -> tuple[Settled, Turn | None]:
@@ -92,7 +92,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 class Turn:
     """Somebody's turn on a lane. `async with` releases it if nothing else has ended it."""
 
-    def __init__(self, keeper: TurnKeeper, claimed: Claimed) -> None:
+    def __init__(self, keeper: TurnKeeper, claimed: ClaimedTurn) -> None:
         self._keeper = keeper
         self._claimed = claimed
         self._ended = False
@@ -176,14 +176,14 @@ class Turn:
     async def transcript(self, limit: int | None = None) -> list[Chat]:
         """What goes to a model: the conversation, with what the turn is about at its end."""
         session_id = self.entry.session_id
-        return await self._keeper.look(partial(verbs.conversation, self.held, session_id, limit))
+        return await self._keeper.look(partial(transactions.conversation, self.held, session_id, limit))
 
     async def append(self, *messages: Message | Mapping[str, Any]) -> list[int]:
         """Add to the transcript at once, behind what the turn is about; returns the ids."""
         self._check()
         rows = [message_of(one) for one in messages]
         self._added = True
-        ids = await self._keeper.change(lambda change: verbs.append(self.held, rows, change))
+        ids = await self._keeper.change(lambda change: transactions.append(self.held, rows, change))
         failpoint("turn_appended")
         return ids
 
@@ -195,7 +195,7 @@ class Turn:
         """Let a waiting message be part of this turn: what it says now, None if it does not wait any more."""
         self._check()
         self._added = True
-        joined = await self._keeper.change(lambda change: verbs.steer(self.held, seq, change))
+        joined = await self._keeper.change(lambda change: transactions.steer(self.held, seq, change))
         if joined is None:
             return None
         self._is_internal = False
@@ -205,7 +205,7 @@ class Turn:
     def hear(self, edit: InboundMessage) -> None:
         """One of the turn's messages says something else, and nobody has worked with it yet."""
         self._messages = tuple(
-            one.saying(edit.text, edit.attachments or one.attachments, max(one.revision, edit.revision))
+            one.with_text(edit.text, edit.attachments or one.attachments, max(one.revision, edit.revision))
             if one.original_key == edit.original_key
             else one
             for one in self._messages
@@ -214,12 +214,14 @@ class Turn:
     async def owe(self, *replies: Owed, growing: Growing | None = None) -> tuple[int, ...]:
         """Owe people something now, before the turn's own reply, in the place of what was *growing*."""
         self._check()
-        return await self._keeper.change(lambda change: verbs.owe_now(self.held, replies, change, growing))
+        return await self._keeper.change(
+            lambda change: transactions.owe_now(self.held, replies, change, growing)
+        )
 
     async def note_growing(self, growing: Growing) -> None:
         """Write down in which message of the platform the reply grows: the next try goes on there."""
         self._check()
-        await self._keeper.change(lambda _: verbs.note_growing(self.held, growing))
+        await self._keeper.change(lambda _: transactions.note_growing(self.held, growing))
         failpoint("growing_noted")
 
     async def commit(
@@ -294,7 +296,7 @@ class Turn:
     async def release(self, *, retry_at: datetime | None = None, counted: bool = False) -> None:
         """Let the messages wait again in their old place; if *counted*, this was a try that failed."""
         self._check()
-        give_back = partial(verbs.give_back, self.held, retry_at, counted=counted)
+        give_back = partial(transactions.give_back, self.held, retry_at, counted=counted)
         lane = await self._keeper.change(lambda change: give_back(change=change))
         self._ended = True
         self._keeper.freed(lane)

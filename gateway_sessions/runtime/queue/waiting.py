@@ -10,13 +10,13 @@ from typing import NamedTuple, TypeVar
 
 from gateway_sessions.core.queue.admission import part_of_node
 from gateway_sessions.core.queue.items import DeadLetter, QueuedMessage
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.context import StoreContext
 from gateway_sessions.runtime.queue.admission import REMEMBERED_EVENTS, KnownEvents
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.lanes import LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import clock_set_back, settle
-from gateway_sessions.storage.transactions.queue import waiting as queue
+from gateway_sessions.storage.transactions.queue import waiting as waiting_turns
 from gateway_sessions.storage.transactions.queue.waiting import AndOvertaken, Overtaken, ReadyLane, overtaking
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class Counted(NamedTuple):
 
 
 class WaitingTurns:
-    """Knows how many turns wait on each lane of one open store, and runs the verbs that change them."""
+    """Knows how many turns wait on each lane of one store, and runs the transactions that change them."""
 
     def __init__(self, context: StoreContext, *, most_of_a_lane: int) -> None:
         """No lane makes up for more turns than *most_of_a_lane*, whatever its row says."""
@@ -56,9 +56,9 @@ class WaitingTurns:
         """Find out how much waits."""
         if self._context.db.membership is None:
             # In line with all that changes it, so that nothing newer is forgotten.
-            waiting = await self._context.db.write(queue.waiting_lanes)
+            waiting = await self._context.db.write(waiting_turns.waiting_lanes)
         else:  # others change it as well: it is counted again and again, and never quite exact
-            waiting = await self._context.db.read(queue.waiting_lanes)
+            waiting = await self._context.db.read(waiting_turns.waiting_lanes)
         for session_key in {*self._waiting, *waiting}:
             self._note(session_key, *waiting.get(session_key, (0, None)))
         if self._counted is None and self.total_waiting:
@@ -67,7 +67,7 @@ class WaitingTurns:
 
     async def _learn_events(self) -> None:
         """Know again what was taken in before this process began and waits: it may be delivered once more."""
-        for one in reversed(await self.look(partial(queue.waiting_events, REMEMBERED_EVENTS))):
+        for one in reversed(await self.look(partial(waiting_turns.waiting_events, REMEMBERED_EVENTS))):
             self.known_events.note(*one)
 
     def room_for(self, most: int, of_owner: str | None = None) -> int:
@@ -97,17 +97,17 @@ class WaitingTurns:
         """How many turns wait on all lanes of one owner."""
         return self._of_owners[owner]
 
-    async def change(self, verb: Callable[[Change], Verb[T]]) -> T:
-        """Run a changing verb for a turn."""
-        return await self._context.apply(Actor.AGENT, verb)
+    async def change(self, transaction: Callable[[Change], Transaction[T]]) -> T:
+        """Run a changing transaction for a turn."""
+        return await self._context.apply(Actor.AGENT, transaction)
 
-    async def look(self, verb: Callable[[], Verb[T]]) -> T:
-        """Run a verb that changes nothing."""
-        return await self._context.db.read(verb)
+    async def look(self, transaction: Callable[[], Transaction[T]]) -> T:
+        """Run a transaction that changes nothing."""
+        return await self._context.db.read(transaction)
 
     async def waiting_among(self, lanes: Collection[str]) -> list[ReadyLane]:
         """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
-        return await self.look(partial(queue.waiting_among, sorted(lanes)))
+        return await self.look(partial(waiting_turns.waiting_among, sorted(lanes)))
 
     async def pull_forward(self) -> None:
         """The clock was set back: let no turn wait for as long as it was ahead."""
@@ -117,10 +117,17 @@ class WaitingTurns:
     # Overtaking
 
     async def overtaking(
-        self, session_key: str, verb: Callable[[Change], Verb[T]], *, by: str, actor: Actor = Actor.PERSON
+        self,
+        session_key: str,
+        transaction: Callable[[Change], Transaction[T]],
+        *,
+        by: str,
+        actor: Actor = Actor.PERSON,
     ) -> tuple[T, Overtaken]:
         """Make a change that overtakes whatever runs or waits on a lane."""
-        whole: Callable[[Change], Verb[AndOvertaken[T]]] = partial(_overtaking, session_key, verb, by)
+        whole: Callable[[Change], Transaction[AndOvertaken[T]]] = partial(
+            _overtaking, session_key, transaction, by
+        )
         both = await self._context.apply(actor, whole)
         self._note(session_key, 0)
         if both.overtaken.cancelled:
@@ -138,52 +145,54 @@ class WaitingTurns:
 
     async def depth(self, session_key: str) -> int:
         """How many turns wait on a lane."""
-        return await self.look(partial(queue.depth, session_key))
+        return await self.look(partial(waiting_turns.depth, session_key))
 
     async def listed(self, session_key: str) -> list[QueuedMessage]:
         """All that waits or runs on a lane."""
-        return await self.look(partial(queue.listed, session_key))
+        return await self.look(partial(waiting_turns.listed, session_key))
 
     async def cancel(self, session_key: str, seq: int, *, by: str) -> int:
         """Take a waiting message out; how many messages were part of its turn."""
-        return await self._rearranged(session_key, partial(queue.cancel, session_key, seq, by))
+        return await self._rearranged(session_key, partial(waiting_turns.cancel, session_key, seq, by))
 
     async def clear(self, session_key: str, *, by: str) -> int:
         """Take everything out that waits; how many messages."""
-        return await self._rearranged(session_key, partial(queue.clear, session_key, by))
+        return await self._rearranged(session_key, partial(waiting_turns.clear, session_key, by))
 
     async def move(self, session_key: str, seq: int, to: int) -> list[int]:
         """Let a waiting turn begin as the *to*-th; the new order."""
-        return await self._rearranged(session_key, lambda _: queue.move(session_key, seq, to))
+        return await self._rearranged(session_key, lambda _: waiting_turns.move(session_key, seq, to))
 
     async def dead_letters(self, limit: int, before: int | None) -> list[DeadLetter]:
         """Messages whose turns failed for good, the newest first."""
-        return await self.look(partial(queue.dead_letters, limit, before or queue.FIRST))
+        return await self.look(partial(waiting_turns.dead_letters, limit, before or waiting_turns.FIRST))
 
     async def requeue(self, item_id: int) -> str:
         """Let a dead letter wait again; its lane."""
-        lane = await self.change(partial(queue.requeue, item_id))
+        lane = await self.change(partial(waiting_turns.requeue, item_id))
         self._note_lane(lane)
         return lane.session_key
 
     async def forget(self, before: datetime) -> int:
         """Forget what was settled before that; how many rows."""
         forgotten = 0
-        while some := await self.change(lambda _: queue.forget(before)):
+        while some := await self.change(lambda _: waiting_turns.forget(before)):
             forgotten += some
         return forgotten
 
     async def first_settled(self) -> datetime | None:
         """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
-        return await self._context.db.read(queue.first_settled)
+        return await self._context.db.read(waiting_turns.first_settled)
 
     @property
     def writes_begun(self) -> int:
         """How many writes this process has begun."""
         return self._context.db.writes_begun
 
-    async def _rearranged(self, session_key: str, verb: Callable[[Change], Verb[T]]) -> T:
-        whole: Callable[[Change], Verb[tuple[T, LaneRow]]] = partial(_and_lane, session_key, verb)
+    async def _rearranged(self, session_key: str, transaction: Callable[[Change], Transaction[T]]) -> T:
+        whole: Callable[[Change], Transaction[tuple[T, LaneRow]]] = partial(
+            _and_lane, session_key, transaction
+        )
         outcome, lane = await self.change(whole)
         self._note_lane(lane)
         self.on_taken_out()
@@ -212,15 +221,17 @@ class WaitingTurns:
                 del self._of_owners[owner]
 
 
-def _and_lane(session_key: str, verb: Callable[[Change], Verb[T]], change: Change) -> Verb[tuple[T, LaneRow]]:
-    outcome = yield from verb(change)
+def _and_lane(
+    session_key: str, transaction: Callable[[Change], Transaction[T]], change: Change
+) -> Transaction[tuple[T, LaneRow]]:
+    outcome = yield from transaction(change)
     return outcome, (yield from load_lane(session_key))
 
 
 def _overtaking(
-    session_key: str, verb: Callable[[Change], Verb[T]], by: str, change: Change
-) -> Verb[AndOvertaken[T]]:
-    return overtaking(change, session_key, verb, by)
+    session_key: str, transaction: Callable[[Change], Transaction[T]], by: str, change: Change
+) -> Transaction[AndOvertaken[T]]:
+    return overtaking(change, session_key, transaction, by)
 
 
 def _nobody(*_: object) -> None:

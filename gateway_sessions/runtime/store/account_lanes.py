@@ -8,13 +8,13 @@ from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions.core.identity.account_lanes import LaneChoice, LanesReport, choose_accounts, fallback_of
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.store.opening import Parts
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables.change import Actor
-from gateway_sessions.storage.transactions.sessions import account_lanes as verbs
+from gateway_sessions.storage.transactions.sessions import account_lanes as transactions
 from gateway_sessions.storage.transactions.upkeep import erasure
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class AccountMethods(Resource):
         self._check_running()
         db = self._parts.context.db
         platforms = sorted({platform for platform, _ in serving})
-        settled = await db.read(partial(verbs.settled_platforms, platforms))
+        settled = await db.read(partial(transactions.settled_platforms, platforms))
         if not (new := [one for one in platforms if one not in settled]):
             return
         if await db.read(erasure.unfinished):  # it knows its lanes by the keys that they have now
@@ -65,12 +65,12 @@ class AccountMethods(Resource):
             report = await self._assigned(await _choices(db, fallback, platforms=named))
             self._tell(report)
         if not any(one.busy for one in report.left):
-            await db.write(partial(verbs.settle_platforms, new))
+            await db.write(partial(transactions.settle_platforms, new))
 
     async def _assigned(self, choices: list[LaneChoice]) -> LanesReport:
         report, apply = LanesReport(), self._parts.context.apply
         for at in range(0, len(choices), PAGE):
-            give = partial(verbs.give_lanes, choices=choices[at : at + PAGE])
+            give = partial(transactions.give_lanes, choices=choices[at : at + PAGE])
             report = report.and_of(await apply(Actor.OPERATOR, give))
         if choices:
             self._cache.forget_all()
@@ -95,7 +95,7 @@ async def rehearse_assignment(
     """Say what `SessionStore.assign_lanes` would do, in a store that is only read."""
     report = LanesReport(dry_run=True)
     for choice in await _choices(db, accounts, unnamed_too=unnamed_too):
-        report = report.and_of(await db.read(partial(verbs.look_at_lane, choice)))
+        report = report.and_of(await db.read(partial(transactions.look_at_lane, choice)))
     return report
 
 
@@ -107,6 +107,6 @@ async def _choices(
     unnamed_too: bool = False,
 ) -> list[LaneChoice]:
     fallback = fallback or {}
-    read: Callable[[], Verb[list[str]]] = partial(verbs.lanes_of_platforms, sorted(fallback))
-    used = await db.read(partial(verbs.accounts_used, platforms))
+    read: Callable[[], Transaction[list[str]]] = partial(transactions.lanes_of_platforms, sorted(fallback))
+    used = await db.read(partial(transactions.accounts_used, platforms))
     return choose_accounts(used, await db.read(read), fallback, unnamed_too=unnamed_too)

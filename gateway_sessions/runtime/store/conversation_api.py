@@ -21,13 +21,13 @@ from gateway_sessions.core.sessions.entry import SessionEntry, check_session_id
 from gateway_sessions.core.transcript.messages import Message, Rewind, message_of
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import StorageError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.resource import Resource
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.transactions.sessions import lane_changes
-from gateway_sessions.storage.transactions.sessions import switch_lane as verbs
+from gateway_sessions.storage.transactions.sessions import switch_lane as transactions
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 
 T = TypeVar("T")
@@ -44,15 +44,15 @@ class ConversationMethods(Resource):
         """
         name = display_name if display_name is None else storable_name("display_name", display_name)
 
-        def reset(change: Change, new_id: str) -> Verb[Found]:
+        def reset(change: Change, new_id: str) -> Transaction[Found]:
             return lane_changes.reset(change, session_key, new_id, name)
 
         return await self._overtaking_with_new_id(session_key, reset, "reset")
 
     async def undo_reset(self, session_key: str) -> SessionEntry | None:
         """Bring back the session that the last reset took away; `NothingToUndoError` if there is none."""
-        verb = partial(lane_changes.undo_reset, session_key=session_key)
-        return await self._overtaking(session_key, verb, "undo_reset")
+        transaction = partial(lane_changes.undo_reset, session_key=session_key)
+        return await self._overtaking(session_key, transaction, "undo_reset")
 
     async def switch_session(
         self, session_key: str, target_session_id: str, *, scope: Scope, move: bool = False
@@ -65,7 +65,7 @@ class ConversationMethods(Resource):
         """
         target = check_session_id(target_session_id)
 
-        def switch(change: Change, new_id: str) -> Verb[Found]:
+        def switch(change: Change, new_id: str) -> Transaction[Found]:
             if move:
                 return lane_changes.switch(change, session_key, target, scope)
             return lane_changes.switch_or_fork(change, session_key, target, scope, new_id)
@@ -87,22 +87,22 @@ class ConversationMethods(Resource):
         the entry as it is then. `SessionEndedError` if the lane has gone on with something else,
         `SessionNotFoundError` if there is no such session.
         """
-        asked = verbs.Compression(
+        asked = transactions.Compression(
             session_key=session_key,
             session_id=session_id,
             messages=tuple(message_of(one) for one in messages),
             model=model,
             system_prompt=system_prompt,
         )
-        return await self._with_new_id(partial(_flipped, verbs.split, asked))
+        return await self._with_new_id(partial(_flipped, transactions.split, asked))
 
     async def branch_session(
         self, session_key: str, *, at_message_id: int | str | None = None
     ) -> SessionEntry | None:
         """Go on in a copy of the session, up to and with that message; the session can be resumed."""
         at = None if at_message_id is None else row_id("at_message_id", at_message_id)
-        asked = verbs.Branching(session_key=session_key, at_message_id=at)
-        branch = partial(_flipped, verbs.branch, asked)
+        asked = transactions.Branching(session_key=session_key, at_message_id=at)
+        branch = partial(_flipped, transactions.branch, asked)
         return await self._overtaking_with_new_id(session_key, branch, "branch")
 
     async def resume_session(
@@ -114,8 +114,8 @@ class ConversationMethods(Resource):
         another owner goes on as a fork, unless it shall *move*: see `switch_session`.
         """
 
-        def resume(change: Change, new_id: str) -> Verb[Found]:
-            return verbs.resume(change, session_key, text, scope, None if move else new_id)
+        def resume(change: Change, new_id: str) -> Transaction[Found]:
+            return transactions.resume(change, session_key, text, scope, None if move else new_id)
 
         return await self._overtaking_with_new_id(session_key, resume, "resume")
 
@@ -125,60 +125,66 @@ class ConversationMethods(Resource):
         configure = partial(lane_changes.configure, session_key=session_key, settings=settings)
         return await self._write(Actor.PERSON, configure)
 
-    async def _write(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
+    async def _write(self, actor: Actor, transaction: Callable[[Change], Transaction[T]]) -> T:
         raise NotImplementedError
 
-    async def _overtaking(self, session_key: str, verb: Callable[[Change], Verb[T]], by: str) -> T:
+    async def _overtaking(
+        self, session_key: str, transaction: Callable[[Change], Transaction[T]], by: str
+    ) -> T:
         raise NotImplementedError
 
     def _new_session_id(self) -> str:
         raise NotImplementedError
 
-    async def _with_new_id(self, verb: Callable[[Change, str], Verb[Found]]) -> SessionEntry | None:
-        return await self._until_free(verb, partial(self._write, Actor.PERSON))
+    async def _with_new_id(
+        self, transaction: Callable[[Change, str], Transaction[Found]]
+    ) -> SessionEntry | None:
+        return await self._until_free(transaction, partial(self._write, Actor.PERSON))
 
     async def _overtaking_with_new_id(
         self,
         session_key: str,
-        verb: Callable[[Change, str], Verb[Found]],
+        transaction: Callable[[Change, str], Transaction[Found]],
         by: str,
     ) -> SessionEntry | None:
-        def run(one: Callable[[Change], Verb[T]]) -> Awaitable[T]:
+        def run(one: Callable[[Change], Transaction[T]]) -> Awaitable[T]:
             return self._overtaking(session_key, one, by)
 
-        return await self._until_free(verb, run)
+        return await self._until_free(transaction, run)
 
     async def _until_free(
         self,
-        verb: Callable[[Change, str], Verb[Found]],
+        transaction: Callable[[Change, str], Transaction[Found]],
         run: Callable[
-            [Callable[[Change], Verb[Found]]],
+            [Callable[[Change], Transaction[Found]]],
             Awaitable[SessionEntry | IdTaken | None],
         ],
     ) -> SessionEntry | None:
-        """Run the verb with one new id after another, until it meets one that is free."""
+        """Run the transaction with one new id after another, until it meets one that is free."""
         for _ in range(MAX_TRIES):
             new_id = self._new_session_id()
-            outcome = await run(partial(_given, verb, new_id))
+            outcome = await run(partial(_given, transaction, new_id))
             if not isinstance(outcome, IdTaken):
                 return outcome
         raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
 
 
-def _given(verb: Callable[[Change, str], Verb[Found]], new_id: str, change: Change) -> Verb[Found]:
-    return verb(change, new_id)
+def _given(
+    transaction: Callable[[Change, str], Transaction[Found]], new_id: str, change: Change
+) -> Transaction[Found]:
+    return transaction(change, new_id)
 
 
 def _flipped(
-    verb: Callable[[Change, str, T], Verb[Found]],
+    transaction: Callable[[Change, str, T], Transaction[Found]],
     asked: T,
     change: Change,
     new_id: str,
-) -> Verb[Found]:
-    return verb(change, new_id, asked)
+) -> Transaction[Found]:
+    return transaction(change, new_id, asked)
 
 
-class TranscriptMethods(Resource):
+class SessionTranscripts(Resource):
     """Methods of `SessionStore` for what is said. Whatever fails raises: no history is empty by mistake."""
 
     @property

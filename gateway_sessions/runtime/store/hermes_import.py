@@ -25,13 +25,13 @@ from gateway_sessions.runtime.store.opening import Parts
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.hermes.database import HermesDatabase, Row
-from gateway_sessions.storage.hermes.home import HermesHome, Lanes, SessionReader, lanes_of
+from gateway_sessions.storage.hermes.home import HermesHome, HermesLanes, SessionReader, lanes_of
 from gateway_sessions.storage.hermes.rows import PROVENANCE, safe_id
 from gateway_sessions.storage.tables.change import Actor
-from gateway_sessions.storage.transactions.transfer import import_entries as verbs
-from gateway_sessions.storage.transactions.transfer.import_entries import Known, LaneState
+from gateway_sessions.storage.transactions.transfer import import_entries as transactions
+from gateway_sessions.storage.transactions.transfer.import_entries import KnownSession, LaneState
 from gateway_sessions.storage.transactions.transfer.import_session import Fate
-from gateway_sessions.storage.transfer.import_files import Candidate, Importer
+from gateway_sessions.storage.transfer.import_files import Importer, SessionToImport
 
 PAGE: Final = 100
 MAX_BYTES: Final = 8 << 20
@@ -84,7 +84,7 @@ class HermesImport:
         scratch = None if self.let_go_on is None else self.db.path.parent
         return steps.enter_context(HermesDatabase(home.database, scratch))
 
-    async def _sessions(self, database: HermesDatabase, lanes: Lanes) -> None:
+    async def _sessions(self, database: HermesDatabase, lanes: HermesLanes) -> None:
         reader = await in_thread(partial(SessionReader.over, database, lanes))
         places = await in_thread(database.session_rows)
         seen: set[str] = set()
@@ -103,8 +103,8 @@ class HermesImport:
 
     async def _page(self, reader: SessionReader, rows: Sequence[Row]) -> None:
         ids = [safe_id(row["id"]) for row in rows]
-        known = await self.db.read(partial(verbs.known, ids, PROVENANCE))
-        batch: list[Candidate] = []
+        known = await self.db.read(partial(transactions.known, ids, PROVENANCE))
+        batch: list[SessionToImport] = []
         for session_id, row in zip(ids, rows, strict=True):
             here = known.get(session_id)
             if here is not None and (here.provenance is not None or not here.empty):
@@ -123,14 +123,14 @@ class HermesImport:
                 batch = []
         await self._take(reader, batch)
 
-    async def _take(self, reader: SessionReader, batch: Sequence[Candidate]) -> None:
+    async def _take(self, reader: SessionReader, batch: Sequence[SessionToImport]) -> None:
         await in_thread(reader.database.still_the_same)
         outcomes = await self._importer.take(batch)
         for one, outcome in zip(batch, outcomes, strict=True):
             if outcome.fate is Fate.IMPORTED:
                 self._new.add(one.rows.session_id)
 
-    async def _met(self, session_id: str, here: Known, extent: dict[str, int]) -> None:
+    async def _met(self, session_id: str, here: KnownSession, extent: dict[str, int]) -> None:
         """A session with that id is here; perhaps Hermes has gone on with it since."""
         if here.provenance is None:
             self._importer.find(FindingKind.CLASH, "another session has its id", session_id)
@@ -142,7 +142,7 @@ class HermesImport:
         else:
             await self._importer.pass_over(session_id, here.parent, here.relation)
 
-    async def _lanes(self, lanes: Lanes) -> int:
+    async def _lanes(self, lanes: HermesLanes) -> int:
         """Let the lanes go on with their sessions, unless they have others by now."""
         find = self._importer.find
         for problem in lanes.problems:
@@ -153,9 +153,9 @@ class HermesImport:
         written = 0
         for start in range(0, len(lanes.entries), PAGE):
             page = lanes.entries[start : start + PAGE]
-            states = await self.db.read(partial(verbs.lane_states, page))
+            states = await self.db.read(partial(transactions.lane_states, page))
             free = [one.session_id for one, state in zip(page, states, strict=True) if state.free]
-            known = await self.db.read(partial(verbs.known, free, PROVENANCE))
+            known = await self.db.read(partial(transactions.known, free, PROVENANCE))
             self._begun += len({*free} - known.keys() - self._new)
             for entry, state in zip(page, states, strict=True):
                 written += state.free
@@ -218,7 +218,7 @@ class HermesMethods(Resource):
             return await rehearse_hermes_import(context.db, self.config, path, progress=progress)
 
         async def let_go_on(entries: Sequence[SessionEntry]) -> None:
-            await context.apply(Actor.IMPORT, partial(verbs.import_entries, entries=entries))
+            await context.apply(Actor.IMPORT, partial(transactions.import_entries, entries=entries))
 
         work = HermesImport(
             db=context.db,

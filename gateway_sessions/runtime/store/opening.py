@@ -38,13 +38,13 @@ from gateway_sessions.runtime.duties.cluster import Cluster, Duty
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher, Pruner, Retention
 from gateway_sessions.runtime.duties.hooks import Hook, Hooks
 from gateway_sessions.runtime.duties.restart_recovery import RestartRecords, StartReport
-from gateway_sessions.runtime.duties.snapshot_recovery import IndexRecovery
+from gateway_sessions.runtime.duties.snapshot_recovery import SnapshotRecovery
 from gateway_sessions.runtime.duties.titles import Titler, Titling, plain_titler
 from gateway_sessions.runtime.observability.events import Events, SessionEvents
 from gateway_sessions.runtime.observability.incidents import Incidents
 from gateway_sessions.runtime.queue.aliases import Aliases, CachedAliases
 from gateway_sessions.runtime.queue.ledger import Ledger
-from gateway_sessions.runtime.queue.limits import Limits
+from gateway_sessions.runtime.queue.limits import QueueLimits
 from gateway_sessions.runtime.queue.routing import EntryCache, Routing
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.engines.registry import database_path, home_of_server, server_at
@@ -271,8 +271,8 @@ class Assembly:
             return given
         return Aliases(given, clock=self.clock)
 
-    def _limits(self) -> Limits:
-        return Limits(
+    def _limits(self) -> QueueLimits:
+        return QueueLimits(
             max_waiting=self.config.gateway.max_waiting,
             max_waiting_per_owner=self.config.gateway.max_waiting_per_owner,
             max_message_bytes=self.config.gateway.max_message_bytes,
@@ -302,7 +302,7 @@ class Assembly:
     async def _open_snapshot(self, context: StoreContext, incidents: Incidents) -> SessionsJson | None:
         """Look at sessions.json as it was left; even a store that writes none takes an old one in."""
         zone = ZoneInfo(context.policies.zone_name)
-        recovery = IndexRecovery(
+        recovery = SnapshotRecovery(
             context=context,
             home=self.home,
             zone=zone,

@@ -18,7 +18,7 @@ from gateway_sessions.runtime.queue.ledger import Ledger
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.database import SessionDB
 from gateway_sessions.storage.transactions.queue import outbox
-from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurn
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from gateway_sessions.storage.transactions.queue.outbox import OwedReply
 from gateway_sessions.storage.transactions.queue.waiting import Overtaken
 
@@ -48,7 +48,7 @@ class QueueMethods(Resource):
         *,
         rules: BusyRules | None = None,
         solo: bool = False,
-        running: RunningTurn = NO_TURN,
+        running: RunningTurnFacts = NO_TURN,
     ) -> Receipt:
         """Take a message in: after `Accepted` it is durable, and will be turned or kept as a dead letter.
 

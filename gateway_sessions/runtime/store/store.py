@@ -34,7 +34,7 @@ from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.core.sessions.state_machine import notice_due
 from gateway_sessions.core.transcript.system_prompt import build_session_context_prompt
 from gateway_sessions.errors import InvalidInputError, SnapshotError, UnidentifiedSourceError
-from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Verb
+from gateway_sessions.ports import AliasResolver, Clock, HasActiveProcesses, Transaction
 from gateway_sessions.runtime.duties.cluster import Cluster
 from gateway_sessions.runtime.duties.erasure import Erasures
 from gateway_sessions.runtime.duties.expiry import ExpiryWatcher
@@ -49,7 +49,7 @@ from gateway_sessions.runtime.queue.routing import EntryCache
 from gateway_sessions.runtime.session_context import build_session_context
 from gateway_sessions.runtime.store.account_lanes import AccountMethods
 from gateway_sessions.runtime.store.control import Control
-from gateway_sessions.runtime.store.conversation_api import ConversationMethods, TranscriptMethods
+from gateway_sessions.runtime.store.conversation_api import ConversationMethods, SessionTranscripts
 from gateway_sessions.runtime.store.hermes_import import HermesMethods
 from gateway_sessions.runtime.store.opening import Assembly, Parts, StoreOptions, placed
 from gateway_sessions.runtime.store.privacy_api import PrivacyMethods
@@ -66,7 +66,7 @@ PAGE: Final = 100
 
 
 class SessionStore(
-    ConversationMethods, QueueMethods, TranscriptMethods, HermesMethods, PrivacyMethods, AccountMethods
+    ConversationMethods, QueueMethods, SessionTranscripts, HermesMethods, PrivacyMethods, AccountMethods
 ):
     """The sessions of one gateway. Open it with `async with SessionStore.open(directory) as store`."""
 
@@ -229,18 +229,20 @@ class SessionStore(
 
     async def suspend_session(self, session_key: str, reason: str = "suspended") -> bool:
         """Make the next message start afresh, whatever the policy says; False if the lane has no session."""
-        verb = partial(lane_changes.suspend, session_key=session_key, reason=check_reason(reason))
-        return await self._write(Actor.PERSON, verb) is not None
+        transaction = partial(lane_changes.suspend, session_key=session_key, reason=check_reason(reason))
+        return await self._write(Actor.PERSON, transaction) is not None
 
     async def mark_resume_pending(self, session_key: str, reason: str = ResumeReason.RESTART_TIMEOUT) -> bool:
         """Note that a turn was cut off; False if there is no session, or it may not go on."""
-        verb = partial(lane_changes.mark_resume_pending, session_key=session_key, reason=check_reason(reason))
-        return await self._write(Actor.RECOVERY, verb) is not None
+        transaction = partial(
+            lane_changes.mark_resume_pending, session_key=session_key, reason=check_reason(reason)
+        )
+        return await self._write(Actor.RECOVERY, transaction) is not None
 
     async def clear_resume_pending(self, session_key: str) -> bool:
         """Note that a turn succeeded; False if no cut-off turn was waiting."""
-        verb = partial(lane_changes.clear_resume_pending, session_key=session_key)
-        cleared = await self._write(Actor.RECOVERY, verb)
+        transaction = partial(lane_changes.clear_resume_pending, session_key=session_key)
+        cleared = await self._write(Actor.RECOVERY, transaction)
         await self._parts.restart.refresh()
         return cleared is not None
 
@@ -398,9 +400,11 @@ class SessionStore(
         failpoint("before_marker")
         await self._parts.restart.leave_marker()
 
-    async def _overtaking(self, session_key: str, verb: Callable[[Change], Verb[T]], by: str) -> T:
+    async def _overtaking(
+        self, session_key: str, transaction: Callable[[Change], Transaction[T]], by: str
+    ) -> T:
         self._check_running()
-        outcome, _ = await self._parts.ledger.overtaking(session_key, verb, by=by)
+        outcome, _ = await self._parts.ledger.overtaking(session_key, transaction, by=by)
         await self._shown()
         return outcome
 
@@ -411,15 +415,15 @@ class SessionStore(
         configure = partial(lane_changes.configure, session_key=session_key, settings={name: value})
         return await self._write(Actor.PERSON, configure)
 
-    async def _write(self, actor: Actor, verb: Callable[[Change], Verb[T]]) -> T:
+    async def _write(self, actor: Actor, transaction: Callable[[Change], Transaction[T]]) -> T:
         self._check_running()
-        outcome = await self._parts.context.apply(actor, verb)
+        outcome = await self._parts.context.apply(actor, transaction)
         await self._shown()
         return outcome
 
-    async def _read(self, verb: Callable[[], Verb[T]]) -> T:
+    async def _read(self, transaction: Callable[[], Transaction[T]]) -> T:
         self._check_running()
-        return await self._parts.context.db.read(verb)
+        return await self._parts.context.db.read(transaction)
 
     async def _shown(self) -> None:
         """In mode `sync` a change is in the file before the call returns."""

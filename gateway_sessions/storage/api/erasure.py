@@ -31,9 +31,9 @@ from gateway_sessions.storage.files.private_files import is_foreign_link
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import entries, tombstones
 from gateway_sessions.storage.transactions.queue import erasure
-from gateway_sessions.storage.transactions.upkeep import erasure as verbs
+from gateway_sessions.storage.transactions.upkeep import erasure as transactions
 from gateway_sessions.storage.transactions.upkeep import message_erasure
-from gateway_sessions.storage.transactions.upkeep.erasure import Plan
+from gateway_sessions.storage.transactions.upkeep.erasure import ErasurePlan
 from gateway_sessions.storage.transactions.upkeep.message_erasure import Said
 
 EXPORTS: Final = "exports"
@@ -91,18 +91,18 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         async with self._erasing, self._overwriting():
             moment = self._clock.now()
             also = await self._other_ids(subject)
-            begin = partial(verbs.begin, subject, moment, self.change_ids)
+            begin = partial(transactions.begin, subject, moment, self.change_ids)
             begun = await self.write(partial(begin, keep_copies=keep_copies, known_as=also))
             return await self._carry_out(begun.plan, begun.rows, progress)
 
     async def unfinished_erasures(self) -> int:
         """How many erasures were begun and not finished."""
-        return len(await self.read(verbs.unfinished))
+        return len(await self.read(transactions.unfinished))
 
     async def finish_erasures(self) -> int:
         """Bring to their end the erasures that were cut off; how many. What was sent since stays."""
         async with self._erasing, self._overwriting():
-            plans = await self.read(verbs.unfinished)
+            plans = await self.read(transactions.unfinished)
             for plan in plans:
                 await self._carry_out(plan, Counter())
             return len(plans)
@@ -115,12 +115,12 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         titles that they gave to these.
         """
         subject = Subject.named(owner)
-        lanes = await self.read(partial(verbs.lanes_of, subject))
+        lanes = await self.read(partial(transactions.lanes_of, subject))
         waiting = await self.read(partial(erasure.waiting_of, subject, lanes))
         for session_key in lanes:
             entry = await self.read(partial(entries.load, session_key))
             current = entry_to_dict(entry) if entry is not None else None
-            history = await self.read(partial(verbs.lane_history, session_key))
+            history = await self.read(partial(transactions.lane_history, session_key))
             known = {"lane": session_key, "entry": current, "history": history}
             yield known | waiting.pop(session_key, {})
         for session_key, theirs in waiting.items():
@@ -169,7 +169,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         if subject.platform != Platform.WHATSAPP or subject.user_id is None:
             return ()
         found: list[str] = []
-        for user_id in await self.read(partial(verbs.ids_in_rooms, subject)):
+        for user_id in await self.read(partial(transactions.ids_in_rooms, subject)):
             bare = normalize_whatsapp(user_id)
             goes_by = bare if self.alias_of is None else await self.alias_of(subject.platform, bare)
             found += [user_id] if goes_by == subject.user_id else []
@@ -206,7 +206,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             await self.overwrite_deleted(overwrite=False)
 
     async def _carry_out(
-        self, plan: Plan, begun: Counter[str], progress: OnProgress | None = None
+        self, plan: ErasurePlan, begun: Counter[str], progress: OnProgress | None = None
     ) -> ErasureReceipt:
         """All steps after the first; each may be done again."""
         tell = progress or _nobody
@@ -219,7 +219,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             copies = [*await in_thread(partial(copies_of, self.path)), *beside.copies]
             if not plan.keep_copies:
                 await in_thread(partial(remove_all, copies))
-            await self.write(partial(verbs.forget_name, plan))
+            await self.write(partial(transactions.forget_name, plan))
         kept = [*kept_in_rooms(Subject.named(plan.owner))] if plan.owner is not None else []
         kept += await in_thread(partial(_not_looked_into, self.path.parent))
         rewritten: list[str] = []
@@ -231,7 +231,7 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             if not await self._rewritten():
                 name = f"{self.path.name}-wal"
                 kept.append(Kept(name, "a reader looks at an old moment; it is emptied once that has ended"))
-        await self.write(partial(verbs.finish, plan))
+        await self.write(partial(transactions.finish, plan))
         if plan.keep_copies:
             kept += [Kept(str(one), "the caller wanted to keep copies") for one in copies]
             copies = []
@@ -247,15 +247,17 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
             kept=tuple(kept),
         )
 
-    async def _erase_rows(self, subject: Subject, plan: Plan, tell: OnProgress) -> Counter[str]:
+    async def _erase_rows(self, subject: Subject, plan: ErasurePlan, tell: OnProgress) -> Counter[str]:
         rows: Counter[str] = Counter()
         moment = plan.until
         tell(WorkProgress(doing="Removing sessions"))
-        while removed := await self.write(partial(verbs.erase_sessions, subject, moment, self.change_ids)):
+        while removed := await self.write(
+            partial(transactions.erase_sessions, subject, moment, self.change_ids)
+        ):
             rows += removed
             tell(WorkProgress(doing="Removing sessions", done=rows["sessions"]))
         rows[MESSAGES] += await self.finish_removals()
-        said = partial(message_erasure.erase_some, verbs.said_before(subject, plan), self.change_ids)
+        said = partial(message_erasure.erase_some, transactions.said_before(subject, plan), self.change_ids)
         while removed := await self.write(said):
             rows += removed
         rows += await self.write(partial(message_erasure.forget_titles, subject.owner))
@@ -263,8 +265,8 @@ class ErasureMethods(SearchMethods, TransferMethods, RetentionMethods):
         while removed := await self.write(settled):
             rows += removed
         for session_key in plan.lanes:
-            rows += await self.write(partial(verbs.erase_lane, session_key, moment))
-        rows += await self.write(partial(verbs.scrub, subject, plan.ids))
+            rows += await self.write(partial(transactions.erase_lane, session_key, moment))
+        rows += await self.write(partial(transactions.scrub, subject, plan.ids))
         await self._index.forget_removed()  # even if no message was left
         return rows
 

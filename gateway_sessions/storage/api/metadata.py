@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from gateway_sessions.core.text import Intake, check_word
-from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.upkeep import metadata
 
 
-class MetadataMethods(VerbRunner):
+class MetadataMethods(TransactionRunner):
     """Facts by name, in the same database and the same backups as everything else."""
 
     async def get_meta(self, key: str) -> str | None:

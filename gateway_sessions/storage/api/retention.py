@@ -20,13 +20,13 @@ from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.instants import instant_of
 from gateway_sessions.core.progress import OnProgress, WorkProgress
 from gateway_sessions.core.sessions.record import Relation
-from gateway_sessions.core.sessions.retention import Bounds, Group, Member, PruneReport
+from gateway_sessions.core.sessions.retention import Bounds, GroupMember, PruneReport, SessionGroup
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.transaction_runner import VerbRunner
-from gateway_sessions.storage.transactions.sessions import remove as verbs
-from gateway_sessions.storage.transactions.sessions.remove import Kind
+from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transactions.sessions import remove as transactions
+from gateway_sessions.storage.transactions.sessions.remove import PrunableKind
 from gateway_sessions.storage.transactions.transfer import export
-from gateway_sessions.storage.transactions.transfer.export import BEGINNING, Wanted
+from gateway_sessions.storage.transactions.transfer.export import BEGINNING, ExportQuery
 from gateway_sessions.storage.transfer.export_files import Lines, SessionWriter, Target, reading, writing
 from gateway_sessions.storage.transfer.import_files import Importer
 
@@ -34,7 +34,7 @@ MOST_GROUPS: Final = 20
 """Removed in one go."""
 
 
-class RetentionMethods(VerbRunner):
+class RetentionMethods(TransactionRunner):
     """Removal of sessions, one by one or by age and size."""
 
     async def delete_session(self, session_id: str) -> bool:
@@ -45,7 +45,7 @@ class RetentionMethods(VerbRunner):
         from sight with messages left in the file: called again, this removes them and says that there is no
         such session. A store that is opened removes them, too.
         """
-        gone = await self.write(partial(verbs.delete, session_id, self.change_ids))
+        gone = await self.write(partial(transactions.delete, session_id, self.change_ids))
         await self.finish_removals()
         return bool(gone)
 
@@ -81,7 +81,7 @@ class RetentionMethods(VerbRunner):
             raise InvalidInputError(problem)
         moment = instant_of("now", now) or self._clock.now()
         bounds = Bounds.at(moment, older_than_days, max_count, max_bytes)
-        kind = Kind(
+        kind = PrunableKind(
             source=source,
             relation=None if relation is None else Relation(relation),
             include_archived=include_archived,
@@ -89,7 +89,7 @@ class RetentionMethods(VerbRunner):
             unended=unended,
         )
         async with self.view() as reader:
-            plan = await reader.read(partial(verbs.plan, bounds, kind, limit))
+            plan = await reader.read(partial(transactions.plan, bounds, kind, limit))
         removed = [one.session_id for one in plan.members]
         in_use: list[str] = []
         if not dry_run:
@@ -101,15 +101,15 @@ class RetentionMethods(VerbRunner):
     async def finish_removals(self) -> int:
         """Remove the messages that are left of large sessions, piece by piece; how many there were."""
         messages = 0
-        for session_id in await self.read(verbs.leftovers):
-            removed = verbs.PIECE
-            while removed == verbs.PIECE:
-                removed = await self.write(partial(verbs.remove_leftover, session_id, self.change_ids))
+        for session_id in await self.read(transactions.leftovers):
+            removed = transactions.PIECE
+            while removed == transactions.PIECE:
+                removed = await self.write(partial(transactions.remove_leftover, session_id, self.change_ids))
                 messages += removed
         return messages
 
     async def _remove(
-        self, groups: Sequence[Group], progress: OnProgress | None, *, unended: bool
+        self, groups: Sequence[SessionGroup], progress: OnProgress | None, *, unended: bool
     ) -> tuple[list[str], list[str]]:
         removed: list[str] = []
         in_use: list[str] = []
@@ -117,14 +117,16 @@ class RetentionMethods(VerbRunner):
         for batch in _batches(groups):
             if progress is not None:
                 progress(WorkProgress(doing="Removing sessions", done=len(removed), total=total))
-            step = await self.write(partial(verbs.remove_groups, batch, self.change_ids, unended=unended))
+            step = await self.write(
+                partial(transactions.remove_groups, batch, self.change_ids, unended=unended)
+            )
             removed += step.session_ids
             in_use += step.in_use
         await self.finish_removals()
         return removed, in_use
 
 
-def _reported(gone: Sequence[Member], session_ids: Sequence[str]) -> PruneReport:
+def _reported(gone: Sequence[GroupMember], session_ids: Sequence[str]) -> PruneReport:
     return PruneReport(
         dry_run=False,
         session_ids=tuple(session_ids),
@@ -133,12 +135,12 @@ def _reported(gone: Sequence[Member], session_ids: Sequence[str]) -> PruneReport
     )
 
 
-def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
+def _batches(groups: Sequence[SessionGroup]) -> Iterator[list[SessionGroup]]:
     """Groups in steps that nobody waits long behind."""
-    batch: list[Group] = []
+    batch: list[SessionGroup] = []
     messages = 0
     for group in groups:
-        if batch and (messages + group.messages > verbs.PIECE or len(batch) == MOST_GROUPS):
+        if batch and (messages + group.messages > transactions.PIECE or len(batch) == MOST_GROUPS):
             yield batch
             batch, messages = [], 0
         batch.append(group)
@@ -151,14 +153,14 @@ PAGE: Final = 200
 _BESIDE_THE_DATABASE: Final = ("", "-wal", "-shm", "-journal")
 
 
-class TransferMethods(VerbRunner):
+class TransferMethods(TransactionRunner):
     """Export and import of sessions."""
 
     async def export_session(
         self, session_id: str, *, scope: Scope, include_hidden: bool = True
     ) -> dict[str, Any]:
         """A session with its messages; `SessionNotFoundError` if *scope* cannot see it."""
-        wanted = Wanted(scope=scope, include_hidden=include_hidden)
+        wanted = ExportQuery(scope=scope, include_hidden=include_hidden)
         return await self.read(partial(export.whole, session_id, wanted))
 
     async def export_all(
@@ -168,7 +170,7 @@ class TransferMethods(VerbRunner):
 
         `write_export` shows all of them as of one moment.
         """
-        wanted = Wanted(scope=scope, source=source, include_hidden=include_hidden)
+        wanted = ExportQuery(scope=scope, source=source, include_hidden=include_hidden)
         after = BEGINNING
         while page := await self.read(partial(export.ids, wanted, after, PAGE)):
             for after, _ in page:
@@ -196,7 +198,7 @@ class TransferMethods(VerbRunner):
             problem = f"lineage must be 'single' or 'logical', not {lineage!r}"
             raise InvalidInputError(problem)
         made = renderer(format)
-        wanted = Wanted(scope=scope, source=source, include_hidden=include_hidden)
+        wanted = ExportQuery(scope=scope, source=source, include_hidden=include_hidden)
         database = [self.path.with_name(self.path.name + end) for end in _BESIDE_THE_DATABASE]
         async with self.view() as reader, writing(target, database) as write:
             writer = SessionWriter(

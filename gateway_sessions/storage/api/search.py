@@ -14,9 +14,9 @@ from gateway_sessions.core.search.filters import SearchFilter, words_of
 from gateway_sessions.core.search.results import SearchResult, SessionSearchResult
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.search.protocol import Index, IndexReport
+from gateway_sessions.storage.search.protocol import IndexReport, SearchIndex
 from gateway_sessions.storage.search.search import Search
-from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.search.hits import Order
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -50,10 +50,10 @@ class SearchOptions(TypedDict, total=False):
     exclude_sessions: Collection[str]
 
 
-class SearchMethods(VerbRunner):
+class SearchMethods(TransactionRunner):
     """Search over all that may be seen."""
 
-    _index: Index
+    _index: SearchIndex
     _search: Search
 
     async def search_stems(self) -> Stems:

@@ -28,11 +28,11 @@ from gateway_sessions.core.text import Intake, check_choice
 from gateway_sessions.core.transcript.messages import NO_EXTRA, Message, message_of
 from gateway_sessions.errors import InvalidInputError
 from gateway_sessions.storage.tables import lineage as tables_lineage
-from gateway_sessions.storage.transaction_runner import VerbRunner
-from gateway_sessions.storage.transactions.sessions import lists as sessions_lists
+from gateway_sessions.storage.transaction_runner import TransactionRunner
+from gateway_sessions.storage.transactions.sessions import lists as session_lists
 from gateway_sessions.storage.transactions.sessions import session_rows, split
-from gateway_sessions.storage.transactions.sessions import titles as verbs
-from gateway_sessions.storage.transactions.sessions.lists import Wanted
+from gateway_sessions.storage.transactions.sessions import titles as transactions
+from gateway_sessions.storage.transactions.sessions.lists import SessionListQuery
 from gateway_sessions.storage.transactions.sessions.session_rows import (
     TOOL_SOURCE,
     UNKNOWN_SOURCE,
@@ -41,7 +41,7 @@ from gateway_sessions.storage.transactions.sessions.session_rows import (
 from gateway_sessions.storage.transactions.sessions.split import Descent
 
 
-class SessionRowMethods(VerbRunner):
+class SessionRowMethods(TransactionRunner):
     """The rows of sessions. Sessions of a lane come and go with their lane, through `SessionStore`."""
 
     async def create_session(
@@ -136,20 +136,20 @@ class SessionRowMethods(VerbRunner):
         include_archived: bool = False,
     ) -> int:
         """How many sessions *scope* may see."""
-        verb = partial(
+        transaction = partial(
             session_rows.count,
             scope,
             source=source,
             min_message_count=min_message_count,
             include_archived=include_archived,
         )
-        return await self.read(verb)
+        return await self.read(transaction)
 
     async def _change(self, statement: str, session_id: str, *values: object) -> None:
         await self.write(partial(session_rows.change, statement, session_id, *values))
 
 
-class TitleMethods(VerbRunner):
+class TitleMethods(TransactionRunner):
     """Titles: one line, unique among the sessions of an owner."""
 
     async def set_session_title(
@@ -168,30 +168,30 @@ class TitleMethods(VerbRunner):
         """
         check_value("title", title, str, NoneType)
         cleaned = clean_title(title) if title and one_line(title) else None
-        return await self.write(partial(verbs.set_title, session_id, cleaned, scope, author))
+        return await self.write(partial(transactions.set_title, session_id, cleaned, scope, author))
 
     async def set_auto_title_if_empty(self, session_id: str, title: str) -> bool:
         """Call a session so unless it has a title; one that is taken gets a number, one too long is cut."""
         cleaned = suggested_title(title)
         if cleaned is None:
             return False
-        return await self.write(partial(verbs.set_title_if_none, session_id, cleaned))
+        return await self.write(partial(transactions.set_title_if_none, session_id, cleaned))
 
     async def get_session_title(self, session_id: str) -> str | None:
         """What a session is called; None if it has no title, or there is no such session."""
-        return await self.read(partial(verbs.title_of, session_id))
+        return await self.read(partial(transactions.title_of, session_id))
 
     async def get_next_title_in_lineage(self, title: str, *, scope: Scope) -> str:
         """The title if nothing in sight has it, else with the next number: `Trip`, `Trip #2`, `Trip #3`."""
         cleaned = clean_title(title)
-        return await self.read(partial(verbs.next_in_lineage, cleaned, scope))
+        return await self.read(partial(transactions.next_in_lineage, cleaned, scope))
 
     async def resolve_session_by_title(self, title: str, *, scope: Scope) -> str | None:
         """The newest session with that title and a number, else the one with the title, at its tip.
 
         None if nothing in sight is called so, `AmbiguousSessionError` if several owners have such a session.
         """
-        return await self.read(partial(verbs.resolve_title, title, scope))
+        return await self.read(partial(transactions.resolve_title, title, scope))
 
     async def resolve_session(self, text: str, *, scope: Scope) -> str:
         """The session that somebody means by its id, the beginning of that, or its title, at its tip.
@@ -199,10 +199,10 @@ class TitleMethods(VerbRunner):
         `AmbiguousSessionError` lists the candidates if there are several, `SessionNotFoundError` says that
         nothing in sight fits.
         """
-        return await self.read(partial(verbs.resolve, text, scope))
+        return await self.read(partial(transactions.resolve, text, scope))
 
 
-class LineageMethods(VerbRunner):
+class LineageMethods(TransactionRunner):
     """Compressions, branches, and the way from any session to where its conversation began or goes on."""
 
     async def split_session(
@@ -275,7 +275,7 @@ PAGE: Final = 20
 BROWSED: Final = 500
 
 
-class ListingMethods(VerbRunner):
+class ListingMethods(TransactionRunner):
     """Lists: each conversation once, page by page."""
 
     async def list_sessions_rich(
@@ -298,7 +298,7 @@ class ListingMethods(VerbRunner):
         *include_children* each session is a line of its own; those of sub-agents never are. Latest active
         first, or latest begun first. *archived*: without those of the archive, only those, or (None) all.
         """
-        wanted = Wanted(
+        wanted = SessionListQuery(
             scope=scope,
             source=source,
             exclude_sources=tuple(exclude_sources or ()),
@@ -307,7 +307,7 @@ class ListingMethods(VerbRunner):
             text=_looked_for(search_query),
             every_session=include_children,
         )
-        page = sessions_lists.recent if order_by_last_active else sessions_lists.begun
+        page = session_lists.recent if order_by_last_active else session_lists.begun
         return await self.read(partial(page, wanted, after, _checked(limit)))
 
     async def recent_sessions(
@@ -323,7 +323,7 @@ class ListingMethods(VerbRunner):
         self, text: str, *, scope: Scope, limit: int = PAGE
     ) -> list[SessionSummary]:
         """Sessions whose id is that text, begins with it, or holds it, in this order; of any kind."""
-        return await self.read(partial(sessions_lists.by_id, text, scope, _checked(limit)))
+        return await self.read(partial(session_lists.by_id, text, scope, _checked(limit)))
 
 
 def _checked(limit: int) -> int:

@@ -25,18 +25,18 @@ from gateway_sessions.core.transcript.messages import (
 )
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.transcripts import conversation, message_windows, rewind, rewrite
-from gateway_sessions.storage.transactions.transcripts import messages as verbs
+from gateway_sessions.storage.transactions.transcripts import messages as transactions
 from gateway_sessions.storage.transactions.transcripts.message_windows import Anchor
-from gateway_sessions.storage.transactions.transcripts.messages import Page
+from gateway_sessions.storage.transactions.transcripts.messages import MessagePage
 
 MANY: Final = 500
 
 _log = logging.getLogger(__name__)
 
 
-class TranscriptMethods(VerbRunner):
+class TranscriptMethods(TransactionRunner):
     """Messages: added in order, read by page, and changed only in ways that can be told."""
 
     async def append_message(
@@ -60,8 +60,8 @@ class TranscriptMethods(VerbRunner):
         `SentBeforeErasureError` for what somebody sent who was erased since.
         """
         given = await _taken(messages)
-        verb = partial(verbs.append, session_id, given, self._clock.now(), self.change_ids)
-        appended = await self.write(verb)
+        transaction = partial(transactions.append, session_id, given, self._clock.now(), self.change_ids)
+        appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return appended.message_ids
 
@@ -78,8 +78,10 @@ class TranscriptMethods(VerbRunner):
 
         `SessionNotFoundError` if there is no such session.
         """
-        asked = Page(after_seq=after_seq, before_seq=before_seq, limit=limit, include_hidden=include_hidden)
-        return await self.read(partial(verbs.page, session_id, asked))
+        asked = MessagePage(
+            after_seq=after_seq, before_seq=before_seq, limit=limit, include_hidden=include_hidden
+        )
+        return await self.read(partial(transactions.page, session_id, asked))
 
     async def get_messages_as_conversation(
         self, session_id: str, *, include_ancestors: bool = False, limit: int | None = None
@@ -89,8 +91,10 @@ class TranscriptMethods(VerbRunner):
         With *include_ancestors*, also what was said before the session was compressed. *limit* is the
         number of stored messages that are looked at, the latest ones.
         """
-        verb = partial(conversation.conversation, session_id, limit, include_ancestors=include_ancestors)
-        return await self.read(verb)
+        transaction = partial(
+            conversation.conversation, session_id, limit, include_ancestors=include_ancestors
+        )
+        return await self.read(transaction)
 
     async def get_messages_around(
         self, session_id: str, message_id: int | str, window: int = 5, *, include_hidden: bool = False
@@ -167,8 +171,8 @@ class TranscriptMethods(VerbRunner):
         What is hidden stays: the originals behind a summary, and what was taken back.
         """
         given = await _taken(messages)
-        verb = partial(rewrite.replace, session_id, given, self._clock.now(), self.change_ids)
-        appended = await self.write(verb)
+        transaction = partial(rewrite.replace, session_id, given, self._clock.now(), self.change_ids)
+        appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return appended.message_ids
 
@@ -180,8 +184,8 @@ class TranscriptMethods(VerbRunner):
         The originals are still found by a search, and never sent to a model.
         """
         given = await _taken(messages)
-        verb = partial(rewrite.compact, session_id, given, self._clock.now(), self.change_ids)
-        hidden, appended = await self.write(verb)
+        transaction = partial(rewrite.compact, session_id, given, self._clock.now(), self.change_ids)
+        hidden, appended = await self.write(transaction)
         self._tell_of_replacements(session_id, appended.replaced)
         return hidden
 
@@ -192,18 +196,20 @@ class TranscriptMethods(VerbRunner):
     async def edit_message(self, session_id: str, platform_message_id: str, content: Content) -> bool:
         """Let a message say what it says on its platform now, and keep what it said; whether that is new."""
         now = self._clock.now()
-        verb = partial(
+        transaction = partial(
             rewrite.edit, session_id, plain_text(platform_message_id), content, now, self.change_ids
         )
-        changed, replaced = await self.write(verb)
+        changed, replaced = await self.write(transaction)
         self._tell_of_replacements(session_id, int(replaced))
         return changed
 
     async def retract_message(self, session_id: str, platform_message_id: str) -> bool:
         """Hide what was deleted on its platform; False if nothing of that name is to be seen."""
         now = self._clock.now()
-        verb = partial(rewrite.retract, session_id, plain_text(platform_message_id), now, self.change_ids)
-        return await self.write(verb)
+        transaction = partial(
+            rewrite.retract, session_id, plain_text(platform_message_id), now, self.change_ids
+        )
+        return await self.write(transaction)
 
     async def get_message_versions(self, session_id: str, message_id: int | str) -> list[MessageVersion]:
         """What a message said before it was edited, the first version first."""

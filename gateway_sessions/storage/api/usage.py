@@ -21,12 +21,12 @@ from gateway_sessions.core.usage.usage_events import (
     usage_of,
 )
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.transcripts import usage
 from gateway_sessions.storage.transactions.transcripts.usage import Question
 
 
-class UsageMethods(VerbRunner):
+class UsageMethods(TransactionRunner):
     """What models are used for, and what that costs."""
 
     async def record_usage(
@@ -63,8 +63,8 @@ class UsageMethods(VerbRunner):
             check_word("cost_source", cost_source),
             check_word("pricing_version", pricing_version),
         )
-        verb = partial(usage.amend, check_event_id(event_id), cost, source, self._clock.now())
-        return await self.write(verb)
+        transaction = partial(usage.amend, check_event_id(event_id), cost, source, self._clock.now())
+        return await self.write(transaction)
 
     async def usage_of_session(self, session_id: str) -> SessionUsage:
         """What a session has used, by model and task."""

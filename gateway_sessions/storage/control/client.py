@@ -17,9 +17,9 @@ from gateway_sessions.core.control_protocol import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
     PROTOCOL,
-    Answer,
+    ControlAnswer,
+    ControlRequest,
     Greeting,
-    Request,
     decode,
     encode,
     error_of,
@@ -56,13 +56,13 @@ class OwnerConnection:
     async def ask(self, do: str, parameters: object, kind: Any, *, seconds: float) -> Any:
         """Have an operation carried out; its result of that type, or the error that it ended with."""
         told = encode(with_text_ids(parameters, outside=True))
-        request = Request(do=do, parameters=msgspec.Raw(told), seconds=seconds)
+        request = ControlRequest(do=do, parameters=msgspec.Raw(told), seconds=seconds)
         try:
             await self._frames.send(request, seconds=seconds)
         except OSError as error:
             problem = "has closed the connection"
             raise self._error(problem, happened=False, passing=True) from error
-        answer = self._read(await self._next(seconds + GRACE_SECONDS, happened=True), Answer)
+        answer = self._read(await self._next(seconds + GRACE_SECONDS, happened=True), ControlAnswer)
         if answer.failure is not None:
             raise error_of(answer.failure)
         return self._read(answer.result, kind)

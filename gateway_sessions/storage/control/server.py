@@ -23,9 +23,9 @@ from gateway_sessions._streams import accept, closing
 from gateway_sessions.core.control_protocol import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
-    Answer,
+    ControlAnswer,
+    ControlRequest,
     Greeting,
-    Request,
     decode,
     encode,
     failure_of,
@@ -135,32 +135,32 @@ class ControlServer:
         finally:
             self._connected -= 1
 
-    async def _next(self, frames: FrameStream) -> Request | None:
+    async def _next(self, frames: FrameStream) -> ControlRequest | None:
         """What the client asks next; None if there is no talking with it, or its place is needed."""
         with anyio.CancelScope() as scope:
             self._idle[scope] = None
             try:
                 body = await frames.receive(seconds=FRAME_SECONDS, idle=IDLE_SECONDS)
-                return decode(body, Request)
+                return decode(body, ControlRequest)
             except InvalidInputError as error:
-                await frames.send(Answer(failure=failure_of(error)), seconds=FRAME_SECONDS)
+                await frames.send(ControlAnswer(failure=failure_of(error)), seconds=FRAME_SECONDS)
             finally:
                 self._idle.pop(scope, None)
         return None
 
-    async def _answer(self, frames: FrameStream, request: Request) -> None:
+    async def _answer(self, frames: FrameStream, request: ControlRequest) -> None:
         self._under_way += 1
         try:
             try:
-                answer = Answer(result=msgspec.Raw(await self._result(request)))
+                answer = ControlAnswer(result=msgspec.Raw(await self._result(request)))
                 await frames.send(answer, seconds=FRAME_SECONDS)
             except GatewaySessionsError as error:
-                await frames.send(Answer(failure=failure_of(error)), seconds=FRAME_SECONDS)
+                await frames.send(ControlAnswer(failure=failure_of(error)), seconds=FRAME_SECONDS)
         finally:
             self._under_way -= 1
             self._ended.set()
 
-    async def _result(self, request: Request) -> bytes:
+    async def _result(self, request: ControlRequest) -> bytes:
         if self._finishing:
             problem = "is just being closed"
             raise ControlError(WHAT, problem, may_have_happened=False, passing=True)

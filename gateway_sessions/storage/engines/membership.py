@@ -20,8 +20,8 @@ from gateway_sessions.core.instants import ID_BITS, to_micros
 from gateway_sessions.errors import StorageError, StoreStoppedError
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.engines.protocol import Shared
-from gateway_sessions.storage.tables import nodes as verbs
-from gateway_sessions.storage.tables.nodes import Joined, Joining, Survey
+from gateway_sessions.storage.tables import nodes as transactions
+from gateway_sessions.storage.tables.nodes import JoinedNode, Joining, Survey
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Membership:
         """All that were not declared dead, when this one last looked."""
         self.lost: set[int] = set()
         """Nodes that died, or may have, as long as nobody here has seen to what they left behind."""
-        self.on_joined: Callable[[Joined], object] = _nobody
+        self.on_joined: Callable[[JoinedNode], object] = _nobody
         """Told when this is another node from now on."""
         self.on_silent: Callable[[], object] = _nobody
         """Told when nothing that this node was doing may go on."""
@@ -89,7 +89,7 @@ class Membership:
         """Wait until this node has looked at the others again, or became silent."""
         await self._looked.wait()
 
-    async def join(self, secret: bytes) -> Joined:
+    async def join(self, secret: bytes) -> JoinedNode:
         """Be a node from now on, in the place of one that had the same name."""
         return await self._join(secret, replaces=True)
 
@@ -140,7 +140,7 @@ class Membership:
     async def _say(self) -> None:
         at = _now()
         survey = await self._in_time(
-            lambda: self._shared.aside(partial(verbs.keep, self.epoch, self.rules.ttl))
+            lambda: self._shared.aside(partial(transactions.keep, self.epoch, self.rules.ttl))
         )
         if not survey.alive:
             self._fall_silent("was declared dead")
@@ -156,7 +156,7 @@ class Membership:
         except TimeoutError:
             raise StorageError("the database", "takes too long to answer") from None  # noqa: TRY003 -- two facts
 
-    async def _join(self, secret: bytes, *, replaces: bool) -> Joined:
+    async def _join(self, secret: bytes, *, replaces: bool) -> JoinedNode:
         at = _now()
         who = Joining(
             name=self.name,
@@ -167,7 +167,7 @@ class Membership:
         )
         was = self.epoch or None
         self.lost |= {was} if was is not None else set()
-        joined = await self._shared.enter(partial(verbs.join, secret, who, was))
+        joined = await self._shared.enter(partial(transactions.join, secret, who, was))
         self.epoch, self._until, self._silent = joined.opening.epoch, trusted_until(at, self.rules), False
         self._learn(joined.now, joined.nodes)
         self._shared.be(joined.opening.epoch, joined.first_id, slot=joined.slot, earliest=self.earliest_id)

@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.search.stems import Stems
-from gateway_sessions.ports import Clock, Driver, VerbFactory
+from gateway_sessions.ports import Clock, Driver, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language
 
 T = TypeVar("T")
@@ -73,12 +73,12 @@ class Shared(Protocol):
         """Whether a node hears when another one calls it; else all of them merely look now and then."""
         ...
 
-    async def enter(self, verb: VerbFactory[T]) -> T:
-        """Run a verb as nobody yet, alone."""
+    async def enter(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction as nobody yet, alone."""
         ...
 
-    async def aside(self, verb: VerbFactory[T]) -> T:
-        """Run a verb at once, on a connection of its own: it waits for nobody, and is never refused."""
+    async def aside(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction at once on a connection of its own: it waits for nobody and is never refused."""
         ...
 
     async def call(self, epochs: frozenset[int]) -> None:
@@ -157,6 +157,6 @@ class Engine(Driver, Protocol):
         """Ids for rows, from that one on, for an owner that nobody else is beside."""
         ...
 
-    def end_with(self, verb: VerbFactory[None]) -> None:
-        """Run that verb when nothing else will be run any more. Nobody learns whether it could be."""
+    def end_with(self, transaction: TransactionFactory[None]) -> None:
+        """Run that transaction when nothing else will be run any more. Nobody learns whether it could be."""
         ...

@@ -31,7 +31,7 @@ from gateway_sessions.errors import (
     UnsupportedStorageError,
 )
 from gateway_sessions.storage.engines.protocol import Engine
-from gateway_sessions.storage.engines.server.driver import PATIENT, USUAL, Limits
+from gateway_sessions.storage.engines.server.driver import PATIENT, USUAL, ServerLimits
 from gateway_sessions.storage.engines.sqlite.engine import SqliteEngine, SqliteReadingEngine, Synchronous
 
 CONTRACT: Final = 1
@@ -61,7 +61,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class DatabaseKind:
     """A kind of database that is named by addresses, whether or not it is installed here."""
 
     name: str
@@ -75,7 +75,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionDBProvider(Kind):
+class SessionDBProvider(DatabaseKind):
     """A kind of database that is installed, and who makes its engines."""
 
     contract: int
@@ -197,7 +197,7 @@ def _mysql_to_read(wanted: Wanted) -> Engine:
         return MySQLReadingEngine(wanted.address, wanted.home, limits=_limits(wanted))
 
 
-def _limits(wanted: Wanted) -> Limits:
+def _limits(wanted: Wanted) -> ServerLimits:
     return replace(PATIENT if wanted.patient else USUAL, connections=wanted.pool_size)
 
 
@@ -242,14 +242,14 @@ def provider_of(url_or_path: str | Path) -> SessionDBProvider:
     return loaded(others[scheme])
 
 
-def server_at(url_or_path: str | Path) -> Kind | None:
+def server_at(url_or_path: str | Path) -> DatabaseKind | None:
     """The kind of database that an address names, installed or not; None if it is a file by its path."""
     scheme, separator, _ = str(url_or_path).partition("://")
     scheme = scheme.lower()
     if not separator or SQLITE.answers_to(scheme):
         return None
     ours = next((one for one in SERVERS if one.answers_to(scheme)), None)
-    return ours or Kind(name=scheme, usual=f"{scheme}://…")
+    return ours or DatabaseKind(name=scheme, usual=f"{scheme}://…")
 
 
 def all_providers() -> Sequence[Listing]:
@@ -330,7 +330,7 @@ def database_path(url_or_path: str | Path) -> Path:
     return Path(unquote(parts.path.removeprefix("/"))).absolute()
 
 
-def home_of_server(server: Kind, url: str, node: str | None = None) -> Path:
+def home_of_server(server: DatabaseKind, url: str, node: str | None = None) -> Path:
     """Where this machine keeps what a node needs beside a database on a server, if nobody says where."""
     try:
         parts = urlsplit(url)

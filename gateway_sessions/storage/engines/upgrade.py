@@ -38,7 +38,7 @@ class Opened(Resource):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class EngineOpening:
     """How databases are opened."""
 
     home: str | Path | None = None
@@ -51,7 +51,7 @@ class Opening:
             database, home=self.home, prepared_statements=self.prepared_statements, patient=patient
         )
 
-    def owning(self, database: str | Path, *, patient: bool = False) -> Engine:
+    def for_owner(self, database: str | Path, *, patient: bool = False) -> Engine:
         """Brings it up to date, and may change it."""
         return engine_at(
             database,
@@ -90,13 +90,13 @@ class UpgradeReport:
 
 
 async def upgrade_schema(
-    database: str | Path, opening: Opening, *, dry_run: bool = False, wait: float = 0.0
+    database: str | Path, opening: EngineOpening, *, dry_run: bool = False, wait: float = 0.0
 ) -> UpgradeReport:
     """Bring the tables of a database up to date, as opening a store in it does, and change nothing else."""
     report = await _look(await in_thread(partial(opening.reading, database)))
     if dry_run or not report.changed:
         return replace(report, dry_run=dry_run)
-    engine = await in_thread(partial(opening.owning, database))
+    engine = await in_thread(partial(opening.for_owner, database))
     async with AsyncExitStack() as stack:
         if engine.shared is None:  # on a server, the lock is in the database
             await stack.enter_async_context(engine.owned(SystemClock(), wait=wait))

@@ -41,7 +41,7 @@ from gateway_sessions.storage.hermes.rows import (
 )
 from gateway_sessions.storage.sessions_json import FILE_NAME
 from gateway_sessions.storage.transactions.transfer.import_session import encoded
-from gateway_sessions.storage.transfer.import_files import Candidate
+from gateway_sessions.storage.transfer.import_files import SessionToImport
 
 DATABASE: Final = "state.db"
 _TABLE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'gateway_routing'"
@@ -152,7 +152,7 @@ class HermesHome:
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class HermesLanes:
     """The lanes of a home under our rules: each session belongs to one of them at most."""
 
     entries: tuple[SessionEntry, ...] = ()
@@ -162,7 +162,9 @@ class Lanes:
     flags: Isolation = field(default_factory=Isolation)
 
 
-def lanes_of(home: HermesHome, database: HermesDatabase | None, zone: tzinfo, flags: Isolation) -> Lanes:
+def lanes_of(
+    home: HermesHome, database: HermesDatabase | None, zone: tzinfo, flags: Isolation
+) -> HermesLanes:
     """The lanes in the routing table and, where that has none, in the file."""
     problems: list[str] = []
     content = _NOTHING
@@ -181,7 +183,7 @@ def lanes_of(home: HermesHome, database: HermesDatabase | None, zone: tzinfo, fl
     numbers = (f"\0{number}" for number in range(len(entries)))
     plan = plan_import(entries, numbers, flags)
     new = {one.new_session_id: _linked_id(one) for one in plan.continuations}
-    return Lanes(
+    return HermesLanes(
         entries=tuple(
             one.altered(session_id=new.get(one.session_id, one.session_id)) for one in plan.entries
         ),
@@ -200,14 +202,14 @@ class SessionReader:
     """Reads the sessions of a database as they are to be taken in."""
 
     database: HermesDatabase
-    lanes: Lanes
+    lanes: HermesLanes
     extents: Mapping[str, Extent]
     _holders: dict[str, SessionEntry]
     _owners: dict[str, str]
     _continuations: dict[str, str | None]
 
     @classmethod
-    def over(cls, database: HermesDatabase, lanes: Lanes) -> SessionReader:
+    def over(cls, database: HermesDatabase, lanes: HermesLanes) -> SessionReader:
         """A reader that knows the lanes by session and by key."""
         holders = {one.session_id: one for one in lanes.entries}
         owners = {one.session_key: one.owner for one in lanes.entries}
@@ -226,7 +228,7 @@ class SessionReader:
         """How many messages the session has, and the last of them."""
         return self.extents.get(str(row["id"]), Extent())
 
-    def candidate(self, row: Row) -> Candidate:
+    def candidate(self, row: Row) -> SessionToImport:
         """The session with its messages, ready to be taken in; heavy for a large one."""
         messages = self.database.messages(row["id"])
         extent = self.extent(row)
@@ -235,7 +237,7 @@ class SessionReader:
             raise StorageCorruptError(str(self.database.path), problem)
         given = session_from(row, messages, self.database.usage(row["id"]), self._place(row, extent))
         rows = encoded(bundle_of(given), EPOCH)
-        return Candidate(rows, size=rows.totals[5])
+        return SessionToImport(rows, size=rows.totals[5])
 
     def _row(self, place: int) -> Row | StorageCorruptError:
         try:

@@ -25,11 +25,17 @@ from gateway_sessions.errors import InvalidInputError, MigrationError, NoStoreEr
 from gateway_sessions.ports import Clock
 from gateway_sessions.storage.engines.protocol import Engine
 from gateway_sessions.storage.engines.registry import database_path, provider_of, server_at
-from gateway_sessions.storage.engines.upgrade import Opened, Opening
+from gateway_sessions.storage.engines.upgrade import EngineOpening, Opened
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables import nodes
 from gateway_sessions.storage.transactions.upkeep import copy_store
-from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS, Found, Key, Page, Stage
+from gateway_sessions.storage.transactions.upkeep.copy_store import (
+    BEGINNINGS,
+    Key,
+    MoveState,
+    Stage,
+    TablePage,
+)
 
 FIRST_ROWS: Final = 16
 MOST_ROWS: Final = 1000
@@ -137,22 +143,22 @@ async def migrate_store(
         raise InvalidInputError(problem)
     await in_thread(partial(_refuse_missing, source, target))
     time = clock or SystemClock()
-    opening = Opening(prepared_statements=prepared_statements, allow_network=allow_network)
+    opening = EngineOpening(prepared_statements=prepared_statements, allow_network=allow_network)
     old_side = opening.reading(source, patient=True)
     if dry_run:
         async with Opened(old_side) as old:
             identity = await _identity(old.engine)
             there = await _look(target, opening)
             return await _Move(old.engine, time, progress).rehearse(_shown(target), there.stage(identity))
-    async with _Side(old_side, time, lock=opening.owning(source), wait=wait) as old:
+    async with _CopySide(old_side, time, lock=opening.for_owner(source), wait=wait) as old:
         identity = await _identity(old.engine)
         move = _Move(old.engine, time, progress)
-        engine = opening.owning(target, patient=True)
-        async with _Side(engine, time, lock=engine, wait=wait):
+        engine = opening.for_owner(target, patient=True)
+        async with _CopySide(engine, time, lock=engine, wait=wait):
             return await move.run(engine, identity)
 
 
-class _Side(Opened):
+class _CopySide(Opened):
     """A database that is open, and its lock."""
 
     def __init__(self, engine: Engine, clock: Clock, *, lock: Engine, wait: float) -> None:
@@ -265,7 +271,7 @@ class _Move:
         )
 
 
-async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[Page]:
+async def _pages(side: Engine, table: str, after: Key) -> AsyncIterator[TablePage]:
     """The rest of a table. Pages grow with small rows and shrink with large ones."""
     limit = FIRST_ROWS
     while (one := await side.read(partial(copy_store.page, table, after, limit))).rows:
@@ -288,7 +294,7 @@ async def _living(engine: Engine) -> str | None:
     return next((one.name for one in await engine.read(nodes.all_nodes) if not one.silent), None)
 
 
-async def _look(target: str | Path, opening: Opening) -> Found:
+async def _look(target: str | Path, opening: EngineOpening) -> MoveState:
     """What a move would find, without making anything."""
     path = _file(target)
     if path is not None and not await in_thread(path.exists):

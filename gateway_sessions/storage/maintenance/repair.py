@@ -17,7 +17,7 @@ from typing import Final
 from gateway_sessions.clock import SystemClock
 from gateway_sessions.core.notices.units import counted
 from gateway_sessions.core.progress import OnProgress, Steps, WorkProgress
-from gateway_sessions.core.search.documents import Position
+from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.errors import (
     ForeignDatabaseError,
     NoStoreError,
@@ -37,13 +37,18 @@ from gateway_sessions.storage.engines.sqlite.errors import translate
 from gateway_sessions.storage.engines.sqlite.salvage import RebuiltTable, rebuild
 from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, prepare, stated_version
 from gateway_sessions.storage.engines.sqlite.worker import drive
-from gateway_sessions.storage.engines.upgrade import Opened, Opening
+from gateway_sessions.storage.engines.upgrade import EngineOpening, Opened
 from gateway_sessions.storage.files.atomic_file import QUARANTINE, set_aside, stamp_of
 from gateway_sessions.storage.files.private_files import prepare_database_file
 from gateway_sessions.storage.files.threads import in_thread, told_by_thread
 from gateway_sessions.storage.home import REBUILT_SUFFIX, owned
 from gateway_sessions.storage.maintenance import unreadable
-from gateway_sessions.storage.search.sqlite_file import Fault, IndexFile, UnusableIndexError, remove_index
+from gateway_sessions.storage.search.sqlite_file import (
+    IndexFault,
+    IndexFile,
+    UnusableIndexError,
+    remove_index,
+)
 from gateway_sessions.storage.search.sqlite_index import INDEX_FILE, SAMPLES
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.queries import load_migrations, load_queries
@@ -98,7 +103,7 @@ async def check_store(
     *server* is its address if it is on one: then it is read whether the tables agree, all at one moment.
     """
     if server is not None:
-        opening = Opening(home=home, prepared_statements=prepared_statements)
+        opening = EngineOpening(home=home, prepared_statements=prepared_statements)
         return await _check_server(server, opening, progress)
     return await in_thread(partial(_check, _directory(home) / DATABASE, told_by_thread(progress)))
 
@@ -114,7 +119,7 @@ async def repair_store(
         return await in_thread(partial(_repair, path, time.now(), told_by_thread(progress)))
 
 
-async def _check_server(address: str, opening: Opening, progress: OnProgress | None) -> CheckReport:
+async def _check_server(address: str, opening: EngineOpening, progress: OnProgress | None) -> CheckReport:
     steps, found = Steps(progress, len(unreadable.TABLES) + len(consistency.CHECKS)), list[str]()
     engine = await in_thread(partial(opening.reading, address, patient=True))
     async with Opened(engine):
@@ -180,7 +185,7 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
     index, problem = IndexFile(path, read_only=True), None
     try:
         for _ in range(LOOKS):
-            index.connect(drive(truth, queries, scan.identity()), Position())
+            index.connect(drive(truth, queries, scan.identity()), IndexPosition())
             samples = drive(truth, queries, scan.samples(index.position.watermark, SAMPLES))
             problem = index.check(samples)
             index.close()
@@ -189,7 +194,7 @@ def _index_problem(path: Path, truth: sqlite3.Connection) -> str | None:
     except StorageCorruptError:
         return None  # it is told of with the facts, and nobody can say to whom the index belongs
     except UnusableIndexError as error:
-        return None if error.fault is Fault.GONE else str(error)
+        return None if error.fault is IndexFault.GONE else str(error)
     return problem
 
 

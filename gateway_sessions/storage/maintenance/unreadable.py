@@ -17,7 +17,7 @@ from gateway_sessions.core.notices.units import such_as
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions_json.snapshot import parse
 from gateway_sessions.errors import GatewaySessionsError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, backups_in, read_only
 from gateway_sessions.storage.engines.sqlite.salvage import (
     DamagedText,
@@ -60,7 +60,7 @@ class Mended:
         return place
 
 
-def findings(table: str) -> Verb[list[str]]:
+def findings(table: str) -> Transaction[list[str]]:
     """What of a table cannot be read, on any engine."""
     if table == FACTS:
         return [_fact(name) for name in (yield from unreadable_rows.damaged_facts())]

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.search.stems import Stems
-from gateway_sessions.storage.search.search import Catch, Request
+from gateway_sessions.storage.search.search import SearchProgress, SearchRequest
 
 NAME: Final = "search index"
 READ_ONLY: Final = "was opened for reading; ask the owner of the store"
@@ -39,7 +39,7 @@ class IndexReport:
     """How often it had to be made anew since the store was opened."""
 
 
-class Index(Protocol):
+class SearchIndex(Protocol):
     """Something that knows which messages contain what."""
 
     on_fault: Callable[[str, Path | None], object]
@@ -50,7 +50,7 @@ class Index(Protocol):
         """How it is."""
         ...
 
-    async def catch(self, request: Request) -> Catch | None:
+    async def run_query(self, request: SearchRequest) -> SearchProgress | None:
         """What it and what it does not know yet have of what is wanted; None if it cannot be asked now."""
         ...
 

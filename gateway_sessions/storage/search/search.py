@@ -19,9 +19,9 @@ from gateway_sessions.core.search.criteria import Vocabulary, Wanted, Words
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.near_words import NearWords
 from gateway_sessions.core.search.results import SearchResult, SessionSearchResult
-from gateway_sessions.ports import Reader, Verb
+from gateway_sessions.ports import Reader, Transaction
 from gateway_sessions.storage.transactions.search import hits as search_hits
-from gateway_sessions.storage.transactions.search import scan as searching
+from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search.hits import Order
 from gateway_sessions.storage.transactions.search.scan import BEYOND, Candidate, Scanned
 
@@ -40,12 +40,12 @@ MOST_FOUND: Final = 50_000
 """So many answers of the index are compared with the truth, no more."""
 NOT_ALL_CHANGED: Final = "the search index is behind; not all changed messages were looked at"
 
-Look: TypeAlias = Callable[[int, int], Verb[Scanned]]
+Look: TypeAlias = Callable[[int, int], Transaction[Scanned]]
 """Looks at messages before an id, so many of them."""
 
 
 @dataclass(slots=True)
-class Catch:
+class SearchProgress:
     """What was found so far."""
 
     candidates: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
@@ -57,7 +57,7 @@ class Catch:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SearchRequest:
     """What is asked for, and how much of it is enough to choose from."""
 
     wanted: Wanted | Vocabulary
@@ -83,9 +83,9 @@ class Request:
 
 async def select(
     truth: Reader,
-    catch: Catch,
+    progress: SearchProgress,
     message_ids: Sequence[int],
-    request: Request,
+    request: SearchRequest,
     *,
     sure: bool = True,
     enough: int = BEYOND,
@@ -93,30 +93,37 @@ async def select(
     """Let the truth decide about what an index has found, until that is enough."""
     step = STEP if sure else FEW
     for at in range(0, len(message_ids), step):
-        if len(catch.candidates) >= enough:
+        if len(progress.candidates) >= enough:
             return
-        verb = partial(
-            searching.select, message_ids[at : at + step], request.wanted, request.shown, sure=sure
+        transaction = partial(
+            message_scan.select, message_ids[at : at + step], request.wanted, request.shown, sure=sure
         )
-        catch.add(await truth.read(verb))
+        progress.add(await truth.read(transaction))
 
 
-async def scan(truth: Reader, request: Request) -> Catch:
+async def scan(truth: Reader, request: SearchRequest) -> SearchProgress:
     """Look at messages one by one, without an index."""
-    catch = Catch()
-    await look_at(truth, catch, _between(0, request), enough=request.enough_of_newest)
-    return catch
+    progress = SearchProgress()
+    await look_at(truth, progress, _between(0, request), enough=request.enough_of_newest)
+    return progress
 
 
-async def look_behind(truth: Reader, catch: Catch, request: Request, after: int, newest: Scanned) -> None:
+async def look_behind(
+    truth: Reader, progress: SearchProgress, request: SearchRequest, after: int, newest: Scanned
+) -> None:
     """Go on after the *newest* messages behind an id: look at no more than it takes to choose from."""
     enough = request.enough_of_newest
-    if len(catch.candidates) < enough:
-        await look_at(truth, catch, _between(after, request), newest=newest, enough=enough)
+    if len(progress.candidates) < enough:
+        await look_at(truth, progress, _between(after, request), newest=newest, enough=enough)
 
 
 async def look_at(
-    truth: Reader, catch: Catch, look: Look, *, newest: Scanned | None = None, enough: int = BEYOND
+    truth: Reader,
+    progress: SearchProgress,
+    look: Look,
+    *,
+    newest: Scanned | None = None,
+    enough: int = BEYOND,
 ) -> None:
     """Look at messages, the newest first, as far as it is bearable."""
     looked, last = 0, newest
@@ -125,10 +132,10 @@ async def look_at(
         before = BEYOND if last is None or last.last is None else last.last
         last = await truth.read(partial(look, before, size))
         looked += size
-        catch.add(last.candidates)
-        if last.last is None or len(catch.candidates) >= enough:
+        progress.add(last.candidates)
+        if last.last is None or len(progress.candidates) >= enough:
             return
-    catch.problem = (
+    progress.problem = (
         f"only the {MOST_SCANNED} newest messages that the index does not help with were looked at"
     )
 
@@ -140,9 +147,9 @@ def _size_after(last: Scanned | None) -> int:
     return MANY if last.closer * MANY <= STEP else int(STEP / last.closer)
 
 
-def _between(after: int, request: Request) -> Look:
-    def look(before: int, size: int) -> Verb[Scanned]:
-        return searching.scan(after, before, request.wanted, request.shown, size)
+def _between(after: int, request: SearchRequest) -> Look:
+    def look(before: int, size: int) -> Transaction[Scanned]:
+        return message_scan.scan(after, before, request.wanted, request.shown, size)
 
     return look
 
@@ -156,10 +163,10 @@ NOT_ALL_WORDS: Final = (
 UNAVAILABLE: Final = "the search index cannot be used now"
 
 
-class Index(Protocol):
+class SearchSource(Protocol):
     """Something that knows which messages contain what."""
 
-    async def catch(self, request: Request) -> Catch | None:
+    async def run_query(self, request: SearchRequest) -> SearchProgress | None:
         """What it and what it does not know yet have of what is wanted; None if it cannot be asked now."""
         ...
 
@@ -167,7 +174,7 @@ class Index(Protocol):
 class Search:
     """Finds messages in a truth with the help of an index."""
 
-    def __init__(self, truth: Reader, index: Index) -> None:
+    def __init__(self, truth: Reader, index: SearchSource) -> None:
         self._truth = truth
         self._index = index
 
@@ -175,16 +182,16 @@ class Search:
         self, wanted: Wanted, shown: SearchFilter, order: Order, *, offset: int, limit: int
     ) -> SearchResult:
         """A page of the messages that are wanted and may be shown."""
-        request = Request(wanted, shown, order, max(WINDOW, offset + limit))
-        catch, wanted, near = await self._catch_all(request, wanted)
-        found = list(catch.candidates.values())
+        request = SearchRequest(wanted, shown, order, max(WINDOW, offset + limit))
+        progress, wanted, near = await self._search_widely(request, wanted)
+        found = list(progress.candidates.values())
         hits = await self._truth.read(partial(search_hits.page_of, found, wanted, order, offset, limit))
         return SearchResult(
             hits=tuple(hits),
             matches=len(found),
             ranked_among=len(found) if order is Order.BEST else None,
-            degraded=catch.problem is not None,
-            problem=catch.problem,
+            degraded=progress.problem is not None,
+            problem=progress.problem,
             near_words=near,
         )
 
@@ -192,54 +199,58 @@ class Search:
         self, wanted: Wanted, shown: SearchFilter, order: Order, *, limit: int
     ) -> SessionSearchResult:
         """The conversations in which something is wanted and may be shown."""
-        catch, wanted, near = await self._catch_all(Request(wanted, shown, order, WINDOW), wanted)
-        found = list(catch.candidates.values())
+        progress, wanted, near = await self._search_widely(
+            SearchRequest(wanted, shown, order, WINDOW), wanted
+        )
+        found = list(progress.candidates.values())
         sessions = await self._truth.read(partial(search_hits.sessions_of, found, wanted, order, limit))
         return SessionSearchResult(
             sessions=tuple(sessions),
             ranked_among=len(found) if order is Order.BEST else None,
-            degraded=catch.problem is not None,
-            problem=catch.problem,
+            degraded=progress.problem is not None,
+            problem=progress.problem,
             near_words=near,
         )
 
-    async def _catch_all(self, request: Request, wanted: Wanted) -> tuple[Catch, Wanted, tuple[str, ...]]:
+    async def _search_widely(
+        self, request: SearchRequest, wanted: Wanted
+    ) -> tuple[SearchProgress, Wanted, tuple[str, ...]]:
         """What was found, also by words like those of a fuzzy query; with what was looked for and these."""
-        catch = await self._catch(request)
+        progress = await self._search(request)
         if not isinstance(wanted, Words) or not wanted.query.fuzzy_words:
-            return catch, wanted, ()
+            return progress, wanted, ()
         near, problem = await self._near_words(request, wanted.query.fuzzy_words)
-        catch.problem = catch.problem or problem
+        progress.problem = progress.problem or problem
         if not near:
-            return catch, wanted, ()
+            return progress, wanted, ()
         widened = Words(wanted.query.widened(near), wanted.stems)
-        more = await self._catch(replace(request, wanted=widened))
-        catch.problem = catch.problem or more.problem
-        others = [one for at, one in more.candidates.items() if at not in catch.candidates]
-        catch.add([structs.replace(one, near=True) for one in others])
-        return catch, widened, tuple(dict.fromkeys(chain.from_iterable(near.values())))
+        more = await self._search(replace(request, wanted=widened))
+        progress.problem = progress.problem or more.problem
+        others = [one for at, one in more.candidates.items() if at not in progress.candidates]
+        progress.add([structs.replace(one, near=True) for one in others])
+        return progress, widened, tuple(dict.fromkeys(chain.from_iterable(near.values())))
 
     async def _near_words(
-        self, request: Request, words: frozenset[str]
+        self, request: SearchRequest, words: frozenset[str]
     ) -> tuple[Mapping[str, tuple[str, ...]], str | None]:
         """The words like these in the newest messages that may be shown, and why there may be others.
 
         A server has no list of all words, and to look at each word that was ever said would take too long.
         """
         vocabulary = Vocabulary(NearWords(words))
-        looked = await self._catch(
+        looked = await self._search(
             replace(request, wanted=vocabulary, order=Order.NEWEST, enough=MOST_SCANNED_FOR_WORDS)
         )
         partly = looked.problem is not None or len(looked.candidates) >= MOST_SCANNED_FOR_WORDS
         return vocabulary.near.found, NOT_ALL_WORDS if partly or vocabulary.near.is_full else None
 
-    async def _catch(self, request: Request) -> Catch:
+    async def _search(self, request: SearchRequest) -> SearchProgress:
         """What was found: enough of it to choose from."""
         if request.shown.sees_nothing:
-            return Catch()
+            return SearchProgress()
         for _ in range(ATTEMPTS):
-            if (catch := await self._index.catch(request)) is not None:
-                return catch
+            if (progress := await self._index.run_query(request)) is not None:
+                return progress
         # Whoever looks at everything misses nothing: only what is left out has to be told.
         scanned = await scan(self._truth, request)
         if scanned.problem is not None:

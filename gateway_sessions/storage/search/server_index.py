@@ -7,7 +7,7 @@ those that were changed since; a search looks at these themselves.
 
 Asking an index that stands in the database beside the messages: all of it as of one moment.
 
-Verbs that let the index know messages which it does not know, or knows otherwise.
+Transactions that let the index know messages which it does not know, or knows otherwise.
 """
 
 from __future__ import annotations
@@ -27,18 +27,25 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.search.criteria import certain_of
-from gateway_sessions.core.search.documents import LONGEST_INDEXED, Asked, Position, Searchable
+from gateway_sessions.core.search.documents import LONGEST_INDEXED, Asked, IndexPosition, Searchable
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.core.search.tokenizer import TOKENISER
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
-from gateway_sessions.ports import Driver, Reader, Row, Rows, Statement, Verb
+from gateway_sessions.ports import Driver, Reader, Row, Rows, Statement, Transaction
 from gateway_sessions.storage.engines.index_column import Language
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.search.protocol import NAME, READ_ONLY, IndexReport, IndexState
-from gateway_sessions.storage.search.search import NOT_ALL_CHANGED, Catch, Request, look_at, scan, select
+from gateway_sessions.storage.search.search import (
+    NOT_ALL_CHANGED,
+    SearchProgress,
+    SearchRequest,
+    look_at,
+    scan,
+    select,
+)
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.locks import OF_INDEX
-from gateway_sessions.storage.transactions.search import scan as searching
+from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search import stemming
 from gateway_sessions.storage.transactions.search.hits import Order
 from gateway_sessions.storage.transactions.search.scan import BEYOND, Scanned
@@ -46,69 +53,71 @@ from gateway_sessions.storage.transactions.search.scan import BEYOND, Scanned
 PAGE: Final = 2_000
 SOME: Final = 10_000
 """So many answers are put in order by us; more of them are asked for page by page in their order."""
-_ALL: Final = Position(BEYOND, -1)
+_ALL: Final = IndexPosition(BEYOND, -1)
 
 
-async def ask(truth: Reader, request: Request, language: Language) -> Catch:
+async def ask(truth: Reader, request: SearchRequest, language: Language) -> SearchProgress:
     """What the index has, and what it does not know. All of this has to see one moment."""
     query = language.query(certain_of(request.wanted), request.shown)
     if query is None:
         return await scan(truth, request)
-    catch = Catch()
-    await _look_at_unknown(truth, catch, request)
+    progress = SearchProgress()
+    await _look_at_unknown(truth, progress, request)
     some = await truth.read(partial(_some, query.text))
     if len(some) <= SOME:
         in_order = sorted(some, key=itemgetter(0), reverse=request.order is not Order.OLDEST)
-        await _select(truth, catch, in_order, request, query)
+        await _select(truth, progress, in_order, request, query)
     else:
-        await _leaf(truth, catch, query, request)
-    return catch
+        await _leaf(truth, progress, query, request)
+    return progress
 
 
-async def _look_at_unknown(truth: Reader, catch: Catch, request: Request) -> None:
-    changed = await truth.read(partial(searching.changed, _ALL, request.wanted, request.shown))
-    catch.add(changed.candidates)
+async def _look_at_unknown(truth: Reader, progress: SearchProgress, request: SearchRequest) -> None:
+    changed = await truth.read(partial(message_scan.changed, _ALL, request.wanted, request.shown))
+    progress.add(changed.candidates)
 
-    def look(before: int, size: int) -> Verb[Scanned]:
-        return searching.scan_without_tokens(before, request.wanted, request.shown, size)
+    def look(before: int, size: int) -> Transaction[Scanned]:
+        return message_scan.scan_without_tokens(before, request.wanted, request.shown, size)
 
-    await look_at(truth, catch, look)
+    await look_at(truth, progress, look)
     if not changed.complete:
-        catch.problem = NOT_ALL_CHANGED
+        progress.problem = NOT_ALL_CHANGED
 
 
-async def _leaf(truth: Reader, catch: Catch, query: Asked, request: Request) -> None:
+async def _leaf(truth: Reader, progress: SearchProgress, query: Asked, request: SearchRequest) -> None:
     """Go through very many answers in their order, until there are enough of them."""
     checked, at = 0, -1 if request.order is Order.OLDEST else BEYOND
-    while len(catch.candidates) < request.enough:
+    while len(progress.candidates) < request.enough:
         rows = await truth.read(partial(_page, query.text, request.order, at))
-        await _select(truth, catch, rows, request, query)
+        await _select(truth, progress, rows, request, query)
         checked += len(rows)
         if len(rows) < PAGE:
             return
         if checked >= request.most:
-            catch.problem = request.end_at(checked)
+            progress.problem = request.end_at(checked)
             return
         at = rows[-1][0]
 
 
-async def _select(truth: Reader, catch: Catch, rows: Sequence[Row], request: Request, query: Asked) -> None:
+async def _select(
+    truth: Reader, progress: SearchProgress, rows: Sequence[Row], request: SearchRequest, query: Asked
+) -> None:
     """Let the truth decide about answers, in their order, until there are enough of them."""
     for start in range(0, len(rows), PAGE):
-        if len(catch.candidates) >= request.enough:
+        if len(progress.candidates) >= request.enough:
             return
         page = rows[start : start + PAGE]
         sure = [row[0] for row in page if query.is_exact and not row[1]]
-        await select(truth, catch, sure, request)
+        await select(truth, progress, sure, request)
         unsure = [row[0] for row in page if row[1] or not query.is_exact]
-        await select(truth, catch, unsure, request, sure=False)
+        await select(truth, progress, unsure, request, sure=False)
 
 
-def _some(query: str) -> Verb[Rows]:
+def _some(query: str) -> Transaction[Rows]:
     return (yield Statement("some_with_tokens", (query, SOME + 1)))
 
 
-def _page(query: str, order: Order, at: int) -> Verb[Rows]:
+def _page(query: str, order: Order, at: int) -> Transaction[Rows]:
     name = "oldest_with_tokens" if order is Order.OLDEST else "newest_with_tokens"
     return (yield Statement(name, (query, at, PAGE)))
 
@@ -152,7 +161,7 @@ class Standing:
         return language.stems.are_off or self.stemmed_by == language.stems.made_by
 
 
-def standing() -> Verb[Standing]:
+def standing() -> Transaction[Standing]:
     """How far the index can be relied on."""
     rows = yield Statement("index_standing")
     told = {str(row[0]): row[1] for row in rows}
@@ -172,19 +181,19 @@ class Progress:
     complete: bool
 
 
-def progress() -> Verb[Progress]:
+def progress() -> Transaction[Progress]:
     """How far the index is."""
     ((highest, behind),) = yield Statement("index_progress")
     return Progress(int(highest or 0), complete=not behind)
 
 
-def survey(size: int) -> Verb[tuple[Untold, Progress]]:
+def survey(size: int) -> Transaction[tuple[Untold, Progress]]:
     """Some of what the index has to be told, and how far it is without that."""
     work = yield from untold(size)
     return work, (yield from progress())
 
 
-def untold(size: int) -> Verb[Untold]:
+def untold(size: int) -> Transaction[Untold]:
     """Some of what the index has to be told: changes first, then the newest of what it does not know."""
     changes = yield Statement("index_changes_after", (-1, size))
     notes = tuple(row[0] for row in changes)
@@ -201,7 +210,7 @@ def told(work: Untold, language: Language) -> list[tuple[str | int, ...]]:
     return [(*language.values(one), message_id) for message_id, one in work.messages]
 
 
-def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Verb[None]:
+def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Transaction[None]:
     """Let the index know all that.
 
     What is changed while its tokens are made is noted once more, and so are messages whose session gets
@@ -213,12 +222,12 @@ def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Verb[None]:
         yield from _note_retelling()
 
 
-def begin_to_forget() -> Verb[None]:
+def begin_to_forget() -> Transaction[None]:
     """Say that the index is about to forget, in a transaction of its own: see `Standing`."""
     yield from meta.remember(stemming.BEING_FORGOTTEN, 1)
 
 
-def forget(after: int, size: int) -> Verb[int | None]:
+def forget(after: int, size: int) -> Transaction[int | None]:
     """Let the index not know a page of messages any more; where that ended, None at the end."""
     rows = yield Statement("end_of_page", (after, size), lock=OF_INDEX)
     if (last := rows[0][0]) is None:
@@ -228,24 +237,24 @@ def forget(after: int, size: int) -> Verb[int | None]:
     return int(last)
 
 
-def retellings() -> Verb[int]:
+def retellings() -> Transaction[int]:
     """How often the index was told otherwise of messages that it knew, or forgot them."""
     return (yield from meta.number(RETELLINGS))
 
 
-def _note_retelling() -> Verb[None]:
+def _note_retelling() -> Transaction[None]:
     """Behind the lock of the index."""
     yield from meta.remember(RETELLINGS, (yield from retellings()) + 1)
 
 
-def was_made_by_us(stems: Stems) -> Verb[bool]:
+def was_made_by_us(stems: Stems) -> Transaction[bool]:
     """Whether all tokens are such as this program makes, with these stems."""
     if (yield from meta.get(MADE_BY)) != OURS or (yield from meta.get(stemming.BEING_FORGOTTEN)) is not None:
         return False
     return (yield from stemming.in_the_database()) == stems.made_by
 
 
-def is_made_by_us(stems: Stems) -> Verb[None]:
+def is_made_by_us(stems: Stems) -> Transaction[None]:
     """No other tokens are left."""
     yield from meta.remember(MADE_BY, OURS)
     yield from stemming.only_these_are_in_the_database(stems)
@@ -270,7 +279,7 @@ RETRY_SECONDS: Final = 5.0
 MOST_DOUBLINGS: Final = 6
 
 
-class ColumnIndex:
+class ServerSearchIndex:
     """Asks the index in the database, and tells it of messages that it does not know."""
 
     def __init__(self, truth: Driver, language: Language) -> None:
@@ -302,7 +311,7 @@ class ColumnIndex:
         self._serving = True
         tasks.start_soon(self._run)
 
-    async def catch(self, request: Request) -> Catch | None:
+    async def run_query(self, request: SearchRequest) -> SearchProgress | None:
         """What is wanted, as of one moment; without an answer in time, messages are looked at instead."""
         try:
             for _ in range(TRIES):
@@ -310,14 +319,14 @@ class ColumnIndex:
                     before = await truth.read(standing)
                     if not before.helps(self._language):
                         return await scan(truth, request)
-                    catch = await ask(truth, request, self._language)
+                    progress = await ask(truth, request, self._language)
                 if self._language.keeps_moments or await self._truth.read(standing) == before:
-                    return catch
+                    return progress
             return await scan(self._truth, request)
         except StorageUnavailableError:
-            catch = await scan(self._truth, request)
-            catch.problem = catch.problem or TOO_LONG
-            return catch
+            progress = await scan(self._truth, request)
+            progress.problem = progress.problem or TOO_LONG
+            return progress
 
     async def catch_up(self) -> None:
         """Return when all that was said before is in the index."""
@@ -414,7 +423,7 @@ class ColumnIndex:
             raise StoreStoppedError(NAME)
 
 
-class ColumnReader(ColumnIndex):
+class ColumnReader(ServerSearchIndex):
     """The same in a database that another process keeps: asked, and otherwise left alone."""
 
     async def catch_up(self) -> None:

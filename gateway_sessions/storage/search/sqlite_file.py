@@ -25,12 +25,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from gateway_sessions.core.search.criteria import Part
+from gateway_sessions.core.search.criteria import WordPart
 from gateway_sessions.core.search.documents import (
     Document,
     IndexedMessage,
-    Position,
-    Work,
+    IndexPosition,
+    IndexWork,
     document_of,
     words_of,
 )
@@ -74,7 +74,7 @@ class WordList:
         self._known |= self._added
         self._added = set()
 
-    def having(self, connection: sqlite3.Connection, part: Part, most: int) -> list[str] | None:
+    def having(self, connection: sqlite3.Connection, part: WordPart, most: int) -> list[str] | None:
         """The words that have a part; None if there are more than *most* of them."""
         parts = parts_of(part.letters)
         if parts is None:
@@ -109,7 +109,7 @@ _PRIMARY: Final = 0xFF
 T = TypeVar("T")
 
 
-class Fault(StrEnum):
+class IndexFault(StrEnum):
     """Why a file cannot be used as the index of this store."""
 
     DAMAGED = "damaged"
@@ -122,16 +122,16 @@ class Fault(StrEnum):
 class UnusableIndexError(Exception):
     """The file must be set aside and the index made anew."""
 
-    def __init__(self, fault: Fault, detail: str) -> None:
+    def __init__(self, fault: IndexFault, detail: str) -> None:
         self.fault = fault
         super().__init__(f"{fault}: {detail}")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class IndexMatches:
     """What the index says, as of one moment."""
 
-    position: Position
+    position: IndexPosition
     message_ids: tuple[int, ...]
     last_document: int | None
     """Where to go on; None: there is nothing more."""
@@ -145,7 +145,7 @@ class IndexFile:
     def __init__(self, path: Path, *, read_only: bool = False, stems: Stems = NO_STEMS) -> None:
         self.path = path
         self._stems = stems
-        self.position = Position()
+        self.position = IndexPosition()
         self.is_new = False
         self._queries: Mapping[str, Query] = {}
         self._words = WordList({})
@@ -156,7 +156,7 @@ class IndexFile:
         self._reading = threading.Lock()
         self._filling = threading.Lock()
 
-    def connect(self, identity: str, start: Position) -> None:
+    def connect(self, identity: str, start: IndexPosition) -> None:
         """Open the index of the store that *identity* names, or make an empty one that begins at *start*."""
         self._queries = load_queries("sqlite", DIALECT)
         self._words = WordList(self._queries)
@@ -172,7 +172,7 @@ class IndexFile:
             self.close()
             raise
 
-    def apply(self, work: Work) -> None:
+    def apply(self, work: IndexWork) -> None:
         """Take in what has happened in the truth, all of it or nothing."""
         documents = _documents(work, self._stems)
         with self._filling, _damage_seen():
@@ -194,21 +194,23 @@ class IndexFile:
             self._words.keep()
         self.position = work.position
 
-    def find(self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False) -> Found:
+    def find(
+        self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
+    ) -> IndexMatches:
         """The messages that match, a page of them, behind the document that ended the page before."""
         sql = self._sql("find_oldest" if oldest_first else "find_newest")
         start = after if after is not None else (-BEYOND if oldest_first else BEYOND)
         part = match.certain.part
 
-        def look(reader: sqlite3.Connection) -> Found:
+        def look(reader: sqlite3.Connection) -> IndexMatches:
             state = dict(reader.execute(self._sql("get_state")).fetchall())
-            position = Position(int(state["watermark"]), int(state["changes"]))
+            position = IndexPosition(int(state["watermark"]), int(state["changes"]))
             words = None if part is None else self._words.having(reader, part, match.most_words)
             if (expression := match.expression(words)) is None:
-                return Found(position, (), None, is_answer=False)
+                return IndexMatches(position, (), None, is_answer=False)
             rows = reader.execute(sql, (expression, start, limit)).fetchall()
             last = int(rows[-1][0]) if len(rows) == limit else None
-            return Found(position, tuple(row[1] for row in rows), last)
+            return IndexMatches(position, tuple(row[1] for row in rows), last)
 
         return self._read(look)
 
@@ -247,7 +249,7 @@ class IndexFile:
                     connection.close()
             self._reader = self._writer = None
 
-    def _open_to_write(self, identity: str, start: Position) -> None:
+    def _open_to_write(self, identity: str, start: IndexPosition) -> None:
         self._prepare()
         self._writer = self._connect("rwc")
         state = self._inspect(self._writer)
@@ -263,15 +265,15 @@ class IndexFile:
         try:
             prepare_database_file(self.path, APPLICATION_ID)
         except UnsupportedStorageError as error:  # a link, or no file at all
-            raise UnusableIndexError(Fault.FOREIGN, str(error)) from error
+            raise UnusableIndexError(IndexFault.FOREIGN, str(error)) from error
         except StorageUnavailableError as error:  # somebody else's: the directory is ours, so make a new one
-            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+            raise UnusableIndexError(IndexFault.DAMAGED, str(error)) from error
 
     def _prepare_to_read(self) -> None:
         try:
             prepare_to_read(self.path)
         except (StorageUnavailableError, UnsupportedStorageError) as error:
-            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+            raise UnusableIndexError(IndexFault.DAMAGED, str(error)) from error
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"file:{quote(str(self.path))}?mode={mode}"
@@ -289,23 +291,25 @@ class IndexFile:
         if application_id == 0 and not tables:
             return None
         if application_id != APPLICATION_ID:
-            raise UnusableIndexError(Fault.FOREIGN, f"application id {application_id}")
+            raise UnusableIndexError(IndexFault.FOREIGN, f"application id {application_id}")
         if version != FORMAT:
-            raise UnusableIndexError(Fault.OUTDATED, f"format {version}, ours is {FORMAT}")
+            raise UnusableIndexError(IndexFault.OUTDATED, f"format {version}, ours is {FORMAT}")
         return dict(connection.execute(self._sql("get_state")).fetchall())
 
     def _adopt(self, state: dict[str, Any] | None, identity: str) -> None:
         if state is None:
-            raise UnusableIndexError(Fault.GONE, "it is empty")
+            raise UnusableIndexError(IndexFault.GONE, "it is empty")
         if state.get("identity") != identity:
-            raise UnusableIndexError(Fault.OUTDATED, "it was made for another store, or by another tokeniser")
-        self.position = Position(int(state["watermark"]), int(state["changes"]))
+            raise UnusableIndexError(
+                IndexFault.OUTDATED, "it was made for another store, or by another tokeniser"
+            )
+        self.position = IndexPosition(int(state["watermark"]), int(state["changes"]))
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
 
-    def _create(self, connection: sqlite3.Connection, identity: str, start: Position) -> None:
+    def _create(self, connection: sqlite3.Connection, identity: str, start: IndexPosition) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             for step in load_migrations(DIALECT):
@@ -343,7 +347,7 @@ class IndexFile:
         """Run *work* on one moment of the index."""
         with self._reading, _damage_seen():
             if self._reader is None:
-                raise UnusableIndexError(Fault.GONE, "it is closed")
+                raise UnusableIndexError(IndexFault.GONE, "it is closed")
             self._reader.execute("BEGIN")
             try:
                 return work(self._reader)
@@ -353,9 +357,9 @@ class IndexFile:
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None:
-            raise UnusableIndexError(Fault.GONE, "it is closed")
+            raise UnusableIndexError(IndexFault.GONE, "it is closed")
         if self.is_gone():
-            raise UnusableIndexError(Fault.GONE, "the file is not there any more")
+            raise UnusableIndexError(IndexFault.GONE, "the file is not there any more")
         return self._writer
 
     def _sql(self, name: str) -> str:
@@ -368,7 +372,7 @@ def is_damage(error: sqlite3.Error) -> bool:
     return isinstance(code, int) and code & _PRIMARY in _DAMAGED
 
 
-def _documents(work: Work, stems: Stems) -> list[Document]:
+def _documents(work: IndexWork, stems: Stems) -> list[Document]:
     """What the index has to keep; a changed message has a document under the id of the change."""
     changed = [
         document_of(message, stems)._replace(message_id=change_id)
@@ -378,7 +382,7 @@ def _documents(work: Work, stems: Stems) -> list[Document]:
     return [*changed, *(document_of(one, stems) for one in work.messages)]
 
 
-def _set_state(connection: sqlite3.Connection, sql: str, position: Position) -> None:
+def _set_state(connection: sqlite3.Connection, sql: str, position: IndexPosition) -> None:
     connection.executemany(sql, [("watermark", position.watermark), ("changes", position.changes)])
 
 
@@ -394,11 +398,11 @@ def _damage_seen() -> Generator[None]:
         yield
     except sqlite3.Error as error:
         if is_damage(error):
-            raise UnusableIndexError(Fault.DAMAGED, str(error)) from error
+            raise UnusableIndexError(IndexFault.DAMAGED, str(error)) from error
         raise
     except (KeyError, TypeError, ValueError) as error:
         # What was read is nothing that any version of this program writes.
-        raise UnusableIndexError(Fault.DAMAGED, f"{type(error).__name__}: {error}") from error
+        raise UnusableIndexError(IndexFault.DAMAGED, f"{type(error).__name__}: {error}") from error
 
 
 ASIDE: Final = ".aside"
@@ -406,9 +410,9 @@ ASIDE: Final = ".aside"
 SIDECARS: Final = ("", "-wal", "-shm")
 
 
-def put_aside(path: Path, fault: Fault, stamp: str) -> Path | None:
+def put_aside(path: Path, fault: IndexFault, stamp: str) -> Path | None:
     """Move the file out of the way. An index is kept until the next one, what is not ours for ever."""
-    if fault is Fault.FOREIGN:
+    if fault is IndexFault.FOREIGN:
         place = path.parent / QUARANTINE / f"{path.name}.{stamp}"
         make_private_directory(place.parent)
     else:

@@ -26,7 +26,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway_sessions.core.search.criteria import certain_of
-from gateway_sessions.core.search.documents import Position
+from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.core.search.stems import NO_STEMS, Stems
 from gateway_sessions.errors import StorageError, StorageUnavailableError, StoreStoppedError
 from gateway_sessions.ports import Clock, Driver, Reader
@@ -36,24 +36,24 @@ from gateway_sessions.storage.search.protocol import NAME, READ_ONLY, IndexRepor
 from gateway_sessions.storage.search.search import (
     NOT_ALL_CHANGED,
     STEP,
-    Catch,
-    Request,
+    SearchProgress,
+    SearchRequest,
     look_behind,
     scan,
     select,
 )
 from gateway_sessions.storage.search.sqlite_file import (
-    Fault,
-    Found,
+    IndexFault,
     IndexFile,
+    IndexMatches,
     UnusableIndexError,
     put_aside,
     remove_index,
 )
 from gateway_sessions.storage.search.sqlite_match import Match, match_of
-from gateway_sessions.storage.transactions.search import scan as searching
+from gateway_sessions.storage.transactions.search import scan as message_scan
 from gateway_sessions.storage.transactions.search.hits import Order
-from gateway_sessions.storage.transactions.search.scan import Limits
+from gateway_sessions.storage.transactions.search.scan import ScanLimits
 
 PAGE: Final = 2_000
 """Answers that are taken from the index at once."""
@@ -64,7 +64,7 @@ class Answering(Protocol):
 
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
-    ) -> Found | None:
+    ) -> IndexMatches | None:
         """A page of what matches; None if it cannot be asked now."""
         ...
 
@@ -74,17 +74,17 @@ class _Question:
     """What is asked of the index."""
 
     match: Match
-    request: Request
-    seen: Catch | None = None
+    request: SearchRequest
+    seen: SearchProgress | None = None
     """What the newest messages have of it, if the index was of no help at first."""
 
-    async def page(self, index: Answering, after: int | None) -> Found | None:
+    async def page(self, index: Answering, after: int | None) -> IndexMatches | None:
         """The next page of answers."""
         oldest_first = self.request.order is Order.OLDEST
         return await index.find(self.match, after, PAGE, oldest_first=oldest_first)
 
 
-async def ask(truth: Reader, index: Answering, request: Request) -> Catch | None:
+async def ask(truth: Reader, index: Answering, request: SearchRequest) -> SearchProgress | None:
     """What the index and its tail say; None if there is no index, or they do not fit together."""
     match = match_of(certain_of(request.wanted), request.shown)
     if match is None:
@@ -92,45 +92,47 @@ async def ask(truth: Reader, index: Answering, request: Request) -> Catch | None
     return await _ask(truth, index, _Question(match, request))
 
 
-async def _ask(truth: Reader, index: Answering, question: _Question) -> Catch | None:
+async def _ask(truth: Reader, index: Answering, question: _Question) -> SearchProgress | None:
     found, request = await question.page(index, None), question.request
     if found is None:
         return None
     if not found.is_answer:
         return question.seen or await _look_instead(truth, index, question)
     start = found.position
-    catch, stale = await _tail(truth, start, request)
+    progress, stale = await _tail(truth, start, request)
     checked = 0
     while found.position.changes == start.changes:
         known = [one for one in found.message_ids if one not in stale]
-        await select(truth, catch, known, request, enough=request.enough_of_newest)
+        await select(truth, progress, known, request, enough=request.enough_of_newest)
         checked += len(found.message_ids)
-        if found.last_document is None or len(catch.candidates) >= request.enough:
+        if found.last_document is None or len(progress.candidates) >= request.enough:
             break
         if checked >= request.most:
-            catch.problem = request.end_at(checked)
+            progress.problem = request.end_at(checked)
             break
         found = await question.page(index, found.last_document)
         if found is None or not found.is_answer:
             return None
-    limits = await truth.read(searching.limits)
+    limits = await truth.read(message_scan.limits)
     fits = found.position.changes == start.changes and limits.cleared <= start.changes
-    return catch if fits else None
+    return progress if fits else None
 
 
-async def _tail(truth: Reader, position: Position, request: Request) -> tuple[Catch, frozenset[int]]:
+async def _tail(
+    truth: Reader, position: IndexPosition, request: SearchRequest
+) -> tuple[SearchProgress, frozenset[int]]:
     """What the index does not know yet, and of which messages it tells what is not true any more."""
-    catch = Catch()
-    fresh = await truth.read(partial(searching.fresh, position, request.wanted, request.shown, STEP))
-    catch.add([*fresh.changed.candidates, *fresh.later.candidates])
+    progress = SearchProgress()
+    fresh = await truth.read(partial(message_scan.fresh, position, request.wanted, request.shown, STEP))
+    progress.add([*fresh.changed.candidates, *fresh.later.candidates])
     if not fresh.changed.complete:
-        catch.problem = NOT_ALL_CHANGED
+        progress.problem = NOT_ALL_CHANGED
     if fresh.later.last is not None:
-        await look_behind(truth, catch, request, position.watermark, fresh.later)
-    return catch, fresh.changed.stale
+        await look_behind(truth, progress, request, position.watermark, fresh.later)
+    return progress, fresh.changed.stale
 
 
-async def _look_instead(truth: Reader, index: Answering, question: _Question) -> Catch | None:
+async def _look_instead(truth: Reader, index: Answering, question: _Question) -> SearchProgress | None:
     """Look at messages; if the newest are not enough, let the index look for more words than is quick."""
     seen = await scan(truth, question.request)
     if seen.problem is None:
@@ -160,7 +162,7 @@ MOST_DEAD: Final = 0.4
 """When more of the index than this stands for nothing, it is made anew."""
 
 
-class SearchIndex:
+class SqliteSearchIndex:
     """Owns `search.db` of a store."""
 
     def __init__(self, path: Path, truth: Driver, clock: Clock) -> None:
@@ -235,7 +237,7 @@ class SearchIndex:
             self._answer(StoreStoppedError(NAME))
             await self._let_go()
 
-    async def catch(self, request: Request) -> Catch | None:
+    async def run_query(self, request: SearchRequest) -> SearchProgress | None:
         """What it and its tail have of what is wanted; None if it cannot be asked now, see the report."""
         self._searches += 1
         self._calm.clear()
@@ -248,14 +250,14 @@ class SearchIndex:
 
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
-    ) -> Found | None:
+    ) -> IndexMatches | None:
         """What the index says; None if it cannot be asked now, see the report."""
         await self._first_look()
         file = self._file
         if self._unusable is not None or (file is None and self._report.state is IndexState.UNAVAILABLE):
             return None
         if file is None:
-            return Found(Position(), (), None)
+            return IndexMatches(IndexPosition(), (), None)
         try:
             return await in_thread(partial(file.find, match, after, limit, oldest_first=oldest_first))
         except UnusableIndexError as error:
@@ -281,9 +283,9 @@ class SearchIndex:
         await self._first_look()
         if (file := self._file) is not None:
             watermark = file.position.watermark
-            sample = await self._truth.read(partial(searching.samples, watermark, SAMPLES))
+            sample = await self._truth.read(partial(message_scan.samples, watermark, SAMPLES))
             if problem := await in_thread(partial(file.check, sample)):
-                self._give_up_later(file, UnusableIndexError(Fault.DAMAGED, problem))
+                self._give_up_later(file, UnusableIndexError(IndexFault.DAMAGED, problem))
         return self._report
 
     async def _ask(self, queue: list[asyncio.Future[None]]) -> None:
@@ -351,21 +353,21 @@ class SearchIndex:
 
     async def _open(self) -> IndexFile | None:
         """The index at the place where it was left; None while nothing was ever said."""
-        limits = await self._truth.read(searching.limits)
+        limits = await self._truth.read(message_scan.limits)
         if not limits.highest and not await in_thread(self.path.exists):
             return None
         file = IndexFile(self.path, stems=self._stems)
-        identity = await self._truth.read(searching.identity)
-        await in_thread(partial(file.connect, identity, Position(changes=limits.last_change)))
+        identity = await self._truth.read(message_scan.identity)
+        await in_thread(partial(file.connect, identity, IndexPosition(changes=limits.last_change)))
         if not file.is_new and (fault := self._misplaced(file.position, limits)):
             await in_thread(file.close)
-            raise UnusableIndexError(Fault.MISPLACED, fault)
+            raise UnusableIndexError(IndexFault.MISPLACED, fault)
         self._highest = None
         self._file = file
         self._report = replace(self._report, state=IndexState.BUILDING, watermark=file.position.watermark)
         return file
 
-    def _misplaced(self, position: Position, limits: Limits) -> str | None:
+    def _misplaced(self, position: IndexPosition, limits: ScanLimits) -> str | None:
         """Why an index that was found does not belong to the truth as it was found."""
         highest = limits.highest if self._highest is None else self._highest
         if max(position.watermark, position.changes) > highest:
@@ -380,7 +382,7 @@ class SearchIndex:
         if self._unusable is not None:
             raise self._unusable
         started = asyncio.get_running_loop().time()
-        work = await self._truth.read(partial(searching.work_after, file.position, self._size))
+        work = await self._truth.read(partial(message_scan.work_after, file.position, self._size))
         if work.position != file.position:
             await in_thread(partial(file.apply, work))
             self._breath = asyncio.get_running_loop().time() - started
@@ -394,9 +396,11 @@ class SearchIndex:
     async def _clear(self, file: IndexFile) -> None:
         """Nobody needs the notes any more that were taken in; make the index anew if little of it is left."""
         if await in_thread(file.dead_share) > MOST_DEAD:
-            raise UnusableIndexError(Fault.OUTDATED, "most of it stands for text that is not there any more")
+            raise UnusableIndexError(
+                IndexFault.OUTDATED, "most of it stands for text that is not there any more"
+            )
         changes = file.position.changes
-        await self._truth.write(partial(searching.clear_changes, changes))
+        await self._truth.write(partial(message_scan.clear_changes, changes))
         self._cleared = changes
 
     async def _set_aside(self, error: UnusableIndexError) -> None:
@@ -409,7 +413,7 @@ class SearchIndex:
             "the search index cannot be used and is made anew",
             extra={"action": "search_index_set_aside", "problem": str(error), "path": str(place)},
         )
-        if error.fault is not Fault.OUTDATED:
+        if error.fault is not IndexFault.OUTDATED:
             self.on_fault(str(error), place)
 
     def _give_up_later(self, file: IndexFile, error: UnusableIndexError) -> None:
@@ -467,18 +471,18 @@ def _wake(queue: list[asyncio.Future[None]], count: int) -> None:
             waiter.set_result(None)
 
 
-class IndexReader(SearchIndex):
+class IndexReader(SqliteSearchIndex):
     """Opens the file afresh for each question: its owner may have made it anew since the last one."""
 
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
-    ) -> Found | None:
+    ) -> IndexMatches | None:
         """What the index says; None if there is none that can be asked now."""
-        identity = await self._truth.read(searching.identity)
+        identity = await self._truth.read(message_scan.identity)
 
-        def ask() -> Found:
+        def ask() -> IndexMatches:
             file = IndexFile(self.path, read_only=True)
-            file.connect(identity, Position())
+            file.connect(identity, IndexPosition())
             try:
                 return file.find(match, after, limit, oldest_first=oldest_first)
             finally:

@@ -9,8 +9,8 @@ from typing import Final
 from gateway_sessions.core.search.criteria import Certain
 from gateway_sessions.core.search.documents import UNLISTED
 from gateway_sessions.core.search.filters import SearchFilter, excluding, narrowing
-from gateway_sessions.core.search.query import Branch, Phrase, Query
-from gateway_sessions.core.search.tokenizer import Kind, pieces
+from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery
+from gateway_sessions.core.search.tokenizer import CharacterKind, pieces
 
 PART: Final = 3
 """So many letters in a row are found in the words of an index without looking at all of them."""
@@ -67,7 +67,7 @@ def parts_of(word: str) -> str | None:
     return " AND ".join(f'"{one}"' for one in list(parts)[:MOST_PARTS]) or None
 
 
-def _any_branch(query: Query) -> str:
+def _any_branch(query: SearchQuery) -> str:
     return f"({' OR '.join(map(_branch, query.branches))})"
 
 
@@ -86,7 +86,7 @@ def _phrase(phrase: Phrase) -> str:
 
 def _one_of(words: Iterable[str]) -> str:
     """Any of these words, or one that is not listed."""
-    found = " OR ".join(_phrase(Phrase(tuple(pieces(word, Kind.WORD)))) for word in words)
+    found = " OR ".join(_phrase(Phrase(tuple(pieces(word, CharacterKind.WORD)))) for word in words)
     unlisted = f'({{labels}} : "{UNLISTED}")'
     return f"(({{text}} : ({found})) OR {unlisted})" if found else unlisted
 

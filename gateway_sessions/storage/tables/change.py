@@ -36,7 +36,7 @@ class LaneEvent(StrEnum):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What every change brings along, so that a verb need not ask the world."""
+    """What every change brings along, so that a transaction need not ask the world."""
 
     now: datetime
     ids: Iterator[int]

@@ -22,7 +22,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import SessionResetPolicy
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.columns import DAMAGE, leave_aside, tell_damage
 from gateway_sessions.storage.tables.locks import of_lane
 
@@ -84,7 +84,7 @@ _READ_ARCHIVE: Final = msgspec.json.Decoder(Archive)
 
 def load(
     session_key: str, known: SessionEntry | None = None, *, locked: bool = False
-) -> Verb[SessionEntry | None]:
+) -> Transaction[SessionEntry | None]:
     """The lane's entry. A *known* copy saves decoding, but only the database says whether it is current.
 
     *Locked*, nobody else decides on the lane meanwhile.
@@ -98,19 +98,19 @@ def load(
     return decode(rows[0]) if rows else None
 
 
-def load_readable(session_key: str) -> Verb[SessionEntry | None]:
+def load_readable(session_key: str) -> Transaction[SessionEntry | None]:
     """The entry of a lane; None if it has none, or one that is damaged."""
     found = readable((yield Statement("entry_by_key", (session_key,))))
     return found[0] if found else None
 
 
-def load_by_session(session_id: str) -> Verb[SessionEntry | None]:
+def load_by_session(session_id: str) -> Transaction[SessionEntry | None]:
     """The entry that holds the session now."""
     rows = yield Statement("entry_by_session", (session_id,))
     return decode(rows[0]) if rows else None
 
 
-def put(entry: SessionEntry) -> Verb[SessionEntry]:
+def put(entry: SessionEntry) -> Transaction[SessionEntry]:
     """Write the entry whole."""
     columns = (
         entry.entry_id,
@@ -128,14 +128,14 @@ def put(entry: SessionEntry) -> Verb[SessionEntry]:
     return entry
 
 
-def put_unqueried(entry: SessionEntry) -> Verb[SessionEntry]:
+def put_unqueried(entry: SessionEntry) -> Transaction[SessionEntry]:
     """Write an entry of which nothing has changed that queries ask for, except its clocks."""
     yield Statement("put_record", (record_of(entry), entry.entry_id))
     yield Statement("put_clocks", _clocks(entry))
     return entry
 
 
-def remove(entry: SessionEntry) -> Verb[None]:
+def remove(entry: SessionEntry) -> Transaction[None]:
     """The lane has no entry any more."""
     yield Statement("delete_entry", (entry.entry_id,))
     yield Statement("delete_clocks", (entry.entry_id,))

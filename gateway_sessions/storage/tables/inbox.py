@@ -13,7 +13,7 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.lanes import LaneRow, count_waiting
 from gateway_sessions.storage.tables.moves import move_items
@@ -69,7 +69,7 @@ class NextTurn(NamedTuple):
     """How often it was cut off before another one was next."""
 
 
-def next_turn(session_key: str) -> Verb[NextTurn | None]:
+def next_turn(session_key: str) -> Transaction[NextTurn | None]:
     """Look which turn begins next on a lane."""
     rows = yield Statement("next_waiting", (session_key,))
     return NextTurn(*rows[0]) if rows else None
@@ -80,7 +80,7 @@ def inbox_item(row: Row) -> InboxItem:
     return InboxItem(*row)
 
 
-def items_of_next(session_key: str, head_id: int, seq: int) -> Verb[list[InboxItem]]:
+def items_of_next(session_key: str, head_id: int, seq: int) -> Transaction[list[InboxItem]]:
     """What a waiting turn is about, the message that leads it first: that one has this id and this place."""
     items = map(inbox_item, (yield Statement("items_of_next", (head_id, session_key, seq))))
     return sorted(items, key=lambda one: (one.merged_into is not None, one.seq))
@@ -107,13 +107,13 @@ def place_of(seq: int) -> int:
     return seq * PLACES
 
 
-def last_place(lane: LaneRow) -> Verb[int]:
+def last_place(lane: LaneRow) -> Transaction[int]:
     """A place behind all that waits or runs, and before all that will ever come."""
     rows = yield Statement("last_open_place", (lane.session_key,))
     return max(int(rows[0][0]), place_of(lane.next_seq - 1)) + TRIED_AGAIN_APART
 
 
-def waiting_turn(session_key: str, seq: int) -> Verb[int | None]:
+def waiting_turn(session_key: str, seq: int) -> Transaction[int | None]:
     """The id of the message that leads a turn, if that waits; hardly any was put elsewhere than it came."""
     rows = yield Statement("turn_in_place", (session_key, place_of(seq), seq))
     rows = rows or (yield Statement("turn_anywhere", (session_key, seq)))
@@ -125,7 +125,7 @@ def is_ready(lane: LaneRow, now: datetime) -> bool:
     return lane.ready_at is not None and lane.ready_at <= to_micros(now)
 
 
-def reckon_ready(lane: LaneRow, *, another: bool = False) -> Verb[None]:
+def reckon_ready(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
     """Find out when the next turn may begin, and how often it was cut off if *another* one is next now."""
     lane.ready_at = None
     if lane.running:
@@ -137,7 +137,7 @@ def reckon_ready(lane: LaneRow, *, another: bool = False) -> Verb[None]:
         lane.attempts = following.tries if following is not None else 0
 
 
-def line_up(lane: LaneRow, now: datetime) -> Verb[NextTurn | None]:
+def line_up(lane: LaneRow, now: datetime) -> Transaction[NextTurn | None]:
     """Find out when the lane's next turn may begin, and which one that is, now that one has ended.
 
     It stands in line from now on, behind those that others have waited for; or it begins later, as more may
@@ -152,20 +152,20 @@ def line_up(lane: LaneRow, now: datetime) -> Verb[NextTurn | None]:
     return following
 
 
-def stand_in_line(lane: LaneRow, now: datetime) -> Verb[None]:
+def stand_in_line(lane: LaneRow, now: datetime) -> Transaction[None]:
     """Do so, and let the next turn know since when it stands there."""
     following = yield from line_up(lane, now)
     if following is not None:
         yield Statement("set_ready_at", (lane.ready_at, following.item_id))
 
 
-def recount(lane: LaneRow, *, another: bool = False) -> Verb[None]:
+def recount(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
     """Find out anew how many turns wait on the lane, and what there is to know of the next one."""
     lane.waiting = yield from count_waiting(lane.session_key)
     yield from reckon_ready(lane, another=another)
 
 
-def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Verb[int | None]:
+def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Transaction[int | None]:
     """What became part of a message's turn goes on without it; the id of what leads that turn then."""
     if not others:
         return None
@@ -175,7 +175,7 @@ def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Verb[int | Non
     return first.item_id
 
 
-def is_next(lane: LaneRow, seq: int) -> Verb[bool]:
+def is_next(lane: LaneRow, seq: int) -> Transaction[bool]:
     """Whether a turn that waits is the next one, whose tries its lane counts."""
     if lane.running:
         return False

@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 
 
-def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Verb[None]:
+def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Transaction[None]:
     """These messages were edited, removed or given to somebody else."""
     if rows := [(next(ids), message_id) for message_id in message_ids]:
         yield Statement("add_index_change", many=rows)
 
 
-def note_move(session_id: str, session_key: str, owner: str, ids: Iterator[int]) -> Verb[None]:
+def note_move(session_id: str, session_key: str, owner: str, ids: Iterator[int]) -> Transaction[None]:
     """A session is about to belong to that lane and owner: what was said in it is found there from now on."""
     rows = yield Statement("get_session", (session_id,))
     if rows and (rows[0][0], rows[0][1]) != (session_key, owner):
         yield from _note_session(session_id, ids)
 
 
-def note_lane(session_id: str, ids: Iterator[int]) -> Verb[None]:
+def note_lane(session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """A session is about to get a lane, if it has none."""
     rows = yield Statement("get_session", (session_id,))
     if rows and rows[0][0] is None:
         yield from _note_session(session_id, ids)
 
 
-def _note_session(session_id: str, ids: Iterator[int]) -> Verb[None]:
+def _note_session(session_id: str, ids: Iterator[int]) -> Transaction[None]:
     said = yield Statement("message_ids_of_session", (session_id,))
     yield from note_changes((row[0] for row in said), ids)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gateway_sessions.errors import FencedError
-from gateway_sessions.ports import Rows, Statement, Verb
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.locks import of_lane
 
 COLUMNS: Final = 8
@@ -15,7 +15,7 @@ COLUMNS: Final = 8
 
 
 class LaneRow(msgspec.Struct, kw_only=True, gc=False):
-    """A lane as it is stored. Verbs change the value and put it back."""
+    """A lane as it is stored. Transactions change the value and put it back."""
 
     session_key: str
     lease_epoch: int | None = None
@@ -55,13 +55,13 @@ class KnownLane(NamedTuple):
     token: int
 
 
-def load_lane(session_key: str, *, locked: bool = False) -> Verb[LaneRow]:
+def load_lane(session_key: str, *, locked: bool = False) -> Transaction[LaneRow]:
     """The lane, which may never have been used before; *locked*, nobody else decides on it meanwhile."""
     rows = yield Statement("lane_row", (session_key,), lock=of_lane(session_key) if locked else None)
     return (yield from lane_in(session_key, rows))
 
 
-def lane_in(session_key: str, rows: Rows) -> Verb[LaneRow]:
+def lane_in(session_key: str, rows: Rows) -> Transaction[LaneRow]:
     """The lane that was found, if it was ever used."""
     if not rows:
         return LaneRow(session_key=session_key)
@@ -80,7 +80,7 @@ def lane_in(session_key: str, rows: Rows) -> Verb[LaneRow]:
     )
 
 
-def believable(session_key: str, waiting: Any, next_seq: int) -> Verb[int]:
+def believable(session_key: str, waiting: Any, next_seq: int) -> Transaction[int]:
     """How many turns wait on a lane that says so; counted anew if that cannot be true.
 
     Only a damaged row says that fewer turns wait than none, or more than messages ever came. Added up with
@@ -91,13 +91,13 @@ def believable(session_key: str, waiting: Any, next_seq: int) -> Verb[int]:
     return (yield from count_waiting(session_key))
 
 
-def count_waiting(session_key: str) -> Verb[int]:
+def count_waiting(session_key: str) -> Transaction[int]:
     """How many turns wait on a lane, counted."""
     rows = yield Statement("count_waiting_turns", (session_key,))
     return int(rows[0][0])
 
 
-def put_lane(lane: LaneRow) -> Verb[None]:
+def put_lane(lane: LaneRow) -> Transaction[None]:
     """Write the lane whole."""
     yield putting(lane)
 
@@ -107,7 +107,7 @@ def putting(lane: LaneRow) -> Statement:
     return Statement("put_lane_row", msgspec.structs.astuple(lane))
 
 
-def held_lane(session_key: str, epoch: int, token: int) -> Verb[LaneRow]:
+def held_lane(session_key: str, epoch: int, token: int) -> Transaction[LaneRow]:
     """The lane, if that turn still has it; else `FencedError`."""
     lane = yield from load_lane(session_key, locked=True)
     if (lane.lease_epoch, lane.lease_token) != (epoch, token):
@@ -115,7 +115,7 @@ def held_lane(session_key: str, epoch: int, token: int) -> Verb[LaneRow]:
     return lane
 
 
-def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> Verb[LaneRow | None]:
+def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> Transaction[LaneRow | None]:
     """The lane, leased for the message that comes next; None if anything about it is not as it was known."""
     which = (epoch, now, session_key, known.next_seq, known.token)
     leased = yield Statement("lease_calm_lane", which, lock=of_lane(session_key))
@@ -130,7 +130,7 @@ def lease_as_known(known: KnownLane, session_key: str, epoch: int, now: int) -> 
     )
 
 
-def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Verb[LaneRow | None]:
+def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Transaction[LaneRow | None]:
     """The lane, on which the message that comes next waits alone; None if anything is not as it was known."""
     which = (ready_at, session_key, known.next_seq, known.token)
     queued = yield Statement("queue_on_calm_lane", which, lock=of_lane(session_key))
@@ -145,17 +145,17 @@ def queue_as_known(known: KnownLane, session_key: str, ready_at: int) -> Verb[La
     )
 
 
-def free_if_calm(session_key: str, epoch: int, token: int) -> Verb[LaneRow | None]:
+def free_if_calm(session_key: str, epoch: int, token: int) -> Transaction[LaneRow | None]:
     """Give the lane back, if that turn still has it and nothing waits there; what matters of it then."""
     freed = yield Statement("free_calm_lane", (session_key, epoch, token), lock=of_lane(session_key))
     return LaneRow(session_key=session_key, lease_token=token) if freed[0][0] else None
 
 
-def is_busy(session_key: str) -> Verb[bool]:
+def is_busy(session_key: str) -> Transaction[bool]:
     """Whether a turn runs or waits on the lane, which is work that a reset would cut off."""
     return bool((yield Statement("lane_is_busy", (session_key,))))
 
 
-def is_running(session_key: str) -> Verb[bool]:
+def is_running(session_key: str) -> Transaction[bool]:
     """Whether a turn runs on the lane."""
     return bool((yield Statement("lane_is_running", (session_key,))))

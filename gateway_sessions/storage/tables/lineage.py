@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from gateway_sessions.core.identity.scope import Scope
 from gateway_sessions.core.sessions.lineage import chain_of, family_of, root_of
 from gateway_sessions.errors import SessionNotFoundError
-from gateway_sessions.ports import Rows, Statement, Verb
+from gateway_sessions.ports import Rows, Statement, Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LineageLink:
     """One session of a line."""
 
     session_id: str
@@ -26,25 +26,25 @@ class Link:
         return scope.sees(owner=self.owner, session_key=self.session_key)
 
 
-def line(session_id: str) -> Verb[list[Link]]:
+def line(session_id: str) -> Transaction[list[LineageLink]]:
     """The sessions from the first one to the tip, of which each continues the one before."""
     rows = yield Statement("continuations", (session_id, session_id))
-    links = {row[0]: Link(row[0], *row[2:]) for row in rows}
+    links = {row[0]: LineageLink(row[0], *row[2:]) for row in rows}
     ids = chain_of(session_id, {row[0]: row[1] for row in rows})
-    return [links.get(one) or Link(one) for one in ids]
+    return [links.get(one) or LineageLink(one) for one in ids]
 
 
-def chain(session_id: str) -> Verb[list[str]]:
+def chain(session_id: str) -> Transaction[list[str]]:
     """The ids of the line, the session alone if it is unknown."""
     return [link.session_id for link in (yield from line(session_id))]
 
 
-def tip(session_id: str) -> Verb[str]:
+def tip(session_id: str) -> Transaction[str]:
     """Where the session goes on today; itself if it was never compressed."""
     return (yield from chain(session_id))[-1]
 
 
-def visible_tip(session_id: str, scope: Scope) -> Verb[str]:
+def visible_tip(session_id: str, scope: Scope) -> Transaction[str]:
     """The last session of the line, from this one on, up to which all may be seen."""
     links = yield from line(session_id)
     start = [link.session_id for link in links].index(session_id)
@@ -56,7 +56,7 @@ def visible_tip(session_id: str, scope: Scope) -> Verb[str]:
     return found
 
 
-def to_resume(session_id: str) -> Verb[str]:
+def to_resume(session_id: str) -> Transaction[str]:
     """The latest session of the line that anything was said in; itself if nothing was said later."""
     links = yield from line(session_id)
     start = [link.session_id for link in links].index(session_id)
@@ -64,20 +64,20 @@ def to_resume(session_id: str) -> Verb[str]:
     return said[-1] if said else session_id
 
 
-def root(session_id: str) -> Verb[str]:
+def root(session_id: str) -> Transaction[str]:
     """The session that the conversation began with: compressions, branches and delegations are followed."""
     rows = yield Statement("ancestors", (session_id,))
     return root_of(session_id, _parents(rows))
 
 
-def family(session_id: str) -> Verb[list[str]]:
+def family(session_id: str) -> Transaction[list[str]]:
     """All sessions that came from the same root, in the order of their ids."""
     first = yield from root(session_id)
     rows = yield Statement("descendants", (first,))
     return sorted(family_of(first, _parents(rows)) | {session_id})
 
 
-def archive(session_id: str, *, archived: bool) -> Verb[None]:
+def archive(session_id: str, *, archived: bool) -> Transaction[None]:
     """Hide the whole line from listings, or show it again."""
     ids = yield from chain(session_id)
     for one in ids:

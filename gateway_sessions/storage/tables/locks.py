@@ -1,8 +1,8 @@
 """The names of the locks that transactions take on servers.
 
-Only the verbs of every message name locks. They take the lock of their lane before they look at anything of
-it, its entry included, and the lock of a session behind that: always in this order, so that no two wait for
-each other. All other verbs name none: they run alone, and may look wherever they like.
+Only the transactions of every message name locks. They take the lock of their lane before they look at
+anything of it, its entry included, and the lock of a session behind that: always in this order, so that no
+two wait for each other. All other transactions name none: they run alone, and may look wherever they like.
 """
 
 from __future__ import annotations
@@ -36,6 +36,6 @@ def of_reply(reply_id: int) -> str:
     return f"reply {reply_id}"
 
 
-def of_mail(epoch: int) -> str:
+def of_signals(epoch: int) -> str:
     """What others ask a node for."""
     return f"mail {epoch}"

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from gateway_sessions.core.search.stems import NO_STEMS
 from gateway_sessions.errors import MigrationError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 
 T = TypeVar("T")
@@ -43,23 +43,23 @@ HALF_A_STORE: Final = "the store that is being moved here"
 NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it goes on where it was cut off"
 
 
-def get(name: str) -> Verb[Any]:
+def get(name: str) -> Transaction[Any]:
     """One fact as it is stored, or None."""
     rows = yield Statement("get_meta", (name,))
     return rows[0][0] if rows else None
 
 
-def number(name: str) -> Verb[int]:
+def number(name: str) -> Transaction[int]:
     """One fact that is a number; 0 if it was never told."""
     return _understood(name, int, (yield from get(name)) or 0)
 
 
-def install_secret() -> Verb[bytes]:
+def install_secret() -> Transaction[bytes]:
     """What makes the pseudonyms of this store its own; empty before it was opened for the first time."""
     return _understood(OWN_SECRET, to_bytes, (yield from get(OWN_SECRET)) or b"")
 
 
-def remember(name: str, value: str | int | bytes) -> Verb[None]:
+def remember(name: str, value: str | int | bytes) -> Transaction[None]:
     """Set one fact."""
     yield Statement("set_meta", (name, to_text(value)))
 
@@ -83,7 +83,7 @@ def _understood(name: str, read: Callable[[Any], T], stored: object) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class StoreOpening:
     """What an owner learns when it takes over the store."""
 
     epoch: int
@@ -98,7 +98,7 @@ class Opening:
     """The rules by which words are found in all their forms."""
 
 
-def open_store(secret: bytes) -> Verb[Opening]:
+def open_store(secret: bytes) -> Transaction[StoreOpening]:
     """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
     yield from refuse_unfinished_move()
     before = yield from number(EPOCH)
@@ -108,7 +108,7 @@ def open_store(secret: bytes) -> Verb[Opening]:
         kept = secret
         yield from remember(OWN_SECRET, secret)
     rows = yield Statement("last_change_id")
-    return Opening(
+    return StoreOpening(
         epoch=before + 1,
         last_change_id=int(rows[0][0] or 0),
         install_secret=kept,
@@ -118,28 +118,28 @@ def open_store(secret: bytes) -> Verb[Opening]:
     )
 
 
-def refuse_unfinished_move() -> Verb[None]:
+def refuse_unfinished_move() -> Transaction[None]:
     """What has come only in part must not be taken for a store."""
     if (yield from get(MOVING)) is not None:
         raise MigrationError(HALF_A_STORE, NOT_ALL_THERE)
 
 
-def stemming() -> Verb[str]:
+def stemming() -> Transaction[str]:
     """The rules by which words are found in all their forms."""
     return str((yield from get(STEMMING)) or NO_STEMS.made_by)
 
 
-def generation() -> Verb[int]:
+def generation() -> Transaction[int]:
     """The generation that was written down last."""
     return (yield from number(GENERATION))
 
 
-def _settled() -> Verb[int | None]:
+def _settled() -> Transaction[int | None]:
     stored = yield from get(SETTLED_EPOCH)
     return None if stored is None else _understood(SETTLED_EPOCH, int, stored)
 
 
-def settle(current: int, epoch: int) -> Verb[None]:
+def settle(current: int, epoch: int) -> Transaction[None]:
     """Nothing will change any more in this epoch: its last generation is known exactly."""
     yield from remember(GENERATION, current)
     yield from remember(SETTLED_EPOCH, epoch)

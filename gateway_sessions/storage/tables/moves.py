@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.errors import InvalidTransitionError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 
 Move: TypeAlias = ItemEvent | ReplyEvent
 _ENDS: Final = frozenset({ItemEvent.ANSWERED, ItemEvent.STOPPED, ItemEvent.TAKEN_BACK})
@@ -82,7 +82,7 @@ def moving(
     return Statement(name, params, many, lock=lock, moves=events)
 
 
-def move_items(name: str, event: ItemEvent, rows: Sequence[Sequence[Any]]) -> Verb[None]:
+def move_items(name: str, event: ItemEvent, rows: Sequence[Sequence[Any]]) -> Transaction[None]:
     """Let an event happen to some items, of which each has its row of parameters.
 
     `InvalidTransitionError` if one of them is in a state that does not take the event.

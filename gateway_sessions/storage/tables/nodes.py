@@ -12,11 +12,11 @@ import msgspec
 from gateway_sessions.core.cluster import Node, free_slot, made_by
 from gateway_sessions.core.instants import ID_BITS, RESOLUTION
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
-from gateway_sessions.storage.tables.locks import of_mail
+from gateway_sessions.storage.tables.locks import of_signals
 
-MAIL_PAGE: Final = 200
+SIGNALS_PAGE: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +33,10 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class JoinedNode:
     """An opening that lives."""
 
-    opening: meta.Opening
+    opening: meta.StoreOpening
     slot: int
     first_id: int
     now: int
@@ -69,10 +69,10 @@ class Living:
         return msgspec.json.encode(self.epochs).decode()
 
 
-Census: TypeAlias = Callable[[], Verb[Living]]
+Census: TypeAlias = Callable[[], Transaction[Living]]
 
 
-def join(secret: bytes, who: Joining, was: int | None = None) -> Verb[Joined]:
+def join(secret: bytes, who: Joining, was: int | None = None) -> Transaction[JoinedNode]:
     """Open the store as one node among others. *was* is the opening that it was before, which ends."""
     opening = yield from meta.open_store(secret)
     if was is not None:
@@ -88,22 +88,22 @@ def join(secret: bytes, who: Joining, was: int | None = None) -> Verb[Joined]:
     itself = (opening.epoch, slot, who.name, who.version, first_id, who.ttl // RESOLUTION)
     yield Statement("add_node", itself)
     nodes = yield from all_nodes()
-    return Joined(opening=opening, slot=slot, first_id=first_id, now=now, nodes=nodes)
+    return JoinedNode(opening=opening, slot=slot, first_id=first_id, now=now, nodes=nodes)
 
 
-def keep(epoch: int, ttl: timedelta) -> Verb[Survey]:
+def keep(epoch: int, ttl: timedelta) -> Transaction[Survey]:
     """Say that a node lives, and look at the others."""
     rows = yield Statement("keep_node", (ttl // RESOLUTION, epoch))
     now = (yield Statement("server_time"))[0][0]
     return Survey(alive=bool(rows[0][0]), now=now, nodes=(yield from all_nodes()))
 
 
-def leave(epoch: int) -> Verb[None]:
+def leave(epoch: int) -> Transaction[None]:
     """A node ends: nobody has to wait for its silence."""
     yield Statement("forget_node", (epoch,))
 
 
-def all_nodes() -> Verb[tuple[Node, ...]]:
+def all_nodes() -> Transaction[tuple[Node, ...]]:
     """Everybody who has not been declared dead, the oldest first."""
     rows = yield Statement("all_nodes")
     return tuple(
@@ -119,8 +119,8 @@ def all_nodes() -> Verb[tuple[Node, ...]]:
     )
 
 
-def census() -> Verb[Living]:
-    """Declare dead who has been silent for too long; who is left. In a verb that runs alone."""
+def census() -> Transaction[Living]:
+    """Declare dead who has been silent for too long; who is left. In a transaction that runs alone."""
     yield Statement("bury_nodes")
     yield Statement("forget_lost_mail")
     nodes = yield from all_nodes()
@@ -130,16 +130,16 @@ def census() -> Verb[Living]:
     )
 
 
-def only(epoch: int, first_id: int) -> Verb[Living]:
+def only(epoch: int, first_id: int) -> Transaction[Living]:
     """The same where there is one owner at a time, whose first row has that id."""
     yield from ()
     return Living(epochs=(epoch,), has_made=lambda row_id: row_id >= first_id)
 
 
-# Mail
+# Signals to turns on other nodes
 
 
-class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class SignalRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one node asks another to do with the turn that it runs."""
 
     session_key: str
@@ -151,29 +151,31 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What a node has to look at: its mail, and which turns are still its own."""
+    """What a node has to look at: its signals, and which turns are still its own."""
 
-    mail: tuple[Mail, ...]
-    mail_ids: tuple[int, ...]
+    signals: tuple[SignalRow, ...]
+    signal_ids: tuple[int, ...]
     leases: frozenset[tuple[str, int]]
 
 
-def send(epoch: int, mail: Mail, mail_id: int) -> Verb[None]:
+def send(epoch: int, signals: SignalRow, signal_id: int) -> Transaction[None]:
     """Leave something for another node."""
-    what = (mail_id, epoch, mail.session_key, mail.token, mail.kind, mail.body)
-    yield Statement("add_mail", what, lock=of_mail(epoch))
+    what = (signal_id, epoch, signals.session_key, signals.token, signals.kind, signals.body)
+    yield Statement("add_signal", what, lock=of_signals(epoch))
 
 
-def post_of(epoch: int) -> Verb[Post]:
+def post_of(epoch: int) -> Transaction[Post]:
     """What the others have left for a node, and the turns that nobody has taken from it."""
     leases = yield Statement("leases_of", (epoch,))
-    rows = yield Statement("mail_for", (epoch, MAIL_PAGE))
-    mail = tuple(
-        Mail(session_key=key, token=token, kind=kind, body=body) for _, key, token, kind, body in rows
+    rows = yield Statement("signals_for", (epoch, SIGNALS_PAGE))
+    signals = tuple(
+        SignalRow(session_key=key, token=token, kind=kind, body=body) for _, key, token, kind, body in rows
     )
-    return Post(mail, tuple(row[0] for row in rows), frozenset((key, token) for key, token in leases))
+    return Post(signals, tuple(row[0] for row in rows), frozenset((key, token) for key, token in leases))
 
 
-def throw_away(epoch: int, mail_ids: Sequence[int]) -> Verb[None]:
+def throw_away(epoch: int, signal_ids: Sequence[int]) -> Transaction[None]:
     """It was read."""
-    yield Statement("forget_mail", (msgspec.json.encode(list(mail_ids)).decode(),), lock=of_mail(epoch))
+    yield Statement(
+        "forget_signals", (msgspec.json.encode(list(signal_ids)).decode(),), lock=of_signals(epoch)
+    )

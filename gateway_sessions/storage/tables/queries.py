@@ -40,7 +40,7 @@ class Query:
     """One statement of an engine's dialect."""
 
     sql: str
-    changes_index: bool = False
+    changes_snapshot: bool = False
     reads: bool = field(init=False)
     """Whether it changes nothing."""
 
@@ -74,7 +74,7 @@ def load_queries(engine: str, *folders: str, dialect: Path | None = None) -> Map
         if head["kind"] == "name":
             sql = _expanded(text, fragments)
             found[head["name"]] = Query(
-                _numbered(sql) if engine in _NUMBERED else sql, changes_index=bool(head["index"])
+                _numbered(sql) if engine in _NUMBERED else sql, changes_snapshot=bool(head["index"])
             )
     return MappingProxyType(found)
 

@@ -12,7 +12,7 @@ from typing import Final
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.erasure import tombstone_of
 from gateway_sessions.errors import SentBeforeErasureError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 
 ERASING: Final = "erasing:"
@@ -21,14 +21,14 @@ ANY_TIME: Final = (1 << 63) - 1
 """Later than any erasure."""
 
 
-def erased_at(owner: str) -> Verb[datetime | None]:
+def erased_at(owner: str) -> Transaction[datetime | None]:
     """When that owner was erased; what they sent until then must not come in."""
     secret = yield from meta.install_secret()
     rows = yield Statement("get_tombstone", (tombstone_of(secret, owner),))
     return from_micros(rows[0][0]) if rows else None
 
 
-def erased_since(owner: str, instant: int) -> Verb[datetime | None]:
+def erased_since(owner: str, instant: int) -> Transaction[datetime | None]:
     """When that owner was erased, if that was at the instant or later."""
     if not (yield Statement("any_tombstone_since", (instant,))):
         return None
@@ -36,13 +36,13 @@ def erased_since(owner: str, instant: int) -> Verb[datetime | None]:
     return erased if erased is not None and instant <= to_micros(erased) else None
 
 
-def refuse_earlier(session_id: str, owner: str, instant: int) -> Verb[None]:
+def refuse_earlier(session_id: str, owner: str, instant: int) -> Transaction[None]:
     """`SentBeforeErasureError` if the owner was erased at that instant or later."""
     if (erased := (yield from erased_since(owner, instant))) is not None:
         raise SentBeforeErasureError(session_id, erased)
 
 
-def refuse_descent(session_id: str, owner: str, began_at: int) -> Verb[None]:
+def refuse_descent(session_id: str, owner: str, began_at: int) -> Transaction[None]:
     """`SentBeforeErasureError` if the session is being removed: nothing may carry on what it says."""
     if not (yield Statement("any_tombstone_since", (began_at,))):
         return

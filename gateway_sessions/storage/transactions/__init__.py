@@ -1,7 +1,7 @@
 """Units of work as plain generators that yield named statements, written once for all engines.
 
-A verb is a plain generator: it yields named statements, receives their rows and returns a value. It never
-awaits, asks the time, makes randomness or calls user code; those arrive as arguments.
+A transaction is a plain generator: it yields named statements, receives their rows and returns a value. It
+never awaits, asks the time, makes randomness or calls user code; those arrive as arguments.
 
 - ``queue``: Transactions on a lane's queue, in the order of a turn: admit, claim, settle, reply, recover.
 - ``search``: Transactions of a search: work for the search index, scans of messages, and hits.

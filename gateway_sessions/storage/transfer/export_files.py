@@ -35,7 +35,7 @@ from gateway_sessions.ports import Reader
 from gateway_sessions.storage.files.atomic_file import AtomicFile, followed
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.transactions.transfer import export
-from gateway_sessions.storage.transactions.transfer.export import BEGINNING, Beginning, Wanted
+from gateway_sessions.storage.transactions.transfer.export import BEGINNING, Beginning, ExportQuery
 
 MAX_LINE_BYTES: Final = 256 << 20
 """No longer line is read: what it decodes to would have to fit into memory."""
@@ -155,7 +155,7 @@ class SessionWriter:
     reader: Reader
     renderer: Renderer
     write: Callable[[bytes], object]
-    wanted: Wanted
+    wanted: ExportQuery
     progress: Progress | None = None
     _sessions: int = field(default=0, init=False)
     _messages: int = field(default=0, init=False)

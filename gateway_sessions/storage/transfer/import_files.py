@@ -20,11 +20,17 @@ from gateway_sessions.core.export.reports import (
 )
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.files.threads import in_thread
-from gateway_sessions.storage.transaction_runner import VerbRunner
+from gateway_sessions.storage.transaction_runner import TransactionRunner
 from gateway_sessions.storage.transactions.transfer import import_session
-from gateway_sessions.storage.transactions.transfer.import_session import Encoded, Fate, Outcome, Run, encoded
+from gateway_sessions.storage.transactions.transfer.import_session import (
+    DryRun,
+    Encoded,
+    Fate,
+    ImportedSession,
+    encoded,
+)
 from gateway_sessions.storage.transfer.export_files import MAX_LINE_BYTES, TOO_LONG
 
 T = TypeVar("T")
@@ -36,7 +42,7 @@ MAX_FINDINGS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SessionToImport:
     """A session that is about to be taken in."""
 
     rows: Encoded
@@ -53,7 +59,7 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ChildToImport:
     """A session whose parent may still come."""
 
     session_id: str
@@ -66,7 +72,7 @@ class Waiting:
 class Importer:
     """Takes sessions in and keeps account of it."""
 
-    db: VerbRunner
+    db: TransactionRunner
     dry_run: bool = False
     fill: bool = False
     """Whether the row of a session in which nothing was said may be replaced."""
@@ -77,13 +83,13 @@ class Importer:
     hidden: int = 0
     findings: list[Finding] = field(default_factory=list[Finding])
     more_findings: int = 0
-    _run: Run = field(init=False)
-    _waiting: defaultdict[str, list[Waiting]] = field(
-        default_factory=lambda: defaultdict[str, list[Waiting]](list), init=False
+    _run: DryRun = field(init=False)
+    _waiting: defaultdict[str, list[ChildToImport]] = field(
+        default_factory=lambda: defaultdict[str, list[ChildToImport]](list), init=False
     )
 
     def __post_init__(self) -> None:
-        self._run = Run(pretend=self.dry_run)
+        self._run = DryRun(pretend=self.dry_run)
 
     async def take_lines(self, lines: AsyncIterable[tuple[int, object]], owner: str | None) -> ImportReport:
         """All sessions of a file; a line that cannot be used is reported, and the rest goes on."""
@@ -100,15 +106,15 @@ class Importer:
         return self.report()
 
     async def _take_lines(self, lines: Sequence[tuple[int, object]], owner: str | None) -> None:
-        batch: list[Candidate] = []
+        batch: list[SessionToImport] = []
         for one in await in_thread(partial(_candidates, lines, owner)):
-            if isinstance(one, Candidate):
+            if isinstance(one, SessionToImport):
                 batch.append(one)
             else:
                 self.find(FindingKind.ERROR, one.problem, line=one.line)
         await self.take(batch)
 
-    async def take(self, batch: Sequence[Candidate]) -> list[Outcome]:
+    async def take(self, batch: Sequence[SessionToImport]) -> list[ImportedSession]:
         """Take in some sessions at once; each is a transaction of its own, and they keep their order."""
         ids = self.db.change_ids
         outcomes = await self._all(
@@ -124,7 +130,7 @@ class Importer:
         """A session is here already; perhaps it still waits for a parent, or is waited for."""
         self.skipped += 1
         if parent is not None:
-            await self._attach(Waiting(session_id, relation, None, new=False), parent)
+            await self._attach(ChildToImport(session_id, relation, None, new=False), parent)
         for child in self._waiting.pop(session_id, ()):
             await self._attach(child, session_id)
 
@@ -159,7 +165,7 @@ class Importer:
             dry_run=self.dry_run,
         )
 
-    async def _settle(self, one: Candidate, outcome: Outcome) -> None:
+    async def _settle(self, one: SessionToImport, outcome: ImportedSession) -> None:
         session_id = one.rows.session_id
         if outcome.fate is Fate.CLASH:
             self.find(FindingKind.CLASH, outcome.problem or "", session_id, one.line)
@@ -169,7 +175,7 @@ class Importer:
         self.skipped += not new
         self.messages += one.rows.message_count if new else 0
         self.hidden += len(one.rows.messages) - one.rows.message_count if new else 0
-        waiting = Waiting(session_id, outcome.relation, one.line, new)
+        waiting = ChildToImport(session_id, outcome.relation, one.line, new)
         if outcome.title is not None:
             detail = f"its title {one.rows.columns['title']!r} was taken; it is called {outcome.title!r}"
             self.find(FindingKind.RETITLED, detail, session_id, one.line)
@@ -182,7 +188,7 @@ class Importer:
         for child in self._waiting.pop(session_id, ()):
             await self._attach(child, session_id)
 
-    async def _attach(self, child: Waiting, parent: str) -> None:
+    async def _attach(self, child: ChildToImport, parent: str) -> None:
         attached = await self._one(
             partial(import_session.attach, child.session_id, parent, child.relation, self._run)
         )
@@ -191,29 +197,29 @@ class Importer:
         elif attached is False:
             self._waiting[parent].append(child)
 
-    def _detached(self, one: Waiting, detail: str) -> None:
+    def _detached(self, one: ChildToImport, detail: str) -> None:
         self.find(FindingKind.DETACHED, detail, one.session_id, one.line)
 
-    def _branched(self, one: Waiting, parent: str) -> None:
+    def _branched(self, one: ChildToImport, parent: str) -> None:
         detail = f"its parent {parent} goes on in another session, so it is a branch now"
         self.find(FindingKind.BRANCHED, detail, one.session_id, one.line)
 
-    async def _one(self, verb: Callable[[], Verb[T]]) -> T:
-        return await (self.db.read(verb) if self.dry_run else self.db.write(verb))
+    async def _one(self, transaction: Callable[[], Transaction[T]]) -> T:
+        return await (self.db.read(transaction) if self.dry_run else self.db.write(transaction))
 
-    async def _all(self, verbs: Sequence[Callable[[], Verb[T]]]) -> list[T]:
+    async def _all(self, transactions: Sequence[Callable[[], Transaction[T]]]) -> list[T]:
         if self.dry_run:
-            return await self.db.read(partial(import_session.one_after_another, verbs))
+            return await self.db.read(partial(import_session.one_after_another, transactions))
         try:
             async with asyncio.TaskGroup() as tasks:
-                asked = [tasks.create_task(self.db.write(verb)) for verb in verbs]
+                asked = [tasks.create_task(self.db.write(transaction)) for transaction in transactions]
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         return [one.result() for one in asked]
 
 
-def _candidates(lines: Sequence[tuple[int, object]], owner: str | None) -> list[Candidate | Unusable]:
-    found: list[Candidate | Unusable] = []
+def _candidates(lines: Sequence[tuple[int, object]], owner: str | None) -> list[SessionToImport | Unusable]:
+    found: list[SessionToImport | Unusable] = []
     for number, line in lines:
         try:
             found.append(_candidate(number, line, owner))
@@ -226,14 +232,14 @@ def _length(line: object) -> int:
     return len(line) if isinstance(line, str | bytes) else 0
 
 
-def _candidate(number: int, line: object, owner: str | None) -> Candidate:
+def _candidate(number: int, line: object, owner: str | None) -> SessionToImport:
     """The rows that a line comes to, or `InvalidInputError`."""
     if line is TOO_LONG:
         problem = f"the line is longer than {MAX_LINE_BYTES} bytes"
         raise InvalidInputError(problem)
     given = _decoded(line) if isinstance(line, str | bytes) else line
     rows = encoded(bundle_of(given, owner=owner), EPOCH)
-    return Candidate(rows, number, _length(line) or rows.totals[5])
+    return SessionToImport(rows, number, _length(line) or rows.totals[5])
 
 
 def _decoded(line: str | bytes) -> object:

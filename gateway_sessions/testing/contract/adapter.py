@@ -252,13 +252,13 @@ class AdapterContract:
     ) -> None:
         inbox.open.clear()
         async with bench.adapter.connect(inbox), asyncio.TaskGroup() as tasks:
-            saying = tasks.create_task(bench.says("hello"))
+            sending = tasks.create_task(bench.says("hello"))
             await inbox.wait_for_call()
             for _ in range(20):
                 await asyncio.sleep(0)
-            assert not saying.done() or Ability.ACKNOWLEDGES not in self.abilities
+            assert not sending.done() or Ability.ACKNOWLEDGES not in self.abilities
             inbox.open.set()
-            assert await saying
+            assert await sending
             await inbox.wait_for(1)
 
     async def test_what_was_not_taken_is_not_acknowledged_and_the_next_one_is_heard(
@@ -457,10 +457,10 @@ class AdapterContract:
         inbox.open.clear()
         async with nothing_left():
             async with bench.adapter.connect(inbox):
-                saying = asyncio.create_task(bench.says("too late"))
+                sending = asyncio.create_task(bench.says("too late"))
                 await inbox.wait_for_call()
             with anyio.fail_after(PATIENCE_SECONDS):
-                assert not await saying or Ability.ACKNOWLEDGES not in self.abilities
+                assert not await sending or Ability.ACKNOWLEDGES not in self.abilities
         assert (inbox.under_way, inbox.messages) == (0, [])
 
     async def test_a_send_without_a_connection_works_or_is_certain_to_have_failed(

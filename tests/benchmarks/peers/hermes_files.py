@@ -172,10 +172,10 @@ def scenario(
     source = direct_chat(folder.name)
     seen: list[str] = []
     happened = []
-    for minutes, verb, arguments in steps:
+    for minutes, transaction, arguments in steps:
         frozen.move_to(START + minutes * MINUTE)
-        result = VERBS[verb](store, source, arguments)
-        step = {"minutes": minutes, "do": verb} | ({"with": arguments} if arguments else {})
+        result = VERBS[transaction](store, source, arguments)
+        step = {"minutes": minutes, "do": transaction} | ({"with": arguments} if arguments else {})
         happened.append(step | {"result": plain(result)} | lane_now(store, source, seen))
     return {"title": title, "policy": policy, "start": START.isoformat(), "steps": happened}
 

@@ -68,7 +68,7 @@ def leaves() -> Iterator[str]:
     """Every command there is."""
     for name, one in command_line().commands.items():
         below = getattr(one, "commands", None)
-        yield from [name] if below is None else [f"{name} {verb}" for verb in below]
+        yield from [name] if below is None else [f"{name} {transaction}" for transaction in below]
 
 
 @pytest.fixture
@@ -197,12 +197,12 @@ def test_what_only_an_owner_does_is_rehearsed_beside_one(gsess: Gsess, owned: Pa
 
 
 @pytest.mark.parametrize(("name", "code"), [("sessions.db", Exit.DONE), ("other.db", Exit.WRONG_USE)])
-@pytest.mark.parametrize("verb", ["check", "repair --dry-run", "repair --yes"])
+@pytest.mark.parametrize("transaction", ["check", "repair --dry-run", "repair --yes"])
 def test_a_file_that_the_configuration_put_elsewhere_is_the_one_that_is_read(
-    gsess: Gsess, home: Path, around: Path, verb: str, name: str, code: Exit
+    gsess: Gsess, home: Path, around: Path, transaction: str, name: str, code: Exit
 ):
     (around / "elsewhere").mkdir()
     shutil.copy(home / "sessions.db", around / "elsewhere" / name)
     (around / "elsewhere.yaml").write_text(f"sessiondb: {{url: {around}/elsewhere/{name}}}\n")
-    typed = f"--config {around}/elsewhere.yaml sessiondb {verb}"
+    typed = f"--config {around}/elsewhere.yaml sessiondb {transaction}"
     assert ends(gsess, around / "no", typed, around) == code

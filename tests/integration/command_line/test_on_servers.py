@@ -11,7 +11,7 @@ import pytest
 from gateway_sessions import Config, InboundMessage, SessionDB, SessionSource, SessionStore
 from gateway_sessions.cli.exit_codes import Exit
 from gateway_sessions.config import SessionDBConfig
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.server.driver import ServerDriver
@@ -46,7 +46,7 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def one_statement(name: str, values: tuple[object, ...]) -> Verb[None]:
+def one_statement(name: str, values: tuple[object, ...]) -> Transaction[None]:
     yield Statement(name, values)
 
 
@@ -58,9 +58,9 @@ def driver_of(address: str) -> ServerDriver:
 def spoilt(address: str) -> Iterator[str]:
     """The same without the counts of its session."""
 
-    async def change(verb: Callable[[], Verb[object]]) -> None:
+    async def change(transaction: Callable[[], Transaction[object]]) -> None:
         async with running(driver_of(address)) as driver:
-            await driver.write(verb)
+            await driver.write(transaction)
 
     asyncio.run(change(lambda: one_statement("delete_totals", ("s",))))
     yield address
@@ -134,9 +134,9 @@ def test_top_knows_of_turns_that_run_elsewhere(gsess: Gsess, address: str, tmp_p
 
 
 def test_the_doctor_names_who_was_not_heard(gsess: Gsess, address: str):
-    async def change(verb: Callable[[], Verb[object]]) -> None:
+    async def change(transaction: Callable[[], Transaction[object]]) -> None:
         async with running(driver_of(address)) as driver:
-            await driver.write(verb)
+            await driver.write(transaction)
 
     asyncio.run(change(lambda: one_statement("add_node", (99, 7, "context", "1", 0, -1))))
     health, told, _ = health_of(gsess, "--home", address)["Nodes"]

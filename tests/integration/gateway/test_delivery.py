@@ -19,7 +19,7 @@ from gateway_sessions.core.delivery.outbound import AdapterCapabilities, Reply
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.storage.database import SessionDB
@@ -275,9 +275,9 @@ async def test_nothing_overtakes_a_reply_owed_while_a_start_finds_out_what_else_
     asked, answer = asyncio.Event(), asyncio.Event()
     read = SessionDB.read
 
-    async def late(db: SessionDB, verb: Callable[[], Verb[T]]) -> T:
-        found = await read(db, verb)
-        if isinstance(verb, partial) and verb.func is outbox.lane_is_owed:
+    async def late(db: SessionDB, transaction: Callable[[], Transaction[T]]) -> T:
+        found = await read(db, transaction)
+        if isinstance(transaction, partial) and transaction.func is outbox.lane_is_owed:
             asked.set()
             await answer.wait()
         return found

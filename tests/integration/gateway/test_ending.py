@@ -16,7 +16,7 @@ from gateway_sessions import Gateway, GatewaySessionsError, InboundMessage, Sess
 from gateway_sessions.config import GatewayConfig
 from gateway_sessions.core.queue.inbound import MessageKind
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
-from gateway_sessions.ports import Rows, Statement, Verb
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.storage.transactions.queue.admit import known_event
 from gateway_sessions.testing.agents import Gate, ScriptedAgent, waits_at
@@ -101,7 +101,7 @@ async def test_no_foreign_error_and_nothing_lost_whenever_a_gateway_ends(tmp_pat
             assert known is None, "what was refused was noted all the same"
 
 
-def open_commands() -> Verb[Rows]:
+def open_commands() -> Transaction[Rows]:
     """Commands that were noted and not settled."""
     return (yield Statement("open_commands"))
 

@@ -19,7 +19,7 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.busy_modes import DropPolicy
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.runtime.observability.events import EventKind, GatewayEvent
@@ -39,7 +39,7 @@ async def echo(turn: TurnContext) -> str:
     return turn.text
 
 
-def log_of(session_key: str) -> Verb[list[tuple[object, ...]]]:
+def log_of(session_key: str) -> Transaction[list[tuple[object, ...]]]:
     """The rows of the transition log of a lane, as they are told."""
     rows = yield Statement("transitions_of_lane", (session_key, 1000))
     return [tuple(row[1:]) for row in reversed(rows)]
@@ -307,29 +307,29 @@ class TestCommits:
     async def test_nobody_hears_of_what_was_undone(self, tmp_path: Path):
         async with SessionStore.open(tmp_path, QUICK, clock=FakeClock()) as store:
 
-            def verb(change_id: int) -> Verb[None]:
+            def transaction(change_id: int) -> Transaction[None]:
                 yield logged(change_id, self.row("undone"))
                 raise ValueError(change_id)
 
             async with store.events.listen() as listener:
                 with pytest.raises(ValueError, match="7"):
-                    await store.db.write(lambda: verb(7))
+                    await store.db.write(lambda: transaction(7))
                 assert heard(listener) == []
 
     async def test_nobody_hears_of_what_changed_nothing(self, tmp_path: Path):
         async with SessionStore.open(tmp_path, QUICK, clock=FakeClock()) as store:
 
-            def verb() -> Verb[None]:
+            def transaction() -> Transaction[None]:
                 yield Statement("delete_hook_call", ("none",), news=self.row("nothing"))
 
             async with store.events.listen() as listener:
-                await store.db.write(verb)
+                await store.db.write(transaction)
                 assert heard(listener) == []
 
     async def test_everybody_hears_of_it_although_the_one_who_asked_has_gone(self, tmp_path: Path):
         begun, go_on = threading.Event(), threading.Event()
 
-        def verb() -> Verb[None]:
+        def transaction() -> Transaction[None]:
             yield logged(1, self.row("asked for"))
             begun.set()
             go_on.wait()
@@ -338,7 +338,7 @@ class TestCommits:
             SessionStore.open(tmp_path, QUICK, clock=FakeClock()) as store,
             store.events.listen(kinds=[EventKind.TRANSITION]) as listener,
         ):
-            asking = asyncio.ensure_future(store.db.write(verb))
+            asking = asyncio.ensure_future(store.db.write(transaction))
             await asyncio.to_thread(begun.wait)
             asking.cancel()
             go_on.set()

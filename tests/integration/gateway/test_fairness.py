@@ -20,11 +20,11 @@ from gateway_sessions import Config
 from gateway_sessions.core.queue.busy_modes import BusyRules
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Receipt, Rejected, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.queue.admission import REFUSES_FOR_SECONDS
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.engines.sqlite.worker import Run
+from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.storage.transactions.queue.admit import NotTakenError
 from gateway_sessions.testing.agents import Gate
 from tests.integration.gateway.house import QUICK, House, open_house, until
@@ -117,18 +117,18 @@ async def test_a_message_that_the_database_refuses_has_written_nothing(
 ):
     """Else all that shares its transaction would have to be undone and done again, one savepoint for each."""
     gate, wrote = Gate(), list[bool]()
-    real = Run.drive
+    real = TransactionDrive.drive
 
-    def drive(run: Run, verb: Verb[object]) -> object:
+    def drive(run: TransactionDrive, transaction: Transaction[object]) -> object:
         try:
-            return real(run, verb)
+            return real(run, transaction)
         except NotTakenError:
             wrote.append(run.wrote)
             raise
 
     async with open_house(tmp_path, strict(), agent=at_the_gate(gate)) as house:
         assert isinstance(await house.platform.says("eve", "first"), Accepted)
-        monkeypatch.setattr(Run, "drive", drive)
+        monkeypatch.setattr(TransactionDrive, "drive", drive)
         # Several are on their way at once, and each finds that those before it have touched the session.
         receipts = await flood(house, "eve")
         monkeypatch.undo()

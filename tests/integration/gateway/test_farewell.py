@@ -15,7 +15,7 @@ from gateway_sessions import BudgetLimit, Budgets, SessionStore
 from gateway_sessions.config import AgentConfig
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reset_policy import ResetMode, SessionResetPolicy
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.runtime.agents.protocol import SessionEnding
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.farewell import HOOK
@@ -322,7 +322,7 @@ async def end_by_a_crash(gateway: Gateway) -> None:
         raise ZeroDivisionError
 
     async with gateway:
-        gateway._crew.start(crash())  # noqa: SLF001 -- for a fault of ours, of which none is known
+        gateway._turn_tasks.start(crash())  # noqa: SLF001 -- for a fault of ours, of which none is known
         await asyncio.sleep(0.01)
 
 
@@ -397,7 +397,7 @@ class Recorder:
         await self._gate.passage()
 
 
-def owe(session_key: str, session_id: str, attempts: int = 0) -> Verb[None]:
+def owe(session_key: str, session_id: str, attempts: int = 0) -> Transaction[None]:
     """Leave a call in the journal, as a process that has ended would."""
     payload = '{"reason":"idle","platform":"fake","chat_type":"dm","ended_at":0}'
     key = f"{session_id}:9:{HOOK}"

@@ -15,7 +15,7 @@ from gateway_sessions import SessionDB, SessionStore, TurnContext
 from gateway_sessions.adapters import InboundMessage, OutboundMessage, ReplyTarget
 from gateway_sessions.core.delivery.retry_policy import DeliveryRules
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.delivery.delivery import Delivery, Patience
 from gateway_sessions.storage.transactions.queue.outbox import Owed
 from gateway_sessions.testing import FakeClock, FakePlatform
@@ -56,24 +56,24 @@ class TroubledTruth:
     def epoch(self) -> int:
         return self._truth.epoch
 
-    async def read(self, verb: Callable[[], Verb[T]]) -> T:
-        found = await self._truth.read(verb)
+    async def read(self, transaction: Callable[[], Transaction[T]]) -> T:
+        found = await self._truth.read(transaction)
         if self.gate is not None:
             await self.gate.passage()
         return found
 
-    async def write(self, verb: Callable[[], Verb[T]]) -> T:
+    async def write(self, transaction: Callable[[], Transaction[T]]) -> T:
         if self.failures:
             self.failures -= 1
             raise StorageUnavailableError("sessions.db", "a disk that fails now and then")
-        written = await self._truth.write(verb)
+        written = await self._truth.write(transaction)
         if self.unheard:
             self.unheard -= 1
             raise StorageUnavailableError("sessions.db", "a connection that was lost during the commit")
         return written
 
-    def begin_write(self, verb: Callable[[], Verb[T]]) -> Awaitable[T]:
-        return self.write(verb)
+    def begin_write(self, transaction: Callable[[], Transaction[T]]) -> Awaitable[T]:
+        return self.write(transaction)
 
 
 class Desk:
@@ -109,32 +109,32 @@ async def test_a_reply_that_was_sent_while_others_were_looked_for_is_sent_once(t
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
         truth = TroubledTruth(store.db)
-        desk = Desk(store, truth, clock)
-        tasks.start_soon(desk.delivery.run)
-        await desk.platform.wait_until_idle()
-        hand_over = await desk.commits("hi")
+        execution = Desk(store, truth, clock)
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
+        hand_over = await execution.commits("hi")
         truth.gate = Gate()
-        tasks.start_soon(desk.delivery.sweep)
+        tasks.start_soon(execution.delivery.sweep)
         await truth.gate.reached()
         hand_over()
-        await desk.platform.wait_until_idle()
+        await execution.platform.wait_until_idle()
         truth.gate.open()
-        await desk.platform.wait_until_idle()
-        assert desk.platform.shown("ann") == ["hi"]
+        await execution.platform.wait_until_idle()
+        assert execution.platform.shown("ann") == ["hi"]
         tasks.cancel_scope.cancel()
 
 
 async def test_replies_that_somebody_else_owed_are_sent_one_after_the_other(tmp_path: Path):
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
-        desk = Desk(store, TroubledTruth(store.db), clock)
-        tasks.start_soon(desk.delivery.run)
-        await desk.platform.wait_until_idle()
+        execution = Desk(store, TroubledTruth(store.db), clock)
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
         for text in ("one", "two", "three"):
-            await desk.commits(text, tells=False)
-        desk.delivery.glance()
-        await desk.platform.wait_until_idle()
-        assert desk.platform.shown("ann") == ["one", "two", "three"]
+            await execution.commits(text, tells=False)
+        execution.delivery.glance()
+        await execution.platform.wait_until_idle()
+        assert execution.platform.shown("ann") == ["one", "two", "three"]
         tasks.cancel_scope.cancel()
 
 
@@ -142,15 +142,15 @@ async def test_a_reply_is_sent_although_nobody_heard_that_it_is_marked_as_being_
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
         truth = TroubledTruth(store.db)
-        desk = Desk(store, truth, clock)
-        desk.delivery.alone = False  # so it is marked by a commit of its own
-        tasks.start_soon(desk.delivery.run)
-        await desk.platform.wait_until_idle()
+        execution = Desk(store, truth, clock)
+        execution.delivery.alone = False  # so it is marked by a commit of its own
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
         truth.unheard = 1
-        (await desk.commits("hi"))()
-        await desk.platform.wait_until_idle()
+        (await execution.commits("hi"))()
+        await execution.platform.wait_until_idle()
         await clock.advance(seconds=10)
-        assert desk.platform.shown("ann") == ["hi"]
+        assert execution.platform.shown("ann") == ["hi"]
         tasks.cancel_scope.cancel()
 
 
@@ -160,18 +160,18 @@ async def test_a_reply_whose_fate_cannot_be_noted_for_a_while_is_sent_once_and_d
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store, anyio.create_task_group() as tasks:
         truth = TroubledTruth(store.db)
-        desk = Desk(store, truth, clock)
-        tasks.start_soon(desk.delivery.run)
-        await desk.platform.wait_until_idle()
+        execution = Desk(store, truth, clock)
+        tasks.start_soon(execution.delivery.run)
+        await execution.platform.wait_until_idle()
         truth.failures = 3
         for text in ("one", "two"):
-            (await desk.commits(text))()
-            await desk.platform.wait_until_idle()
-        assert desk.platform.shown("ann") == ["one", "two"]
-        assert not desk.delivery.idle
+            (await execution.commits(text))()
+            await execution.platform.wait_until_idle()
+        assert execution.platform.shown("ann") == ["one", "two"]
+        assert not execution.delivery.idle
         await clock.advance(seconds=10)
-        assert desk.platform.shown("ann") == ["one", "two"]
-        assert desk.delivery.idle
+        assert execution.platform.shown("ann") == ["one", "two"]
+        assert execution.delivery.idle
         tasks.cancel_scope.cancel()
 
 

@@ -121,19 +121,19 @@ class TestMessages:
 
     async def test_one_that_takes_too_long_is_not_waited_for(self, tmp_path: Path, caplog):
         async with open_house(tmp_path, agent=echo, on_message=hang) as house:
-            saying = asyncio.ensure_future(house.platform.says("ann", "hello"))
+            with_text = asyncio.ensure_future(house.platform.says("ann", "hello"))
             await house.clock.advance(seconds=4.9)
-            assert not saying.done()
+            assert not with_text.done()
             await house.clock.advance(seconds=0.1)
-            assert isinstance(await saying, Accepted)
+            assert isinstance(await with_text, Accepted)
         assert problems(caplog) == [("on_message", "took longer than 5 s")]
 
     async def test_it_may_have_another_patience(self, tmp_path: Path):
         guard = Observer(hang, timeout=timedelta(minutes=1), fails_closed=True)
         async with open_house(tmp_path, agent=echo, on_message=guard) as house:
-            saying = asyncio.ensure_future(house.platform.says("ann", "hello"))
+            with_text = asyncio.ensure_future(house.platform.says("ann", "hello"))
             await house.clock.advance(seconds=60)
-            assert isinstance(await saying, Rejected)
+            assert isinstance(await with_text, Rejected)
 
     async def test_who_waits_for_it_holds_nobody_else_up(self, tmp_path: Path):
         gate = Gate()
@@ -143,11 +143,11 @@ class TestMessages:
                 await gate.passage()
 
         async with open_house(tmp_path, agent=echo, on_message=look) as house:
-            saying = asyncio.ensure_future(house.platform.says("ann", "slow"))
+            with_text = asyncio.ensure_future(house.platform.says("ann", "slow"))
             await gate.reached()
             assert isinstance(await house.platform.says("bob", "quick"), Accepted)
             gate.open()
-            assert isinstance(await saying, Accepted)
+            assert isinstance(await with_text, Accepted)
 
     async def test_messages_of_one_lane_keep_their_order_and_commands_wait_for_none(self, tmp_path: Path):
         gate = Gate()

@@ -15,11 +15,11 @@ import pytest
 from gateway_sessions import Config, SessionStore
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.receipts import Accepted
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.turn_context import TurnContext
-from gateway_sessions.runtime.gateway.scheduler import Lanes
+from gateway_sessions.runtime.gateway.scheduler import LaneScheduler
 from gateway_sessions.runtime.queue.turn import Turn
-from gateway_sessions.storage.engines.sqlite.worker import Run
+from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.testing import FakeClock
 from gateway_sessions.testing.agents import Gate
 from gateway_sessions.testing.fake_platform import FakePlatform
@@ -35,41 +35,41 @@ def places(most: int, **gateway: int) -> Config:
 async def test_whoever_waits_for_a_place_begins_with_the_commit_that_ends_another_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    gate, begun, verbs = Gate(), list[str](), list[list[str]]()
-    real = Run.drive
+    gate, begun, transactions = Gate(), list[str](), list[list[str]]()
+    real = TransactionDrive.drive
 
     async def agent(turn: TurnContext) -> str:
         begun.append(turn.text)
         await gate.passage()
         return turn.text
 
-    def drive(run: Run, verb: Verb[object]) -> object:
+    def drive(run: TransactionDrive, transaction: Transaction[object]) -> object:
         names: list[str] = []
-        verbs.append(names)
-        return real(run, _noted(verb, names))
+        transactions.append(names)
+        return real(run, _noted(transaction, names))
 
     async with open_house(tmp_path, places(2), agent=agent) as house:
         for person in PEOPLE:
             assert isinstance(await house.platform.says(person, person), Accepted)
             house.clock.step(timedelta(milliseconds=1))
-        monkeypatch.setattr(Run, "drive", drive)
+        monkeypatch.setattr(TransactionDrive, "drive", drive)
         gate.open()
         await house.wait_until_idle()
         monkeypatch.undo()
     assert begun == PEOPLE
-    taken = [names for names in verbs if "take_item" in names]
+    taken = [names for names in transactions if "take_item" in names]
     with_an_end = [names for names in taken if any(one.startswith("settle_turn") for one in names)]
     assert len(taken) == len(PEOPLE) - 2
     # Now and then a turn ends before it is known who waits longest.
     assert len(with_an_end) >= len(taken) / 2, taken
 
 
-def _noted(verb: Verb[object], names: list[str]) -> Verb[object]:
+def _noted(transaction: Transaction[object], names: list[str]) -> Transaction[object]:
     try:
-        statement = next(verb)
+        statement = next(transaction)
         while True:
             names += [one.name for one in statement.parts or (statement,)]
-            statement = verb.send((yield statement))
+            statement = transaction.send((yield statement))
     except StopIteration as stop:
         return stop.value
 
@@ -124,14 +124,14 @@ async def test_nobody_has_more_places_than_one_owner_may_have_when_turns_follow_
 async def lanes(tmp_path: Path):
     clock = FakeClock()
     async with SessionStore.open(tmp_path, QUICK, clock=clock) as store:
-        lanes = Lanes(store.ledger, clock, max_turns=1, max_turns_per_owner=1)
+        lanes = LaneScheduler(store.ledger, clock, max_turns=1, max_turns_per_owner=1)
         task = asyncio.create_task(lanes.run())
         yield store, lanes
         task.cancel()
 
 
 async def test_a_place_that_was_kept_and_not_used_is_given_to_whoever_waits(
-    lanes: tuple[SessionStore, Lanes],
+    lanes: tuple[SessionStore, LaneScheduler],
 ):
     store, places_of = lanes
     begun: list[Turn] = []
@@ -150,7 +150,7 @@ async def test_a_place_that_was_kept_and_not_used_is_given_to_whoever_waits(
 
 
 async def test_those_in_line_who_gave_up_keep_no_place_from_whoever_came_later(
-    lanes: tuple[SessionStore, Lanes],
+    lanes: tuple[SessionStore, LaneScheduler],
 ):
     store, places_of = lanes
     begun: list[Turn] = []
@@ -171,7 +171,7 @@ async def test_those_in_line_who_gave_up_keep_no_place_from_whoever_came_later(
 
 
 async def test_a_place_for_which_nobody_waits_any_more_is_free_for_whoever_comes(
-    lanes: tuple[SessionStore, Lanes],
+    lanes: tuple[SessionStore, LaneScheduler],
 ):
     _, places_of = lanes
     with places_of.place("ann") as first, places_of.place("bob") as second:

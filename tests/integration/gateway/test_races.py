@@ -57,10 +57,10 @@ async def test_a_message_is_not_given_to_a_turn_that_is_over_and_heard_twice(tmp
         await house.platform.says("ann", "one")
         await gate.reached()
         async with same_batch(house) as spin:
-            saying = asyncio.create_task(house.platform.says("ann", "two"))
+            with_text = asyncio.create_task(house.platform.says("ann", "two"))
             await spin()
             gate.open()
-        await saying
+        await with_text
         await house.wait_until_idle()
         # On a busy machine the message may still be in time for the turn; then it gets none of its own.
         heard = [turn.text for turn in agent.turns] + [message.text for message in agent.steered]
@@ -77,10 +77,10 @@ async def test_a_message_interrupts_the_turn_that_it_met_and_no_other(tmp_path: 
         waiting = InboundMessage(source=house.platform.source("ann"), text="two")
         await house.gateway.admit(waiting, solo=True)
         async with same_batch(house) as spin:
-            saying = asyncio.create_task(house.platform.says("ann", "stop that"))
+            with_text = asyncio.create_task(house.platform.says("ann", "stop that"))
             await spin()
             gate.open()
-        await saying
+        await with_text
         await second.reached()
         await house.wait_until_idle()
         second.open()

@@ -192,11 +192,11 @@ class Away:
         self._write = house.store.db.write
         monkeypatch.setattr(house.store.db, "write", self)
 
-    async def __call__(self, verb: Any) -> object:
-        if self.away and getattr(verb, "func", None) is record_spent:
+    async def __call__(self, transaction: Any) -> object:
+        if self.away and getattr(transaction, "func", None) is record_spent:
             self.refused += 1
             raise StorageUnavailableError("sessions.db", "it is away")
-        return await self._write(verb)
+        return await self._write(transaction)
 
 
 async def test_what_was_spent_is_counted_when_the_database_is_back(

@@ -19,13 +19,13 @@ from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind
 from gateway_sessions.core.queue.receipts import Accepted, Duplicate, Rejected, RejectReason
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import InvalidInputError, StoreStoppedError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.agents.protocol import current_turn
 from gateway_sessions.runtime.agents.turn_context import TurnContext
 from gateway_sessions.runtime.gateway.gateway import Gateway
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.database import SessionDB
-from gateway_sessions.storage.engines.sqlite.worker import Run
+from gateway_sessions.storage.engines.sqlite.worker import TransactionDrive
 from gateway_sessions.testing.agents import (
     Gate,
     ScriptedAgent,
@@ -82,13 +82,13 @@ async def test_a_turn_of_a_warm_lane_asks_the_database_three_times(
     assert len(asked) == times
 
 
-def noted(verb: Verb[Any], names: list[str]) -> Verb[Any]:
-    """The same verb, whose statements are noted by their names."""
+def noted(transaction: Transaction[Any], names: list[str]) -> Transaction[Any]:
+    """The same transaction, whose statements are noted by their names."""
     try:
-        statement = next(verb)
+        statement = next(transaction)
         while True:
             names.append(statement.name)
-            statement = verb.send((yield statement))
+            statement = transaction.send((yield statement))
     except StopIteration as stop:
         return stop.value
 
@@ -96,12 +96,14 @@ def noted(verb: Verb[Any], names: list[str]) -> Verb[Any]:
 async def test_a_turn_of_a_warm_lane_takes_few_statements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """What its process knows it does not ask for, and what has not changed it does not write."""
     names: list[str] = []
-    real = Run.drive
+    real = TransactionDrive.drive
     async with open_house(tmp_path, agent=echo) as house:
         for text in ("one", "two"):
             await house.platform.says("ann", text)
             await house.wait_until_idle()
-        monkeypatch.setattr(Run, "drive", lambda run, verb: real(run, noted(verb, names)))
+        monkeypatch.setattr(
+            TransactionDrive, "drive", lambda run, transaction: real(run, noted(transaction, names))
+        )
         await house.platform.says("ann", "three")
         await house.wait_until_idle()
         monkeypatch.undo()
@@ -130,13 +132,15 @@ async def test_a_turn_that_waits_for_a_place_takes_few_statements(
         return turn.text
 
     config = replace(QUICK, busy=BusyRules(debounce=timedelta(0)), gateway=GatewayConfig(max_turns=1))
-    real = Run.drive
+    real = TransactionDrive.drive
     async with open_house(tmp_path, config, agent=agent) as house:
         for person in ("ann", "bob") * 2:
             await house.platform.says(person, "hello")
             await house.wait_until_idle()
         await house.platform.says("ann", "wait")
-        monkeypatch.setattr(Run, "drive", lambda run, verb: real(run, noted(verb, names)))
+        monkeypatch.setattr(
+            TransactionDrive, "drive", lambda run, transaction: real(run, noted(transaction, names))
+        )
         await house.platform.says("bob", "hello")
         assert names == [
             "known_event",

@@ -1,4 +1,4 @@
-"""Verbs on a MySQL or MariaDB server."""
+"""Transactions on a MySQL or MariaDB server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,12 +11,12 @@ import pytest
 
 from gateway_sessions._failpoints import arm
 from gateway_sessions.errors import InvalidInputError, StorageUnavailableError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.mysql.connection import Link, Links
+from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnection
 from gateway_sessions.storage.engines.mysql.engine import MySQLDriver, connect, hang_up
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN
-from gateway_sessions.storage.engines.server.driver import USUAL, Limits
+from gateway_sessions.storage.engines.server.driver import USUAL, ServerLimits
 from tests.integration.server_contract import ServerContract, exists, make_session, wait_until_blocked
 from tests.mysql import BLOCKED, MIGRATIONS, a_pool, connected
 
@@ -24,7 +24,7 @@ INSERT = "INSERT INTO sessions (session_id, owner, source, started_at) VALUES (?
 
 
 class MySQLRival:
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MySQLConnection) -> None:
         self._link = link
 
     async def insert(self, session_id: str) -> None:
@@ -51,7 +51,7 @@ class TestMySQL(ServerContract):
     unreachable = "mysql://me:hunter2@127.0.0.1:1/x"
     not_an_address = "mysql://me:hunter2@127.0.0.1:port/x"
 
-    def make_driver(self, address: Any, limits: Limits) -> MySQLDriver:
+    def make_driver(self, address: Any, limits: ServerLimits) -> MySQLDriver:
         if isinstance(address, MySQLDriver):
             return address
         return MySQLDriver(address, limits=limits, jitter=lambda: 0.0)
@@ -79,14 +79,14 @@ class TestMySQL(ServerContract):
     async def test_a_value_that_is_larger_than_the_server_takes_is_refused(self, address: str):
         async with connected(address) as link:
             most = int((await link.fetch("SELECT @@max_allowed_packet"))[0][0])
-        async with self.running(address, Limits(connections=1)) as driver:
+        async with self.running(address, ServerLimits(connections=1)) as driver:
             with pytest.raises(InvalidInputError, match="max_allowed_packet"):
                 await driver.change(Statement("set_meta", ("large", "x" * most)))
             assert await driver.change(Statement("set_meta", ("small", "x" * (1 << 20)))) == 1
             assert len(await driver.read(lambda: value_of("small"))) == 1 << 20
 
     async def test_a_statement_that_takes_too_long_is_broken_off(self, address: str):
-        slow = Limits(statement_seconds=0.2, connections=1)
+        slow = ServerLimits(statement_seconds=0.2, connections=1)
         async with self.running(address, slow) as driver, connected(address) as rival:
             await rival.say("LOCK TABLES sessions WRITE")
             with pytest.raises(StorageUnavailableError):
@@ -128,7 +128,7 @@ class TestMySQL(ServerContract):
     ):
         async with (
             cutting_proxy(address, b"\x03COMMIT", arrives=arrives, silent=silent) as (proxied, cut),
-            self.running(proxied, Limits(connections=1, answer_seconds=1)) as driver,
+            self.running(proxied, ServerLimits(connections=1, answer_seconds=1)) as driver,
         ):
             cut.set()
             with pytest.raises(StorageUnavailableError, match="may stand or not"):
@@ -136,7 +136,7 @@ class TestMySQL(ServerContract):
             cut.clear()
             assert await driver.write(make_session) is not arrives
 
-    async def test_a_verb_sees_what_others_have_committed_meanwhile(self, address: str):
+    async def test_a_transaction_sees_what_others_have_committed_meanwhile(self, address: str):
         async with self.running(address) as driver, connected(address) as rival:
             seen: list[bool] = []
 
@@ -162,7 +162,7 @@ class TestMySQL(ServerContract):
             assert await writing == 1
 
     async def test_a_view_that_nobody_reads_is_ended_by_the_server(self, address: str):
-        async with self.running(address, Limits(view_idle_seconds=1, idle_seconds=1)) as driver:
+        async with self.running(address, ServerLimits(view_idle_seconds=1, idle_seconds=1)) as driver:
             async with driver.view() as view:
                 assert not await view.read(exists)
                 await asyncio.sleep(2)
@@ -173,7 +173,7 @@ class TestMySQL(ServerContract):
     async def test_a_transaction_that_does_nothing_is_ended_by_the_server_and_no_connection_at_rest(
         self, address: str
     ):
-        brief = Limits(idle_seconds=1, view_idle_seconds=1)
+        brief = ServerLimits(idle_seconds=1, view_idle_seconds=1)
         async with a_pool(address) as pool, Links(pool, brief, 10).lent() as link:
             for ended in (link.commit, partial(link.undo, RuntimeError())):
                 await link.begin_aside()
@@ -254,24 +254,24 @@ MOVE = "UPDATE many JOIN (SELECT ? AS was, ? AS will_be) AS chosen ON id = was S
 """Some kinds of statements are refused for more than one row."""
 
 
-async def asked_of(link: Link) -> int:
+async def asked_of(link: MySQLConnection) -> int:
     """How many statements the server has run on that connection."""
     return int((await link.fetch("SHOW SESSION STATUS LIKE 'Com_stmt_execute'"))[0][1])
 
 
-def look_around(seen: list[bool]) -> Verb[None]:
+def look_around(seen: list[bool]) -> Transaction[None]:
     """Look, wait for whoever has the row of a lane, and look again."""
     seen.append((yield from exists()))
     yield Statement("clear_attempts", ("lane",))
     seen.append((yield from exists()))
 
 
-def clear_both() -> Verb[int]:
+def clear_both() -> Transaction[int]:
     yield Statement("clear_attempts", ("b",))
     return int((yield Statement("clear_attempts", ("a",)))[0][0])
 
 
-def value_of(name: str) -> Verb[str]:
+def value_of(name: str) -> Transaction[str]:
     return str((yield Statement("get_meta", (name,)))[0][0])
 
 
@@ -282,7 +282,7 @@ async def test_a_pool_that_counts_only_rows_that_differ_is_refused(address: str)
 
 
 async def test_limits_and_rules_are_set_on_every_connection(address: str):
-    async with a_pool(address) as pool, Links(pool, Limits(lock_seconds=1.5), 10).lent() as link:
+    async with a_pool(address) as pool, Links(pool, ServerLimits(lock_seconds=1.5), 10).lent() as link:
         asked = "SELECT @@sql_mode, @@collation_connection, @@innodb_lock_wait_timeout, @@lock_wait_timeout"
         mode, *others = (await link.fetch(asked))[0]
         assert {"STRICT_ALL_TABLES", "ONLY_FULL_GROUP_BY"} <= set(mode.split(","))
@@ -369,7 +369,7 @@ async def test_nobody_waits_for_a_server_that_says_nothing():
     silent = await asyncio.start_server(lambda _, caller: callers.append(caller), "127.0.0.1", 0)
     async with silent:
         port = silent.sockets[0].getsockname()[1]
-        driver = MySQLDriver(f"mysql://me@127.0.0.1:{port}/x", limits=Limits(acquire_seconds=0.2))
+        driver = MySQLDriver(f"mysql://me@127.0.0.1:{port}/x", limits=ServerLimits(acquire_seconds=0.2))
         with pytest.raises(StorageUnavailableError):
             await TestMySQL().start(driver)
         for caller in callers:

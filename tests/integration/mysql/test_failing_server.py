@@ -14,7 +14,7 @@ from gateway_sessions import SessionDB
 from gateway_sessions.config import Provider
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError
-from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.tables.queries import load_queries
 from tests.cluster.server import MySQLServer, server_in
 from tests.integration.nodes import BRISK, until
@@ -151,12 +151,12 @@ async def test_the_hour_that_comes_twice_is_two_hours_for_nodes(address: str):
             assert (await link.fetch(SERVER_TIME))[0][0] == to_micros(instant)
 
 
-async def until_gone(admin: Link, before: set[int]) -> None:
+async def until_gone(admin: MySQLConnection, before: set[int]) -> None:
     """Some of them: a server takes a moment to forget a connection that was closed."""
     while before <= await connections_of(admin):  # noqa: ASYNC110 -- a server tells nobody
         await asyncio.sleep(0.01)
 
 
-async def connections_of(admin: Link) -> set[int]:
+async def connections_of(admin: MySQLConnection) -> set[int]:
     asked = "SELECT id FROM information_schema.processlist WHERE user = ?"
     return {row[0] for row in await admin.fetch(asked, (ROLE,))}

@@ -5,10 +5,10 @@ from typing import TypeVar
 
 import pytest
 
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.index_column import FULLTEXT
-from gateway_sessions.storage.engines.mysql.connection import Link
-from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
+from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.queries import load_queries
 from tests.integration.long_queues import Bench, LongQueues
 from tests.mysql import connected, migrated_database_at
@@ -22,12 +22,12 @@ READ = "SHOW SESSION STATUS LIKE 'Handler_read%'"
 class MySQLBench(Bench):
     """Counts the rows that the server has read."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MySQLConnection) -> None:
         super().__init__()
         self._link = link
 
-    async def run(self, verb: Verb[T]) -> T:
-        return await Run(self._link, QUERIES, FULLTEXT).drive(Begun(verb))
+    async def run(self, transaction: Transaction[T]) -> T:
+        return await TransactionRun(self._link, QUERIES, FULLTEXT).drive(BegunTransaction(transaction))
 
     async def read_so_far(self) -> int:
         return sum(int(row[1]) for row in await self._link.fetch(READ))

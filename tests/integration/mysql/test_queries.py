@@ -139,7 +139,7 @@ def test_the_server_understands_what_its_index_is_asked_for(server: Server, name
 @pytest.mark.parametrize("name", EMBEDDED)
 def test_answers_have_the_same_shape(server: Server, embedded: sqlite3.Connection, name: str):
     query = EMBEDDED[name]
-    assert (query.reads, query.changes_index) == (SERVER[name].reads, SERVER[name].changes_index)
+    assert (query.reads, query.changes_snapshot) == (SERVER[name].reads, SERVER[name].changes_snapshot)
     assert bool(server.queries[name].columns) == query.reads
     # Nothing that Python would read as a decimal number or as a date.
     assert set(server.queries[name].columns) <= TEXTS | NUMBERS

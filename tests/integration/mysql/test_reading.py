@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.tables.queries import load_queries
 from tests.mysql import connected, migrated_database_at
 
@@ -29,13 +29,13 @@ SORTED = "SHOW SESSION STATUS LIKE 'Sort_rows'"
 
 
 @pytest.fixture
-async def link() -> AsyncIterator[Link]:
+async def link() -> AsyncIterator[MySQLConnection]:
     async with migrated_database_at() as address, connected(address) as link:
         await link.say(FILLING)
         yield link
 
 
-async def sum_of(link: Link, counters: str) -> int:
+async def sum_of(link: MySQLConnection, counters: str) -> int:
     return sum(int(row[1]) for row in await link.fetch(counters))
 
 
@@ -52,7 +52,9 @@ async def sum_of(link: Link, counters: str) -> int:
         ("forget_notes", ("[1, 2, 3, 4, 5]",), 100),
     ],
 )
-async def test_only_what_is_asked_for_is_read(link: Link, name: str, values: tuple[object, ...], most: int):
+async def test_only_what_is_asked_for_is_read(
+    link: MySQLConnection, name: str, values: tuple[object, ...], most: int
+):
     query = QUERIES[name]
     for _ in range(2):  # the tables are opened, and it is known what counting costs
         before, sorted_before = await sum_of(link, READ), await sum_of(link, SORTED)

@@ -8,7 +8,7 @@ from gateway_sessions._failpoints import arm
 from gateway_sessions.errors import ForeignDatabaseError, SchemaTooNewError, UnsupportedStorageError
 from gateway_sessions.storage.engines.migrations import SchemaVersion
 from gateway_sessions.storage.engines.mysql import schema
-from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.engines.mysql.schema import inspect, prepare
 from gateway_sessions.storage.tables.queries import Migration
 from tests.mysql import MIGRATIONS, connected, empty_database
@@ -43,7 +43,7 @@ def crash_at(wanted: int) -> Callable[[str], None]:
     return count
 
 
-async def definitions(link: Link) -> list[str]:
+async def definitions(link: MySQLConnection) -> list[str]:
     return [
         str((await link.fetch(f"SHOW CREATE TABLE {name}"))[0][1]) for (name,) in await link.fetch(TABLES)
     ]

@@ -12,7 +12,7 @@ import pytest
 from gateway_sessions import Config, SessionDB
 from gateway_sessions.errors import UnsupportedStorageError
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
-from gateway_sessions.storage.engines.server.driver import Limits
+from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.queries import load_migrations
 from gateway_sessions.testing.agents import ScriptedAgent
 from tests.integration.nodes import BRISK, config_on, know_each_other, node, until
@@ -37,7 +37,7 @@ class TestDriver(ServerContract):
     def _server(self, dsn: str) -> None:
         self.dsn = dsn
 
-    def make_driver(self, address: Any, limits: Limits) -> PostgresDriver:
+    def make_driver(self, address: Any, limits: ServerLimits) -> PostgresDriver:
         return PostgresDriver(address, limits=limits, cached_statements=0, jitter=lambda: 0.0)
 
     def rival(self, address: str) -> AbstractAsyncContextManager[PostgresRival]:

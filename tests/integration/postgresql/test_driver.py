@@ -1,4 +1,4 @@
-"""Verbs on a PostgreSQL server: what they do stands whole or not at all, and errors are ours."""
+"""Transactions on a PostgreSQL server: what they do stands whole or not at all, and errors are ours."""
 
 import asyncio
 import os

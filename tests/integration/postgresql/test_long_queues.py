@@ -6,11 +6,11 @@ from typing import TypeVar
 import asyncpg
 import pytest
 
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.index_column import TSVECTOR
 from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
 from gateway_sessions.storage.engines.server.driver import USUAL
-from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.queries import load_queries
 from tests.integration.long_queues import Bench, LongQueues
 from tests.postgresql import migrated_database
@@ -31,8 +31,10 @@ class PostgresBench(Bench):
         super().__init__()
         self._connection = connection
 
-    async def run(self, verb: Verb[T]) -> T:
-        return await Run(PostgresLink(self._connection, USUAL), QUERIES, TSVECTOR).drive(Begun(verb))
+    async def run(self, transaction: Transaction[T]) -> T:
+        return await TransactionRun(PostgresLink(self._connection, USUAL), QUERIES, TSVECTOR).drive(
+            BegunTransaction(transaction)
+        )
 
     async def read_so_far(self) -> int:
         read: int = await self._connection.fetchval(READ)

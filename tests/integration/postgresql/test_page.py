@@ -16,7 +16,7 @@ import pytest
 
 from gateway_sessions import Config, MissingRightError, SessionDB, SessionStore
 from gateway_sessions.config import Provider, load_config, parse_config
-from gateway_sessions.storage.engines.upgrade import Opening, upgrade_schema
+from gateway_sessions.storage.engines.upgrade import EngineOpening, upgrade_schema
 from tests.postgresql import SERVER, empty_database
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/run-on-postgresql.md").read_text("utf-8")
@@ -81,7 +81,7 @@ async def narrow(address: str) -> AsyncIterator[str]:
 
 
 async def test_few_rights_are_enough_once_the_tables_are_there(address: str, narrow: str, tmp_path: Path):
-    made = await upgrade_schema(address, Opening(home=tmp_path))
+    made = await upgrade_schema(address, EngineOpening(home=tmp_path))
     assert str(made).startswith("Made the tables")
     async with SessionDB.open(narrow, home=tmp_path) as db:
         await db.create_session("s", "cli", user_id="alice")
@@ -91,7 +91,7 @@ async def test_few_rights_are_enough_once_the_tables_are_there(address: str, nar
         record = await db.get_session("s")
         assert record is not None
         assert (await db.erase(record.owner)).rows["messages"] == 1
-    assert not (await upgrade_schema(narrow, Opening(home=tmp_path))).changed
+    assert not (await upgrade_schema(narrow, EngineOpening(home=tmp_path))).changed
 
 
 async def test_whoever_may_not_make_tables_is_told_so(narrow: str, tmp_path: Path):

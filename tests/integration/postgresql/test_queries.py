@@ -103,7 +103,7 @@ def test_the_server_understands_every_query(server: Server, name: str):
 @pytest.mark.parametrize("name", EMBEDDED)
 def test_answers_have_the_same_shape(server: Server, embedded: sqlite3.Connection, name: str):
     query = EMBEDDED[name]
-    assert (query.reads, query.changes_index) == (SERVER[name].reads, SERVER[name].changes_index)
+    assert (query.reads, query.changes_snapshot) == (SERVER[name].reads, SERVER[name].changes_snapshot)
     # Nothing that Python would read as a decimal number or as a bool.
     assert set(server.queries[name].columns) <= {"text", "int8", "int4", "float8"}
     if query.reads:

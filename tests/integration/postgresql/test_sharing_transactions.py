@@ -1,4 +1,4 @@
-"""Verbs of different lanes that wait at the same moment share a transaction, and each has its own outcome."""
+"""Transactions of different lanes that wait at the same moment share a commit; each has its own outcome."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,12 +11,12 @@ import pytest
 from gateway_sessions.core.committed_changes import SessionEnd
 from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import GatewaySessionsError, InvalidInputError, StorageUnavailableError
-from gateway_sessions.ports import Statement, Verb, together
+from gateway_sessions.ports import Statement, Transaction, together
 from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
 from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
 from gateway_sessions.storage.engines.postgresql.locks import number_of
 from gateway_sessions.storage.engines.server import batching
-from gateway_sessions.storage.engines.server.driver import Limits
+from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables.locks import of_lane, of_session
 from tests.integration.server_drivers import running
 
@@ -24,7 +24,7 @@ LANES = [f"lane-{number}" for number in range(6)]
 
 
 class RefusedError(GatewaySessionsError):
-    """What a verb says that does not want to."""
+    """What a transaction says that does not want to."""
 
 
 class Counted:
@@ -56,12 +56,12 @@ class Counted:
 @pytest.fixture
 async def driver(dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresDriver]:
     monkeypatch.setattr(batching, "PLACES", 1)
-    limits = Limits(lock_seconds=0.5, answer_seconds=5)
+    limits = ServerLimits(lock_seconds=0.5, answer_seconds=5)
     async with running(PostgresDriver(dsn, limits=limits, jitter=lambda: 0.0)) as driver:
         yield driver
 
 
-def make(lane: str, session: str | None = None, error: Exception | None = None) -> Verb[bool]:
+def make(lane: str, session: str | None = None, error: Exception | None = None) -> Transaction[bool]:
     """Make a lane, and a session if one is named; whether the lane was new."""
     found = yield Statement("lane_row", (lane,), lock=of_lane(lane))
     yield Statement("mark_moved", (lane, "elsewhere"))
@@ -73,7 +73,7 @@ def make(lane: str, session: str | None = None, error: Exception | None = None) 
     return not found
 
 
-def lanes_that_are() -> Verb[list[str]]:
+def lanes_that_are() -> Transaction[list[str]]:
     found: list[str] = []
     for lane in LANES:
         found += [lane] * len((yield Statement("get_lane", (lane,))))
@@ -106,13 +106,13 @@ class Occupied:
 
 
 async def all_at_once(
-    driver: PostgresDriver, verbs: list[Callable[[], Verb[bool]]]
+    driver: PostgresDriver, transactions: list[Callable[[], Transaction[bool]]]
 ) -> list[bool | BaseException]:
-    return await asyncio.gather(*(driver.write(one) for one in verbs), return_exceptions=True)
+    return await asyncio.gather(*(driver.write(one) for one in transactions), return_exceptions=True)
 
 
 def those_with(error: type[BaseException], outcomes: list[bool | BaseException]) -> list[str]:
-    """The lanes whose verbs ended with it."""
+    """The lanes whose transactions ended with it."""
     return [lane for lane, one in zip(LANES, outcomes, strict=True) if isinstance(one, error)]
 
 
@@ -133,31 +133,31 @@ async def test_each_sees_what_it_has_changed_itself(driver: PostgresDriver):
 async def test_who_fails_before_it_changes_anything_fails_alone(
     driver: PostgresDriver, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(lane: str) -> Verb[bool]:
+    def refuse(lane: str) -> Transaction[bool]:
         yield Statement("lane_row", (lane,), lock=of_lane(lane))
         raise RefusedError
 
     counted = Counted(monkeypatch)
-    verbs = [partial(make, lane) for lane in LANES]
-    verbs[3] = partial(refuse, LANES[3])
-    outcomes = await all_at_once(driver, verbs)
+    transactions = [partial(make, lane) for lane in LANES]
+    transactions[3] = partial(refuse, LANES[3])
+    outcomes = await all_at_once(driver, transactions)
     assert those_with(RefusedError, outcomes) == [LANES[3]]
     assert counted.begun == [1, 5]
     assert await driver.read(lanes_that_are) == [*LANES[:3], *LANES[4:]]
 
 
 async def test_who_fails_when_it_has_changed_something_takes_nobody_along(driver: PostgresDriver):
-    verbs = [partial(make, lane) for lane in LANES]
-    verbs[3] = partial(make, LANES[3], error=RefusedError())
-    outcomes = await all_at_once(driver, verbs)
+    transactions = [partial(make, lane) for lane in LANES]
+    transactions[3] = partial(make, LANES[3], error=RefusedError())
+    outcomes = await all_at_once(driver, transactions)
     assert those_with(RefusedError, outcomes) == [LANES[3]]
     assert await driver.read(lanes_that_are) == [*LANES[:3], *LANES[4:]]
 
 
 async def test_what_the_server_refuses_for_one_of_them_is_refused_for_that_one(driver: PostgresDriver):
-    verbs = [partial(make, lane, f"s-{lane}") for lane in LANES]
-    verbs[2] = partial(make, LANES[2], "\ud800")
-    outcomes = await all_at_once(driver, verbs)
+    transactions = [partial(make, lane, f"s-{lane}") for lane in LANES]
+    transactions[2] = partial(make, LANES[2], "\ud800")
+    outcomes = await all_at_once(driver, transactions)
     assert those_with(InvalidInputError, outcomes) == [LANES[2]]
     assert await driver.read(lanes_that_are) == [*LANES[:2], *LANES[3:]]
 
@@ -188,7 +188,7 @@ async def test_the_others_go_on_if_the_one_that_leads_is_cancelled(dsn: str, dri
     assert await driver.read(lanes_that_are) == [LANES[0], *LANES[2:]]
 
 
-async def test_a_lane_that_somebody_else_has_for_long_keeps_only_its_own_verb_waiting(
+async def test_a_lane_that_somebody_else_has_for_long_keeps_only_its_own_transaction_waiting(
     dsn: str, driver: PostgresDriver
 ):
     async with Occupied(dsn) as other:
@@ -333,7 +333,7 @@ async def test_what_came_of_each_is_told_and_counted_once(driver: PostgresDriver
     changes: list[None] = []
     driver.on_change = lambda: changes.append(None)
 
-    def touch(lane: str) -> Verb[bool]:
+    def touch(lane: str) -> Transaction[bool]:
         news = SessionEnd(at=EPOCH, session_key=lane, session_id="s", reason="r")
         yield Statement("mark_moved", (lane, "elsewhere"), lock=of_lane(lane), news=news)
         yield together(
@@ -347,7 +347,7 @@ async def test_what_came_of_each_is_told_and_counted_once(driver: PostgresDriver
 
 
 async def test_many_rows_of_each_are_written_at_once(driver: PostgresDriver):
-    def add(lane: str) -> Verb[bool]:
+    def add(lane: str) -> Transaction[bool]:
         rows = [(f"{lane}-{number}", 1) for number in range(3)]
         yield Statement("lane_row", (lane,), lock=of_lane(lane))
         added = yield Statement("add_totals", many=rows)
@@ -358,7 +358,7 @@ async def test_many_rows_of_each_are_written_at_once(driver: PostgresDriver):
     assert rows == 18
 
 
-def totals() -> Verb[int]:
+def totals() -> Transaction[int]:
     count = 0
     for lane in LANES:
         for number in range(3):

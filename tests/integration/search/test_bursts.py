@@ -13,11 +13,11 @@ from gateway_sessions.core.search import criteria
 from gateway_sessions.core.search.criteria import Words, wanted_of
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.tokenizer import fold
-from gateway_sessions.ports import Reader, VerbFactory
+from gateway_sessions.ports import Reader, TransactionFactory
 from gateway_sessions.storage.search import search, sqlite_index
-from gateway_sessions.storage.search.search import Request, scan
+from gateway_sessions.storage.search.search import SearchRequest, scan
 from gateway_sessions.storage.search.sqlite_file import IndexFile
-from gateway_sessions.storage.search.sqlite_index import SearchIndex, ask
+from gateway_sessions.storage.search.sqlite_index import SqliteSearchIndex, ask
 from gateway_sessions.storage.transactions.search.hits import Order
 from tests.integration.search.conftest import EVERYTHING, database, found, say
 
@@ -81,7 +81,7 @@ async def test_the_index_waits_for_searches_but_not_for_ever(db: SessionDB, monk
     monkeypatch.setattr(sqlite_index, "LARGEST_STEP", 10)
     monkeypatch.setattr(sqlite_index, "POLITE_SECONDS", 0.4)
     kept = db._index  # noqa: SLF001 -- as a search does it
-    assert isinstance(kept, SearchIndex)
+    assert isinstance(kept, SqliteSearchIndex)
     kept._size, kept._searches = 10, 1  # noqa: SLF001 -- one is under way
     kept._calm.clear()  # noqa: SLF001
     await say(db, "s", *(f"remark {n}" for n in range(40)))
@@ -100,9 +100,9 @@ class Counting:
         self._truth = truth
         self.reads = 0
 
-    async def read(self, verb: VerbFactory[T]) -> T:
+    async def read(self, transaction: TransactionFactory[T]) -> T:
         self.reads += 1
-        return await self._truth.read(verb)
+        return await self._truth.read(transaction)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ async def test_a_burst_of_ten_thousand_is_looked_at_in_few_goes_and_all_of_it(
         truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
         wanted = wanted_of(query, literal=False)
         assert wanted is not None
-        request = Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
+        request = SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000)
         kept = db._index  # noqa: SLF001 -- the same
-        assert isinstance(kept, SearchIndex)
-        catch = await ask(truth, kept, request)
-        assert catch is not None
-        assert (len(catch.candidates), catch.problem) == (expected, None)
+        assert isinstance(kept, SqliteSearchIndex)
+        progress = await ask(truth, kept, request)
+        assert progress is not None
+        assert (len(progress.candidates), progress.problem) == (expected, None)
         assert truth.reads <= 8
 
 
@@ -134,8 +134,8 @@ async def test_where_a_third_of_a_burst_matches_it_is_looked_at_in_few_goes_as_w
         truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
         wanted = wanted_of("walrus", literal=False)
         assert wanted is not None
-        catch = await scan(truth, Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
-        assert 2_000 <= len(catch.candidates) <= 2_000 + search.STEP
+        progress = await scan(truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
+        assert 2_000 <= len(progress.candidates) <= 2_000 + search.STEP
         assert truth.reads == 5
 
 
@@ -177,6 +177,6 @@ async def test_long_messages_are_looked_at_few_at_a_time(tmp_path: Path, not_ind
         truth = Counting(db._engine)  # noqa: SLF001 -- as a search asks it
         wanted = wanted_of("walrus", literal=False)
         assert wanted is not None
-        catch = await scan(truth, Request(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
-        assert (len(catch.candidates), catch.problem) == (1, None)
+        progress = await scan(truth, SearchRequest(wanted, SearchFilter(scope=EVERYTHING), Order.BEST, 2_000))
+        assert (len(progress.candidates), progress.problem) == (1, None)
         assert truth.reads == 2_000 // search.STEP + 1

@@ -14,10 +14,10 @@ import pytest
 
 from gateway_sessions import SessionDB, StorageCorruptError, StoreStoppedError
 from gateway_sessions.core.search.criteria import Certain
-from gateway_sessions.core.search.documents import Position
+from gateway_sessions.core.search.documents import IndexPosition
 from gateway_sessions.core.search.query import parse_query
 from gateway_sessions.storage.search import sqlite_index as index_module
-from gateway_sessions.storage.search.sqlite_file import Fault, IndexFile, UnusableIndexError
+from gateway_sessions.storage.search.sqlite_file import IndexFault, IndexFile, UnusableIndexError
 from gateway_sessions.storage.search.sqlite_index import IndexState
 from gateway_sessions.storage.search.sqlite_match import Match
 from tests.integration.search.conftest import EVERYTHING, database, found, say
@@ -351,13 +351,13 @@ async def test_a_store_in_which_nothing_was_said_has_no_index(tmp_path: Path):
 
 def test_a_closed_file_is_not_read(tmp_path: Path):
     file = IndexFile(tmp_path / "search.db")
-    file.connect("x", Position())
+    file.connect("x", IndexPosition())
     file.close()
     with pytest.raises(UnusableIndexError) as raised:
         file.find(Match(Certain(parse_query("x"))), None, 1)
-    assert raised.value.fault is Fault.GONE
+    assert raised.value.fault is IndexFault.GONE
     with pytest.raises(sqlite3.OperationalError):
-        IndexFile(tmp_path / "nowhere.db", read_only=True).connect("x", Position())
+        IndexFile(tmp_path / "nowhere.db", read_only=True).connect("x", IndexPosition())
     assert index_module.INDEX_FILE == "search.db"
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gateway_sessions import SessionDB
-from gateway_sessions.core.search.criteria import Certain, Literal, Part, Words, wanted_of
-from gateway_sessions.core.search.documents import IndexedMessage, Position, Work
+from gateway_sessions.core.search.criteria import Certain, Literal, WordPart, Words, wanted_of
+from gateway_sessions.core.search.documents import IndexedMessage, IndexPosition, IndexWork
 from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.storage.search import sqlite_file as file_module
-from gateway_sessions.storage.search.search import UNAVAILABLE, Catch, Request, Search
-from gateway_sessions.storage.search.sqlite_file import Found, IndexFile
+from gateway_sessions.storage.search.search import UNAVAILABLE, Search, SearchProgress, SearchRequest
+from gateway_sessions.storage.search.sqlite_file import IndexFile, IndexMatches
 from gateway_sessions.storage.search.sqlite_index import ask
 from gateway_sessions.storage.search.sqlite_match import Match
 from gateway_sessions.storage.transactions.search.hits import Order
@@ -25,12 +25,12 @@ SHOWN = SearchFilter(scope=EVERYTHING, exclude_sessions=frozenset({"hidden"}))
 class Fickle:
     """Answers page after page of what it is given; then begins anew."""
 
-    def __init__(self, truth: SessionDB, *pages: Found | None) -> None:
+    def __init__(self, truth: SessionDB, *pages: IndexMatches | None) -> None:
         self.truth = truth
         self.pages = pages
         self.asked = 0
 
-    async def catch(self, request: Request) -> Catch | None:
+    async def run_query(self, request: SearchRequest) -> SearchProgress | None:
         return await ask(self.truth, self, request)
 
     async def find(self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False):
@@ -39,11 +39,11 @@ class Fickle:
 
 
 @pytest.mark.parametrize(
-    "second", [None, Found(Position(), (), None, is_answer=False)], ids=["gone", "of no help"]
+    "second", [None, IndexMatches(IndexPosition(), (), None, is_answer=False)], ids=["gone", "of no help"]
 )
-async def test_an_index_that_answers_half_is_not_believed(db: SessionDB, second: Found | None):
+async def test_an_index_that_answers_half_is_not_believed(db: SessionDB, second: IndexMatches | None):
     ids = await say(db, "s", "docker one", "docker two")
-    index = Fickle(db, Found(Position(max(ids), 0), (ids[1],), last_document=ids[1]), second)
+    index = Fickle(db, IndexMatches(IndexPosition(max(ids), 0), (ids[1],), last_document=ids[1]), second)
     wanted = wanted_of("docker", literal=False)
     assert isinstance(wanted, Words)
     result = await Search(db, index).messages(wanted, SHOWN, Order.BEST, offset=0, limit=10)
@@ -66,10 +66,10 @@ async def test_without_an_index_only_what_was_not_looked_at_may_be_missing(
 
 async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: SessionDB):
     ids = await say(db, "s", "docker one", "docker two")
-    old = Found(Position(max(ids), 0), (ids[1],), last_document=ids[1])
-    changed = Found(Position(max(ids), 1), (), None)
+    old = IndexMatches(IndexPosition(max(ids), 0), (ids[1],), last_document=ids[1])
+    changed = IndexMatches(IndexPosition(max(ids), 1), (), None)
     wanted = Literal("docker")
-    index = Fickle(db, old, changed, Found(Position(max(ids), 1), tuple(ids), None))
+    index = Fickle(db, old, changed, IndexMatches(IndexPosition(max(ids), 1), tuple(ids), None))
     result = await Search(db, index).messages(wanted, SHOWN, Order.NEWEST, offset=0, limit=10)
     assert (result.matches, result.degraded, index.asked) == (2, False, 3)
 
@@ -77,7 +77,7 @@ async def test_an_index_that_has_been_made_anew_meanwhile_is_asked_again(db: Ses
 async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 3)
     await say(db, "s", *(f"docker {n}" for n in range(10)))
-    index = Fickle(db, Found(Position(), (), None))
+    index = Fickle(db, IndexMatches(IndexPosition(), (), None))
     result = await Search(db, index).messages(Literal("ocke"), SHOWN, Order.NEWEST, offset=0, limit=20)
     assert (result.matches, result.degraded) == (10, False)
 
@@ -85,7 +85,7 @@ async def test_a_long_tail_is_looked_at_in_pages(db: SessionDB, monkeypatch: pyt
 async def test_what_the_index_has_found_is_looked_at_in_steps(db: SessionDB, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gateway_sessions.storage.search.search.STEP", 3)
     ids = await say(db, "s", *(f"docker {n}" for n in range(10)))
-    index = Fickle(db, Found(Position(max(ids), 0), tuple(ids), None))
+    index = Fickle(db, IndexMatches(IndexPosition(max(ids), 0), tuple(ids), None))
     wanted = wanted_of("docker", literal=False)
     assert isinstance(wanted, Words)
     result = await Search(db, index).messages(wanted, SHOWN, Order.OLDEST, offset=0, limit=20)
@@ -102,7 +102,7 @@ async def test_too_many_changes_at_once_are_told(db: SessionDB, monkeypatch: pyt
     for name in ("a", "b"):
         await db.edit_message("s", name, "docker again")
     last = max(one.message_id for one in await db.get_messages("s"))
-    index = Fickle(db, Found(Position(last, 0), (), None))
+    index = Fickle(db, IndexMatches(IndexPosition(last, 0), (), None))
     result = await Search(db, index).messages(Literal("docker"), SHOWN, Order.NEWEST, offset=0, limit=20)
     assert result.problem is not None
     assert "not all changed messages" in result.problem
@@ -114,8 +114,8 @@ def message(number: int, text: str) -> IndexedMessage:
 
 def test_words_that_could_not_be_stored_are_listed_the_next_time(tmp_path: Path, monkeypatch):
     file = IndexFile(tmp_path / "search.db")
-    file.connect("x", Position())
-    work = Work(Position(1, 0), (message(1, "a dockyard"),))
+    file.connect("x", IndexPosition())
+    work = IndexWork(IndexPosition(1, 0), (message(1, "a dockyard"),))
 
     def fail(*_: object) -> None:
         raise sqlite3.OperationalError
@@ -124,9 +124,9 @@ def test_words_that_could_not_be_stored_are_listed_the_next_time(tmp_path: Path,
         failing.setattr(file_module, "_set_state", fail)
         with pytest.raises(sqlite3.OperationalError):
             file.apply(work)
-    assert file.position == Position()
+    assert file.position == IndexPosition()
     file.apply(work)
-    match = Match(Certain(None, Part("ockyar", at_end=False)))
+    match = Match(Certain(None, WordPart("ockyar", at_end=False)))
     assert file.find(match, None, 10).message_ids == (1,)
     assert file.check([message(1, "a dockyard")]) is None
     file.close()
@@ -134,9 +134,9 @@ def test_words_that_could_not_be_stored_are_listed_the_next_time(tmp_path: Path,
 
 def test_words_too_short_to_have_parts_are_no_damage(tmp_path: Path):
     file = IndexFile(tmp_path / "search.db")
-    file.connect("x", Position())
+    file.connect("x", IndexPosition())
     said = [message(1, "a b"), message(2, "!?"), message(3, "部署")]
-    file.apply(Work(Position(3, 0), tuple(said)))
+    file.apply(IndexWork(IndexPosition(3, 0), tuple(said)))
     assert file.check(said) is None
     assert file.check([message(4, "c")]) == "1 of 1 messages are not found"
     file.close()

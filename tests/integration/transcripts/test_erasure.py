@@ -23,9 +23,9 @@ from gateway_sessions import (
     StorageUnavailableError,
 )
 from gateway_sessions.config import SessionsJsonConfig, SnapshotMode
-from gateway_sessions.ports import VerbFactory
+from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.storage.api import erasure as methods
-from gateway_sessions.storage.transactions.sessions import remove as verbs
+from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import execute, lease, open_store, quick, release
 
@@ -281,7 +281,7 @@ async def test_a_store_that_writes_no_index_leaves_no_old_one(home: Path, fake_c
 async def test_a_large_history_goes_piece_by_piece(
     home: Path, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(verbs, "PIECE", 10)
+    monkeypatch.setattr(transactions, "PIECE", 10)
     async with opened(home, fake_clock) as store:
         entry = await store.get_or_create_session(dm())
         await store.db.append_messages(
@@ -329,10 +329,10 @@ async def test_an_erasure_that_was_cut_off_is_finished_by_the_next(
 ):
     plain, passes, caller = SessionDB.write, itertools.count(1), asyncio.current_task()
 
-    async def failing(db: SessionDB, verb: VerbFactory[Any]) -> Any:
+    async def failing(db: SessionDB, transaction: TransactionFactory[Any]) -> Any:
         if asyncio.current_task() is caller and next(passes) == nth:
             raise StorageUnavailableError("disk", "gone for a moment")
-        return await plain(db, verb)
+        return await plain(db, transaction)
 
     async with opened(home, fake_clock) as store:
         await plant(store)
@@ -353,8 +353,8 @@ async def test_a_session_that_is_resumed_meanwhile_goes_all_the_same(
         key = (await store.get_or_create_session(dm())).session_key
         plain, begun, caller = SessionDB.write, asyncio.Event(), asyncio.current_task()
 
-        async def resumed_after_the_first_step(db: SessionDB, verb: VerbFactory[Any]) -> Any:
-            outcome = await plain(db, verb)
+        async def resumed_after_the_first_step(db: SessionDB, transaction: TransactionFactory[Any]) -> Any:
+            outcome = await plain(db, transaction)
             if asyncio.current_task() is caller and not begun.is_set():
                 begun.set()
                 fake_clock.step(seconds=1)

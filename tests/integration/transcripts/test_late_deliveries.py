@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway_sessions import Scope, SentBeforeErasureError, SessionDB, SessionSource
-from gateway_sessions.ports import VerbFactory
+from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.testing import FakeClock
 from tests.integration.transfer.hermes import hermes_home
 from tests.unit.runtime.lanes import open_store
@@ -95,8 +95,8 @@ async def test_nothing_descends_from_a_session_that_is_being_erased(
     await db.append_message("old", "user", "my secret")
     plain, caller, refused = SessionDB.write, asyncio.current_task(), list[Exception]()
 
-    async def interrupted(db: SessionDB, verb: VerbFactory[Any]) -> Any:
-        outcome = await plain(db, verb)
+    async def interrupted(db: SessionDB, transaction: TransactionFactory[Any]) -> Any:
+        outcome = await plain(db, transaction)
         if asyncio.current_task() is caller and not refused:
             refused.append(ValueError())
             fake_clock.step(seconds=1)

@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sessions import Relation, SessionBusyError, SessionDB, SessionOnLaneError, SessionStore
 from gateway_sessions.storage.api.retention import RetentionMethods
-from gateway_sessions.storage.transactions.sessions import remove as verbs
+from gateway_sessions.storage.transactions.sessions import remove as transactions
 from gateway_sessions.testing import FakeClock
 from tests.unit.runtime.lanes import dm, execute, lease, open_store, release
 
@@ -126,9 +126,9 @@ async def test_a_session_on_a_lane_protects_what_it_was_delegated_by(tmp_path: P
 async def test_a_large_session_is_gone_at_once_and_its_messages_piece_by_piece(
     db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(verbs, "PIECE", 10)
+    monkeypatch.setattr(transactions, "PIECE", 10)
     await begin(db, "large", days=3, messages=35)
-    gone = await db.write(lambda: verbs.delete("large", db.change_ids))
+    gone = await db.write(lambda: transactions.delete("large", db.change_ids))
     assert gone == ["large"]
     assert await db.get_session("large") is None
     assert orphans(db) == {"messages": 25, "leftovers": 1}
@@ -141,7 +141,7 @@ async def test_the_search_index_is_told_of_every_message(db: SessionDB):
     await begin(db, "a", days=3, messages=4)
     ids = {row[0] for row in rows(db, "SELECT message_id FROM messages")}
     before = len(rows(db, "SELECT 1 FROM index_changes"))
-    await db.write(lambda: verbs.delete("a", db.change_ids))
+    await db.write(lambda: transactions.delete("a", db.change_ids))
     changed = rows(db, "SELECT message_id FROM index_changes")
     assert before == 0
     assert {row[0] for row in changed} in (ids, set())  # an index that is quick has taken it in already

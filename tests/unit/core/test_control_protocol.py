@@ -20,10 +20,10 @@ from gateway_sessions import (
     errors,
 )
 from gateway_sessions.core.control_protocol import (
-    Answer,
-    Failure,
+    ControlAnswer,
+    ControlFailure,
+    ControlRequest,
     Frames,
-    Request,
     decode,
     encode,
     error_of,
@@ -32,7 +32,7 @@ from gateway_sessions.core.control_protocol import (
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-REQUEST = Request(do="reset_session", parameters=msgspec.Raw(b'{"session_key":"a"}'), seconds=3)
+REQUEST = ControlRequest(do="reset_session", parameters=msgspec.Raw(b'{"session_key":"a"}'), seconds=3)
 
 
 def bodies(data: bytes, limit: int, *, pieces: int) -> list[bytes]:
@@ -64,7 +64,7 @@ def test_a_frame_beyond_the_limit_is_refused_before_it_arrives():
 
 
 def test_a_request_survives_the_way():
-    assert decode(bodies(frame(REQUEST, 1000), 1000, pieces=7)[0], Request) == REQUEST
+    assert decode(bodies(frame(REQUEST, 1000), 1000, pieces=7)[0], ControlRequest) == REQUEST
 
 
 def test_values_of_ours_survive_the_way():
@@ -101,7 +101,7 @@ def test_values_of_ours_survive_the_way():
 )
 def test_what_is_no_request_is_refused_by_name(body: bytes):
     with pytest.raises(InvalidInputError, match="not a Request as expected"):
-        decode(body, Request)
+        decode(body, ControlRequest)
 
 
 def test_random_bytes_are_refused_or_wait_for_more():
@@ -110,7 +110,7 @@ def test_random_bytes_are_refused_or_wait_for_more():
         frames = Frames(50)
         try:
             for body in frames.feed(chance.randbytes(chance.randrange(40))):
-                decode(body, Request)
+                decode(body, ControlRequest)
         except InvalidInputError:
             continue
 
@@ -139,7 +139,7 @@ def test_what_we_cannot_revive_is_refused():
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_is_the_same_on_the_other_side(error: GatewaySessionsError):
-    answer = decode(encode(Answer(failure=failure_of(error))), Answer)
+    answer = decode(encode(ControlAnswer(failure=failure_of(error))), ControlAnswer)
     assert answer.failure is not None
     back = error_of(answer.failure)
     assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
@@ -149,7 +149,7 @@ def test_every_error_of_ours_can_travel():
     names = [name for name in {**vars(errors), **vars(errors)} if name.endswith("Error")]
     assert {"OperatorsTaskError", "NotGivenUpError"} < set(names)
     for name in names:
-        assert type(error_of(Failure(kind=name, message="m", facts={}))).__name__ == name
+        assert type(error_of(ControlFailure(kind=name, message="m", facts={}))).__name__ == name
 
 
 def test_facts_that_are_no_plain_values_stay_behind():
@@ -160,7 +160,7 @@ def test_facts_that_are_no_plain_values_stay_behind():
 
 
 def test_an_error_of_a_newer_program_is_still_an_error_of_ours():
-    back = error_of(Failure(kind="NewerError", message="something new", facts={}))
+    back = error_of(ControlFailure(kind="NewerError", message="something new", facts={}))
     assert isinstance(back, ControlError)
     assert "NewerError: something new" in str(back)
     assert back.may_have_happened

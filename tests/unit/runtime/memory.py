@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.errors import StorageError
-from gateway_sessions.ports import Rows, Statement, Verb, VerbFactory
+from gateway_sessions.ports import Rows, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.sqlite.schema import statements
 from gateway_sessions.storage.tables.queries import load_migrations, load_queries
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class MemoryDatabase:
-    """Runs each verb at once, in a transaction of its own; fails when `failure` is set."""
+    """Runs each transaction at once, in a transaction of its own; fails when `failure` is set."""
 
     def __init__(self) -> None:
         self.change_ids = itertools.count(1)
@@ -40,16 +40,16 @@ class MemoryDatabase:
     def writes_begun(self) -> int:
         return self.writes
 
-    async def read(self, verb: VerbFactory[T]) -> T:
+    async def read(self, transaction: TransactionFactory[T]) -> T:
         self.reads += 1
-        return await asyncio.to_thread(self._run, verb)
+        return await asyncio.to_thread(self._run, transaction)
 
-    async def write(self, verb: VerbFactory[T]) -> T:
+    async def write(self, transaction: TransactionFactory[T]) -> T:
         self.writes += 1
-        return await asyncio.to_thread(self._run, verb)
+        return await asyncio.to_thread(self._run, transaction)
 
     def rows(self, sql: str, *params: object) -> list[Any]:
-        """What a statement finds; for assertions, and for states that no verb makes yet."""
+        """What a statement finds; for assertions, and for states that no transaction makes yet."""
         with self._turn:
             return self._raw.execute(sql, params).fetchall()
 
@@ -63,24 +63,24 @@ class MemoryDatabase:
             sql = self._queries["add_hook_call"].sql
             self._raw.execute(sql, (*where, payload, to_micros(at), to_micros(at)))
 
-    def _run(self, verb: VerbFactory[T]) -> T:
+    def _run(self, transaction: TransactionFactory[T]) -> T:
         with self._turn:
             if self.failure is not None:
                 raise self.failure
             self._raw.execute("BEGIN IMMEDIATE")
             try:
-                outcome = self._drive(verb())
+                outcome = self._drive(transaction())
             except BaseException:
                 self._raw.execute("ROLLBACK")
                 raise
             self._raw.execute("COMMIT")
             return outcome
 
-    def _drive(self, verb: Verb[T]) -> T:
+    def _drive(self, transaction: Transaction[T]) -> T:
         try:
-            statement = next(verb)
+            statement = next(transaction)
             while True:
-                statement = verb.send(self._execute(statement))
+                statement = transaction.send(self._execute(statement))
         except StopIteration as stop:
             outcome: T = stop.value
             return outcome

@@ -15,7 +15,7 @@ import pytest
 from gateway_sessions.errors import CancelledItselfError
 from gateway_sessions.runtime.user_code import (
     GRACE,
-    INSISTENCE,
+    CANCEL_AGAIN_EVERY,
     MAX_PROBLEM,
     PATIENCE,
     answer_within,
@@ -180,12 +180,12 @@ class TestStopping:
         await started.wait()
         task.cancel()
         await clock.wait_for_sleepers(1)
-        await clock.advance(GRACE + 10 * INSISTENCE)
+        await clock.advance(GRACE + 10 * CANCEL_AGAIN_EVERY)
         assert task.cancelled()
         assert steps == ["ignored"] * 3
 
     async def test_who_ignores_it_for_good_is_left_alone(self, clock, started, caplog):
-        steps, often = Steps(), PATIENCE // INSISTENCE + 1
+        steps, often = Steps(), PATIENCE // CANCEL_AGAIN_EVERY + 1
         task = asyncio.create_task(in_fresh_context("it", partial(steps.ignore, started, often + 1), clock))
         await started.wait()
         task.cancel()

@@ -108,14 +108,14 @@ async def own(home: Path, clock: Clock) -> None:
 
 async def test_a_cancellation_while_the_lock_is_taken_gives_it_back(tmp_path: Path):
     clock = FakeClock()
-    owning = asyncio.create_task(own(tmp_path, clock))
+    for_owner = asyncio.create_task(own(tmp_path, clock))
     loop = asyncio.get_running_loop()
 
     def cancel() -> None:
-        loop.call_soon_threadsafe(owning.cancel)
+        loop.call_soon_threadsafe(for_owner.cancel)
 
     with crash_at("home_owned", action=cancel), pytest.raises(asyncio.CancelledError):
-        await owning
+        await for_owner
     async with owned(tmp_path, clock):
         pass
 

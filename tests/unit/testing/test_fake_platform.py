@@ -132,10 +132,10 @@ async def test_what_is_not_taken_when_the_connection_ends_is_not_acknowledged(pl
         raise AssertionError
 
     async with platform.connect(hang):
-        saying = asyncio.create_task(platform.says("ann", "hello"))
+        with_text = asyncio.create_task(platform.says("ann", "hello"))
         await submitting.wait()
     with pytest.raises(AdapterUnavailableError, match="before the message was taken"):
-        await saying
+        await with_text
 
 
 async def test_a_platform_may_deliver_what_has_no_id(connected: FakePlatform, inbox: Inbox):

@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 from gateway_sessions.runtime.gateway.commands import conversations, queue, sessions, turns
-from gateway_sessions.runtime.gateway.commands import help as helping
+from gateway_sessions.runtime.gateway.commands import help as help_commands
 from gateway_sessions.runtime.gateway.commands.compression import Compressor, compress_with
 from gateway_sessions.runtime.gateway.commands.protocol import Command
 
@@ -31,5 +31,5 @@ def built_in(compressor: Compressor | None = None) -> tuple[Command, ...]:
         compress_with(compressor),
         *queue.COMMANDS,
         *sessions.COMMANDS,
-        *helping.COMMANDS,
+        *help_commands.COMMANDS,
     )

@@ -19,7 +19,7 @@ from gateway_sessions.errors import StorageError
 from gateway_sessions.runtime.argument_checks import check_function
 from gateway_sessions.runtime.gateway.commands.protocol import IN_BACKGROUND, Command, CommandCall
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
-from gateway_sessions.storage.transactions.queue import commands as verbs
+from gateway_sessions.storage.transactions.queue import commands as transactions
 from gateway_sessions.storage.transactions.queue.commands import Compressible
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.switch_lane import Compression
@@ -46,7 +46,7 @@ async def _unable(_: CommandCall) -> str:
 
 
 async def _compress(compressor: Compressor, call: CommandCall) -> str:
-    found = await call.store.ledger.look(partial(verbs.compressible, call.session_key))
+    found = await call.store.ledger.look(partial(transactions.compressible, call.session_key))
     if found is None:
         return NOTHING_TO_COMPRESS
     before = len(found.chats)
@@ -64,7 +64,7 @@ async def _replaced(call: CommandCall, found: Compressible, summary: list[Messag
     asked = Compression(session_key=call.session_key, session_id=found.session_id, messages=tuple(summary))
     for _ in range(MAX_TRIES):
         new_id = call.store.ledger.new_session_id()
-        compress = partial(verbs.compress, new_session_id=new_id, asked=asked, version=found.version)
+        compress = partial(transactions.compress, new_session_id=new_id, asked=asked, version=found.version)
         entry = await call.store.ledger.change(compress)
         if not isinstance(entry, IdTaken):
             return entry is not None

@@ -21,7 +21,7 @@ from gateway_sessions.core.sessions.titles import clean_title
 from gateway_sessions.errors import NothingToUndoError, SessionNotFoundError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.runtime.gateway.commands.steps import led_elsewhere, led_to_new, session_here
-from gateway_sessions.storage.transactions.queue import commands as verbs
+from gateway_sessions.storage.transactions.queue import commands as transactions
 from gateway_sessions.storage.transactions.sessions import lane_changes
 from gateway_sessions.storage.transactions.sessions.session_rows import TOOL_SOURCE
 
@@ -33,7 +33,7 @@ LISTS: Final = 1024
 async def _new(call: CommandCall) -> str:
     title = _title_in(call)
     begin = partial(
-        verbs.start_over, session_key=call.session_key, title=title, scope=call.own, author=call.author
+        transactions.start_over, session_key=call.session_key, title=title, scope=call.own, author=call.author
     )
     entry, ended = await led_to_new(call, begin)
     if entry is None:
@@ -58,7 +58,7 @@ async def _stop(call: CommandCall) -> str:
 async def _branch(call: CommandCall) -> str:
     title = _title_in(call)
     copy = partial(
-        verbs.branch, session_key=call.session_key, title=title, scope=call.own, author=call.author
+        transactions.branch, session_key=call.session_key, title=title, scope=call.own, author=call.author
     )
     entry, ended = await led_to_new(call, copy)
     if entry is None:

@@ -41,7 +41,7 @@ from gateway_sessions.runtime.observability.events import EventKind
 from gateway_sessions.runtime.open_calls import start_in
 from gateway_sessions.runtime.queue.limits import DRAINING, OVERLOADED
 from gateway_sessions.runtime.user_code import MAX_PROBLEM, problem_within
-from gateway_sessions.storage.transactions.queue import commands as verbs
+from gateway_sessions.storage.transactions.queue import commands as transactions
 from gateway_sessions.storage.transactions.queue.admit import Noted
 
 logger = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ class Commands:
             _, owner = await self._host.store.ledger.lane_of(message.source)
             key = receipt.session_key
             asker = Asker(message=message, session_key=key, owner=owner, seq=receipt.seq)
-            await self._answers.owe(asker, text, partial(verbs.tell, key))
+            await self._answers.owe(asker, text, partial(transactions.tell, key))
         return receipt
 
     # A command
@@ -244,7 +244,7 @@ class Commands:
             job.held.close()  # there is one of these at a time, and others need not wait for it
             try:
                 if job.aloud:
-                    told = partial(verbs.tell, job.noted.session_key)
+                    told = partial(transactions.tell, job.noted.session_key)
                     await self._answers.owe(job.asker, job.command.begun, told)
                 await self._run(job)
             finally:
@@ -313,7 +313,7 @@ class Commands:
     async def _settle(self, job: _Job) -> None:
         """Write down what came of it, and owe the answer, however long the database cannot be written."""
         outcome = Outcome.COMMAND if job.problem is None else Outcome.CANCELLED
-        settle = partial(verbs.settle, job.noted, outcome, job.problem)
+        settle = partial(transactions.settle, job.noted, outcome, job.problem)
         pause = FIRST_PAUSE
         while True:
             try:

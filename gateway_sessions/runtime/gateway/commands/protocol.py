@@ -223,7 +223,7 @@ class CommandSet:
         message = msgspec.structs.replace(change, kind=MessageKind.NEW, revision=0)
         command = self._by_name.get(message.command or "")
         brought = command.queued(message) if command is not None and command.queued is not None else None
-        return change if brought is None else change.saying(brought.text, brought.attachments)
+        return change if brought is None else change.with_text(brought.text, brought.attachments)
 
     @property
     def names(self) -> frozenset[str]:

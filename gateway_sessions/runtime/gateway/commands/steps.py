@@ -9,7 +9,7 @@ from typing import TypeVar
 from gateway_sessions.core.notices.command_replies import overtaken
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import StorageError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.gateway.commands.protocol import CommandCall
 from gateway_sessions.runtime.queue.routing import MAX_TRIES
 from gateway_sessions.storage.tables.change import Change
@@ -25,28 +25,32 @@ async def session_here(call: CommandCall) -> SessionEntry:
 
 
 async def led_elsewhere(
-    call: CommandCall, verb: Callable[[Change], Verb[SessionEntry | None]]
+    call: CommandCall, transaction: Callable[[Change], Transaction[SessionEntry | None]]
 ) -> tuple[SessionEntry | None, str]:
     """Lead the lane to another session, whatever runs or waits on it; the session, and what that ended."""
-    entry, ended = await call.store.ledger.overtaking(call.session_key, verb, by=f"/{call.command.name}")
+    entry, ended = await call.store.ledger.overtaking(
+        call.session_key, transaction, by=f"/{call.command.name}"
+    )
     return entry, _told(call, ended)
 
 
 async def led_to_new(
-    call: CommandCall, verb: Callable[[Change, str], Verb[SessionEntry | IdTaken | None]]
+    call: CommandCall, transaction: Callable[[Change, str], Transaction[SessionEntry | IdTaken | None]]
 ) -> tuple[SessionEntry | None, str]:
     """The same, to one that begins with it."""
     by = f"/{call.command.name}"
     for _ in range(MAX_TRIES):
-        begin = partial(_with_id, verb, call.store.ledger.new_session_id())
+        begin = partial(_with_id, transaction, call.store.ledger.new_session_id())
         entry, ended = await call.store.ledger.overtaking(call.session_key, begin, by=by)
         if not isinstance(entry, IdTaken):
             return entry, _told(call, ended)
     raise StorageError("ids", f"none was free in {MAX_TRIES} tries")
 
 
-def _with_id(verb: Callable[[Change, str], Verb[T]], new_id: str, change: Change) -> Verb[T]:
-    return verb(change, new_id)
+def _with_id(
+    transaction: Callable[[Change, str], Transaction[T]], new_id: str, change: Change
+) -> Transaction[T]:
+    return transaction(change, new_id)
 
 
 def _told(call: CommandCall, ended: Overtaken) -> str:

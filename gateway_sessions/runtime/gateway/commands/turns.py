@@ -11,7 +11,7 @@ from gateway_sessions.core.queue.receipts import Rejected
 from gateway_sessions.errors import NothingToUndoError
 from gateway_sessions.runtime.gateway.commands.protocol import Command, CommandCall
 from gateway_sessions.storage.tables.lanes import LaneRow
-from gateway_sessions.storage.transactions.queue import commands as verbs
+from gateway_sessions.storage.transactions.queue import commands as transactions
 from gateway_sessions.storage.transactions.queue.commands import TakenBack
 
 
@@ -25,7 +25,7 @@ async def _undo(call: CommandCall) -> str:
 
 async def _retry(call: CommandCall) -> str | None:
     ledger = call.store.ledger
-    failed = await ledger.change(partial(verbs.take_up_failed, call.session_key))
+    failed = await ledger.change(partial(transactions.take_up_failed, call.session_key))
     if failed is not None:
         return _taken_up(call, failed)
     match await ledger.ask_again(call.session_key, call.message):
@@ -45,7 +45,7 @@ def _taken_up(call: CommandCall, lane: LaneRow) -> str | None:
 
 
 async def _taken_back(call: CommandCall, turns: int) -> TakenBack | None:
-    take_back = partial(verbs.take_back, call.session_key, turns)
+    take_back = partial(transactions.take_back, call.session_key, turns)
     taken = await call.store.ledger.change(take_back)
     if taken is not None:
         call.gateway.agents.evict(call.session_key)

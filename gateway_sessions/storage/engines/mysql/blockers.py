@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.mysql.connection import Link
+from gateway_sessions.storage.engines.mysql.connection import MySQLConnection
 from gateway_sessions.storage.engines.mysql.errors import lacks_a_right
 from gateway_sessions.storage.engines.server.blockers import Blocker, described
 
@@ -20,7 +20,7 @@ _WHO: Final = """
 _UNKNOWN: Final = "grant PROCESS to this login to be told which connection holds it"
 
 
-async def who_holds_locks(link: Link) -> str:
+async def who_holds_locks(link: MySQLConnection) -> str:
     """Return which connections are in a transaction, for how long, and whether they do anything."""
     try:
         rows = await link.fetch(_WHO)

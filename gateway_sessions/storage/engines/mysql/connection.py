@@ -17,9 +17,10 @@ has locked one has it until the end of the transaction, however that comes; it c
 there yet has a lock as well. Names come to the rows by chance: two that meet in one merely wait for each
 other.
 
-The first row is the store as a whole: shared by verbs that name what they decide on, alone for all others.
-Each kind of lock has rows of its own. So, as all verbs take the kinds in the same order, lanes and sessions
-that meet do not wait for each other in a circle; where others do, the server ends one, which is run afresh.
+The first row is the store as a whole: shared by transactions that name what they decide on, alone for all
+others. Each kind of lock has rows of its own. So, as all transactions take the kinds in the same order, lanes
+and sessions that meet do not wait for each other in a circle; where others do, the server ends one, which is
+run afresh.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from gateway_sessions.storage.engines.mysql.asyncmy import (
     Result,
 )
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN, ONE_AT_A_TIME, WHAT, is_end
-from gateway_sessions.storage.engines.server.driver import Limits
+from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import DECLARED_DEAD
 
 MOST_CHARACTERS: Final = 1 << 20
@@ -107,7 +108,7 @@ class Phrases:
     roll_back: str = "ROLLBACK"
 
 
-def settings(limits: Limits) -> str:
+def settings(limits: ServerLimits) -> str:
     """What is set on every connection; the last answer says the version of the server.
 
     What only one of the servers knows stands in a comment of its kind.
@@ -123,7 +124,7 @@ def settings(limits: Limits) -> str:
     )
 
 
-def phrases(limits: Limits, version: str) -> Phrases:
+def phrases(limits: ServerLimits, version: str) -> Phrases:
     """What begins and ends transactions on a server of that version.
 
     MySQL breaks off no transaction that does nothing, only a connection: so the time that it gives to a
@@ -146,7 +147,7 @@ def kind_of(version: str) -> str:
     return MARIADB if "mariadb" in version.lower() else MYSQL
 
 
-def _idle(limits: Limits) -> tuple[int, int]:
+def _idle(limits: ServerLimits) -> tuple[int, int]:
     """How many seconds a transaction may do nothing: one that writes, and one that reads."""
     return max(1, math.ceil(limits.idle_seconds)), max(1, math.ceil(limits.view_idle_seconds))
 
@@ -196,7 +197,7 @@ _UPSERT: Final = "ON DUPLICATE KEY"
 _UNPROTECTED: Final = "a login with a password needs ssl-mode=REQUIRED, a socket, or the package cryptography"
 
 
-class Link:
+class MySQLConnection:
     """A connection with the statements that the server knows there."""
 
     def __init__(
@@ -210,9 +211,9 @@ class Link:
         self._takes_many = True
         """Whether the server has not said yet that it takes one row at a time."""
 
-    def patient(self, seconds: float) -> Link:
+    def patient(self, seconds: float) -> MySQLConnection:
         """The same connection for what may take long."""
-        return Link(self._connection, seconds, self._most_statements, self._phrases)
+        return MySQLConnection(self._connection, seconds, self._most_statements, self._phrases)
 
     async def say(self, text: str) -> list[Sequence[Row]]:
         """Run statements without values, all at once; the rows that each of them finds."""
@@ -329,15 +330,15 @@ class Link:
 class Links:
     """Lends the connections of a pool, each set up once."""
 
-    def __init__(self, pool: Pool, limits: Limits, most_statements: int) -> None:
+    def __init__(self, pool: Pool, limits: ServerLimits, most_statements: int) -> None:
         self._pool = pool
         self._limits = limits
         self._most_statements = max(most_statements, 1)
-        self._links: dict[tuple[Connection, int], Link] = {}
+        self._links: dict[tuple[Connection, int], MySQLConnection] = {}
         """By the connection, and by what the server calls it: somebody may have made it anew."""
 
     @asynccontextmanager
-    async def lent(self) -> AsyncGenerator[Link]:
+    async def lent(self) -> AsyncGenerator[MySQLConnection]:
         """A connection that is ours alone until the end of the block."""
         connection = await borrowed(self._pool, self._limits)
         try:
@@ -352,7 +353,7 @@ class Links:
     def _forget_the_closed(self) -> None:
         self._links = {key: link for key, link in self._links.items() if key[0].connected}
 
-    async def _set_up(self, connection: Connection) -> Link:
+    async def _set_up(self, connection: Connection) -> MySQLConnection:
         if connection.character_set_name() != CHARSET:
             problem = f"the connections of the pool must be made with charset={CHARSET!r}"
             raise InvalidInputError(problem)
@@ -362,10 +363,12 @@ class Links:
         except BaseException:
             connection.close()
             raise
-        return Link(connection, seconds, self._most_statements, phrases(self._limits, str(found[0][0])))
+        return MySQLConnection(
+            connection, seconds, self._most_statements, phrases(self._limits, str(found[0][0]))
+        )
 
 
-async def borrowed(pool: Pool, limits: Limits) -> Connection:
+async def borrowed(pool: Pool, limits: ServerLimits) -> Connection:
     """A connection of a pool, in time."""
     try:
         # Cancelled again at every pause: while it connects, asyncmy may fail to notice that it was once.

@@ -2,7 +2,7 @@
 
 A database on a MySQL server as the whole database of a store, which many nodes may have open.
 
-A MySQL or MariaDB database that many processes may use: each verb is a transaction on a connection.
+A MySQL or MariaDB database that many processes may use: each transaction has a connection.
 
 Every connection is set up once, before it is used for anything else; nothing that a transaction needs of its
 own outlives it. So everything holds behind a proxy that shares connections, if it keeps what is set on them.
@@ -25,19 +25,19 @@ from typing import Any, Final, TypeVar, cast
 import asyncmy
 
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.ports import VerbFactory
+from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.storage.engines.index_column import FULLTEXT, Language
 from gateway_sessions.storage.engines.migrations import require_ready
 from gateway_sessions.storage.engines.mysql.address import parse
 from gateway_sessions.storage.engines.mysql.asyncmy import Connection, MySQLError, OwnPool, Pool, make_pool
 from gateway_sessions.storage.engines.mysql.blockers import who_holds_locks
-from gateway_sessions.storage.engines.mysql.connection import Link, Links, borrowed
+from gateway_sessions.storage.engines.mysql.connection import Links, MySQLConnection, borrowed
 from gateway_sessions.storage.engines.mysql.errors import FOREIGN, PLACE, TROUBLES, WHAT, translate
 from gateway_sessions.storage.engines.mysql.schema import inspect, prepare
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
-from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, Limits, ServerDriver
+from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerDriver, ServerLimits
 from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
-from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.queries import Migration, Query
 
@@ -51,7 +51,7 @@ _NO_TLS: Final = (ssl.SSLError, ConnectionResetError)
 
 
 class MySQLDriver(ServerDriver):
-    """Runs verbs on a MySQL or MariaDB database, which others may use as well."""
+    """Runs transactions on a MySQL or MariaDB database, which others may use as well."""
 
     engine = "mysql"
     troubles = TROUBLES
@@ -61,7 +61,7 @@ class MySQLDriver(ServerDriver):
         self,
         database: str | Pool,
         *,
-        limits: Limits = USUAL,
+        limits: ServerLimits = USUAL,
         cached_statements: int = CACHED_STATEMENTS,
         migrations: Sequence[Migration] = (),
         jitter: Callable[[], float] = ANY,
@@ -79,7 +79,7 @@ class MySQLDriver(ServerDriver):
         """Who holds locks that others wait for, in words; empty if nobody does."""
         try:
             async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
-                return await who_holds_locks(cast("Link", link))
+                return await who_holds_locks(cast("MySQLConnection", link))
         except FOREIGN as error:
             raise TROUBLES.translate(error) from error
 
@@ -106,7 +106,7 @@ class MySQLDriver(ServerDriver):
             raise InvalidInputError(problem)
 
 
-async def connect(text: str, limits: Limits, connections: int) -> OwnPool:
+async def connect(text: str, limits: ServerLimits, connections: int) -> OwnPool:
     """A pool of so many connections to an address."""
     address = parse(text)
     make = partial(make_pool, connections, limits.acquire_seconds)
@@ -118,7 +118,7 @@ async def connect(text: str, limits: Limits, connections: int) -> OwnPool:
     return pool
 
 
-async def _is_protected(pool: Pool, limits: Limits) -> bool:
+async def _is_protected(pool: Pool, limits: ServerLimits) -> bool:
     """Whether the server knows what a pool asks for; the connection that was made for that stays in it."""
     try:
         pool.release(await borrowed(pool, limits))
@@ -143,7 +143,7 @@ class MySQLReadingEngine(ReadServer, MySQLDriver):
 
     place: str = PLACE
 
-    def __init__(self, address: str, home: Path, *, limits: Limits = USUAL) -> None:
+    def __init__(self, address: str, home: Path, *, limits: ServerLimits = USUAL) -> None:
         super().__init__(address, limits=limits)
         self.path = home / FILE_ON_SERVERS
 
@@ -189,13 +189,13 @@ class OneOfPool:
         """It is not ours to hang up."""
 
 
-class Line:
+class PollingConnection:
     """One connection, made again whenever it was lost. One thing at a time happens on it."""
 
     calls: bool = False
     """A server of this kind tells a connection nothing unasked."""
 
-    def __init__(self, connect: Callable[[], Awaitable[OwnPool]], limits: Limits) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[OwnPool]], limits: ServerLimits) -> None:
         """*connect* makes a pool of one connection."""
         self._connect = connect
         self._limits = limits
@@ -203,13 +203,17 @@ class Line:
         self._links: Links | None = None
         self._turn = asyncio.Lock()
 
-    async def run(self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]) -> T:
-        """Run a verb in a transaction that takes no locks by name."""
+    async def run(
+        self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
+    ) -> T:
+        """Run a transaction that takes no locks by name."""
         async with self._turn:
             try:
                 async with self._lent() as link:
                     await link.begin_aside()
-                    result = await Run(link, queries, language).drive(Begun(verb()))
+                    result = await TransactionRun(link, queries, language).drive(
+                        BegunTransaction(transaction())
+                    )
                     await link.commit()
                     return result
             except FOREIGN as error:
@@ -225,7 +229,7 @@ class Line:
             await hang_up(pool)
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncGenerator[Link]:
+    async def _lent(self) -> AsyncGenerator[MySQLConnection]:
         """The connection. Whatever does not come to its end ends with it."""
         if self._links is None:
             self._pool = await self._connect()
@@ -251,7 +255,7 @@ class MySQLEngine(SharedServer, MySQLDriver):
         address: str,
         home: Path,
         *,
-        limits: Limits = USUAL,
+        limits: ServerLimits = USUAL,
         allow_network: bool,
         pool: object | None = None,
     ) -> None:
@@ -261,7 +265,7 @@ class MySQLEngine(SharedServer, MySQLDriver):
         self._home = home
         self._allow_network = allow_network
         make = partial(connect, address, self._limits, 1) if given is None else partial(_one_of, given)
-        self._line = Line(make, self._limits)
+        self._line = PollingConnection(make, self._limits)
 
 
 async def _one_of(pool: Pool) -> OneOfPool:

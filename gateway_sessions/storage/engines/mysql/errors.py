@@ -135,9 +135,10 @@ _MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError]
 
 
 def is_overtaken(error: Exception) -> bool:
-    """Whether somebody else was faster: run afresh, a verb sees what they did.
+    """Whether somebody else was faster: run afresh, a transaction sees what they did.
 
-    A row that is not there yet cannot be locked, so two verbs that make it at once meet in its unique key.
+    A row that is not there yet cannot be locked, so two transactions that make it at once meet in its unique
+    key.
     """
     return isinstance(error, MySQLError) and _code(error) in _OVERTAKEN
 

@@ -20,7 +20,7 @@ from gateway_sessions.errors import (
 )
 from gateway_sessions.storage.engines.migrations import SchemaVersion, plan_migrations
 from gateway_sessions.storage.engines.mysql.asyncmy import MySQLError
-from gateway_sessions.storage.engines.mysql.connection import MARIADB, MYSQL, Link, kind_of
+from gateway_sessions.storage.engines.mysql.connection import MARIADB, MYSQL, MySQLConnection, kind_of
 from gateway_sessions.storage.engines.mysql.errors import WHAT, translate
 from gateway_sessions.storage.engines.sqlite.schema import statements
 from gateway_sessions.storage.tables.queries import Migration
@@ -50,7 +50,7 @@ _FORGET: Final = "DELETE FROM meta WHERE name = ?"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SchemaState:
     """How far a database has been brought."""
 
     version: SchemaVersion | None = None
@@ -60,7 +60,7 @@ class Found:
     """How many of its statements have been carried out, or one more that was not noted."""
 
 
-async def prepare(link: Link, known: Sequence[Migration]) -> None:
+async def prepare(link: MySQLConnection, known: Sequence[Migration]) -> None:
     """Check that the database can be ours, and take the migrations that are due. Then hang up."""
     await _check_server(link)
     if await _is_up_to_date(link, known):
@@ -79,7 +79,7 @@ async def prepare(link: Link, known: Sequence[Migration]) -> None:
         raise MissingRightError.at_opening(ours.what, ours.problem) from error
 
 
-async def _is_up_to_date(link: Link, known: Sequence[Migration]) -> bool:
+async def _is_up_to_date(link: MySQLConnection, known: Sequence[Migration]) -> bool:
     try:
         found = await inspect(link)
     except ForeignDatabaseError:  # or one whose first table is just being made: whoever has the lock can tell
@@ -87,16 +87,16 @@ async def _is_up_to_date(link: Link, known: Sequence[Migration]) -> bool:
     return found.version is not None and not plan_migrations(WHAT, found.version, known)
 
 
-async def _by_whom(link: Link) -> str:
+async def _by_whom(link: MySQLConnection) -> str:
     holder = (await link.fetch(f"SELECT IS_USED_LOCK({_LOCK})"))[0][0]
     return "by another process" if holder is None else f"by connection {holder}"
 
 
-async def inspect(link: Link) -> Found:
+async def inspect(link: MySQLConnection) -> SchemaState:
     """What the database says about itself; `ForeignDatabaseError` if it is not ours."""
     tables = {str(name): comment for name, comment in await link.fetch(_TABLES)}
     if not tables:
-        return Found()
+        return SchemaState()
     facts = await link.fetch(_FACTS) if tables.get("meta") == MARK else ()
     values: dict[str, str] = {row[0]: row[1] for row in facts}
     step, _, done = values.get("migrating", "").rpartition(" ")
@@ -105,10 +105,10 @@ async def inspect(link: Link) -> Found:
         version = SchemaVersion(int(values["schema_version"]), int(values["readable_from"]))
     elif not step and tables != {"meta": MARK}:
         raise ForeignDatabaseError(WHAT, f"{len(tables)} tables of another program")
-    return Found(version, step, int(done or 0))
+    return SchemaState(version, step, int(done or 0))
 
 
-async def _take(link: Link, step: Migration, done: int) -> None:
+async def _take(link: MySQLConnection, step: Migration, done: int) -> None:
     for number, statement in enumerate(statements(step.script)):
         if number < done:
             continue
@@ -131,7 +131,7 @@ async def _take(link: Link, step: Migration, done: int) -> None:
     await link.say("COMMIT")
 
 
-async def _check_server(link: Link) -> None:
+async def _check_server(link: MySQLConnection) -> None:
     said = str((await link.fetch("SELECT version()"))[0][0])
     name = kind_of(said)
     numbers = tuple(int(number) for number in re.findall(r"\d+", said)[:2])

@@ -21,7 +21,7 @@ from gateway_sessions.ports import Row
 from gateway_sessions.storage.engines.postgresql import locks
 from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, WHAT, is_end
 from gateway_sessions.storage.engines.postgresql.locks import who_holds_locks
-from gateway_sessions.storage.engines.server.driver import Limits
+from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import DECLARED_DEAD
 from gateway_sessions.storage.tables.queries import Query
 
@@ -38,7 +38,7 @@ _ROLL_BACK_SECONDS: Final = 2.0
 class PostgresLink:
     """A connection of a pool until it is given back."""
 
-    def __init__(self, connection: asyncpg.Connection | PoolConnectionProxy, limits: Limits) -> None:
+    def __init__(self, connection: asyncpg.Connection | PoolConnectionProxy, limits: ServerLimits) -> None:
         self._connection = connection
         self._limits = limits
 

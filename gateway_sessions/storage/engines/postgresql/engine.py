@@ -2,7 +2,8 @@
 
 A database on a PostgreSQL server as the whole database of a store, which many nodes may have open.
 
-A PostgreSQL database that many processes may use: each verb is a transaction on a connection of a pool.
+A PostgreSQL database that many processes may use: each transaction has a connection of a
+pool.
 
 Everything holds behind a pooler that lends a server connection for one transaction: time limits are set with
 every transaction, and nothing is left on a connection.
@@ -28,7 +29,7 @@ from gateway_sessions.storage.engines.postgresql.connection import PostgresLink,
 from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, PLACE, TROUBLES, WHAT
 from gateway_sessions.storage.engines.postgresql.notifications import (
     NO_ADDRESS,
-    Line,
+    ListeningConnection,
     OwnWire,
     PooledWire,
     introduced,
@@ -36,7 +37,7 @@ from gateway_sessions.storage.engines.postgresql.notifications import (
 from gateway_sessions.storage.engines.postgresql.schema import inspect, prepare
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS
 from gateway_sessions.storage.engines.server.batching import GroupingDriver
-from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, Limits
+from gateway_sessions.storage.engines.server.driver import ANY, USUAL, Lend, ServerLimits
 from gateway_sessions.storage.engines.server.engine import ReadServer, SharedServer
 from gateway_sessions.storage.engines.server.executor import Compose
 from gateway_sessions.storage.tables.queries import Migration
@@ -51,7 +52,7 @@ _CLOSE_SECONDS: Final = 10.0
 
 
 class PostgresDriver(GroupingDriver):
-    """Runs verbs on a PostgreSQL database, which others may use as well."""
+    """Runs transactions on a PostgreSQL database, which others may use as well."""
 
     engine = "postgresql"
     troubles = TROUBLES
@@ -61,7 +62,7 @@ class PostgresDriver(GroupingDriver):
         self,
         database: str | asyncpg.Pool,
         *,
-        limits: Limits = USUAL,
+        limits: ServerLimits = USUAL,
         cached_statements: int = CACHED_STATEMENTS,
         migrations: Sequence[Migration] = (),
         jitter: Callable[[], float] = ANY,
@@ -137,7 +138,7 @@ class OneAfterTheOther:
 
 
 @asynccontextmanager
-async def _lent(pool: asyncpg.Pool, limits: Limits) -> AsyncGenerator[PostgresLink]:
+async def _lent(pool: asyncpg.Pool, limits: ServerLimits) -> AsyncGenerator[PostgresLink]:
     connection = await pool.acquire(timeout=limits.acquire_seconds)
     try:
         yield PostgresLink(connection, limits)
@@ -170,7 +171,7 @@ class PostgresEngine(SharedServer, PostgresDriver):
         address: str,
         home: Path,
         *,
-        limits: Limits = USUAL,
+        limits: ServerLimits = USUAL,
         allow_network: bool,
         poll_only: bool = False,
         prepared_statements: bool = True,
@@ -183,7 +184,7 @@ class PostgresEngine(SharedServer, PostgresDriver):
         self._home = home
         self._allow_network = allow_network
         wire = OwnWire(address, self._limits) if given is None else PooledWire(given, self._limits)
-        self._line = Line(wire, self._limits, None if poll_only else self._called)
+        self._line = ListeningConnection(wire, self._limits, None if poll_only else self._called)
 
 
 def _pool(given: object) -> asyncpg.Pool[asyncpg.Record]:
@@ -203,7 +204,7 @@ class PostgresReadingEngine(ReadServer, PostgresDriver):
     place: str = PLACE
 
     def __init__(
-        self, address: str, home: Path, *, limits: Limits = USUAL, prepared_statements: bool = True
+        self, address: str, home: Path, *, limits: ServerLimits = USUAL, prepared_statements: bool = True
     ) -> None:
         kept = CACHED_STATEMENTS if prepared_statements else 0
         super().__init__(address, limits=limits, cached_statements=kept)

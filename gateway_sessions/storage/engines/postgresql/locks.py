@@ -4,8 +4,8 @@ How transactions on a PostgreSQL server keep out of each other's way.
 
 Everything is an advisory lock that ends with its transaction: it can be had for what has no row yet, it
 leaves no trace in any table, it is the same for all rows that belong together, and the server frees it
-whatever happens to us. Whoever changes the database has the lock of the store as well: shared by verbs that
-name what they decide on, alone for all others.
+whatever happens to us. Whoever changes the database has the lock of the store as well: shared by transactions
+that name what they decide on, alone for all others.
 
 Who holds the locks of a PostgreSQL database, in words for an operator.
 """

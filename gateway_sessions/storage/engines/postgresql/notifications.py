@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, Union, ca
 import asyncpg
 
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.ports import VerbFactory
+from gateway_sessions.ports import TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language
 from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
 from gateway_sessions.storage.engines.postgresql.errors import FOREIGN, translate
-from gateway_sessions.storage.engines.server.driver import Limits
-from gateway_sessions.storage.engines.server.executor import Begun, Run
+from gateway_sessions.storage.engines.server.driver import ServerLimits
+from gateway_sessions.storage.engines.server.executor import BegunTransaction, TransactionRun
 from gateway_sessions.storage.tables.queries import Query
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Wire(Protocol):
 class OwnWire:
     """Connections that are made for the line."""
 
-    def __init__(self, address: str, limits: Limits) -> None:
+    def __init__(self, address: str, limits: ServerLimits) -> None:
         self._address = address
         self._limits = limits
 
@@ -82,7 +82,7 @@ class OwnWire:
 class PooledWire:
     """Connections of a pool that somebody else closes: the line keeps one for as long as it is there."""
 
-    def __init__(self, pool: asyncpg.Pool, limits: Limits) -> None:
+    def __init__(self, pool: asyncpg.Pool, limits: ServerLimits) -> None:
         self._pool = pool
         self._limits = limits
 
@@ -95,13 +95,13 @@ class PooledWire:
         await self._pool.release(cast("PoolConnectionProxy", connection), timeout=CLOSE_SECONDS)
 
 
-class Line:
+class ListeningConnection:
     """One connection, made again whenever it was lost. One thing at a time happens on it."""
 
     def __init__(
         self,
         wire: Wire,
-        limits: Limits,
+        limits: ServerLimits,
         hear: Callable[[frozenset[int]], object] | None,
     ) -> None:
         """*hear* is told who was called; None: nobody listens, as behind a pooler."""
@@ -116,15 +116,17 @@ class Line:
         """Whether a node hears when another one calls it."""
         return self._hear is not None
 
-    async def run(self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]) -> T:
-        """Run a verb in a transaction that takes no locks by name."""
+    async def run(
+        self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
+    ) -> T:
+        """Run a transaction that takes no locks by name."""
         async with self._turn:
             try:
                 with self._hanging_up():
                     connection = await self._connected()
                     await connection.execute(_BEGIN)
-                    run = Run(PostgresLink(connection, self._limits), queries, language)
-                    result = await run.drive(Begun(verb()))
+                    run = TransactionRun(PostgresLink(connection, self._limits), queries, language)
+                    result = await run.drive(BegunTransaction(transaction()))
                     await connection.execute("COMMIT")
                     return result
             except FOREIGN as error:

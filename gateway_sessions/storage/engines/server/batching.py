@@ -7,12 +7,12 @@ than connections, because a server and a program that are both at work gain litt
 place then shares the ways to the server, the commit and the disk. Whoever comes first leads: its task does
 the work for all, and if it is cancelled, or the group fails, each of the others goes alone.
 
-A server on which verbs of different lanes share a transaction, if they wait at the same moment.
+A server on which transactions of different lanes share a commit, if they wait at the same moment.
 
-A message costs a few ways to the server and one to its disk, however little there is to write. Verbs of
-different lanes have nothing in common; so those that wait at the same moment go the ways together.
+A message costs a few ways to the server and one to its disk, however little there is to write. Transactions
+of different lanes have nothing in common; so those that wait at the same moment go the ways together.
 
-Several verbs in one transaction, a step of each at a time: what they ask alike is asked at once.
+Several transactions with one commit, a step of each at a time: what they ask alike is asked at once.
 """
 
 from __future__ import annotations
@@ -24,25 +24,33 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from gateway_sessions._failpoints import failpoint
 from gateway_sessions.errors import StorageUnavailableError
-from gateway_sessions.ports import Row, Statement, VerbFactory
-from gateway_sessions.storage.engines.server.driver import IN_DOUBT, Link, ServerDriver
-from gateway_sessions.storage.engines.server.executor import Begun, Executor, Run, step, values_of
+from gateway_sessions.ports import Row, Statement, TransactionFactory
+from gateway_sessions.storage.engines.server.driver import IN_DOUBT, ServerConnection, ServerDriver
+from gateway_sessions.storage.engines.server.executor import (
+    BegunTransaction,
+    Executor,
+    TransactionRun,
+    step,
+    values_of,
+)
 from gateway_sessions.storage.tables.locks import is_of_lane
 
 T = TypeVar("T")
 
 
-class Member(Generic[T]):
-    """A verb that waits for a transaction."""
+class WaitingTransaction(Generic[T]):
+    """A transaction that waits for its turn to be committed."""
 
-    def __init__(self, begun: Begun[T], epoch: int | None) -> None:
+    def __init__(self, begun: BegunTransaction[T], epoch: int | None) -> None:
         self.begun = begun
         self.epoch = epoch
-        self.call: asyncio.Future[Sequence[Member[Any]]] = asyncio.get_running_loop().create_future()
+        self.call: asyncio.Future[Sequence[WaitingTransaction[Any]]] = (
+            asyncio.get_running_loop().create_future()
+        )
         """Done as soon as it is known what becomes of it: those that it leads, or none."""
-        self.group: Group | None = None
+        self.group: TransactionGroup | None = None
         """The one that has taken it along."""
-        self.outcome: Outcome[T] | None = None
+        self.outcome: TransactionOutcome[T] | None = None
         """What came of it; None: nothing was done, and it goes alone."""
 
     @property
@@ -50,14 +58,14 @@ class Member(Generic[T]):
         """Whether nobody waits for it any more."""
         return self.call.cancelled()
 
-    def settle(self, outcome: Outcome[T] | None) -> None:
+    def settle(self, outcome: TransactionOutcome[T] | None) -> None:
         """Tell it what came of it, unless it has gone."""
         self.outcome = outcome
         if not self.call.done():
             self.call.set_result(())
 
 
-class Outcome(Generic[T]):
+class TransactionOutcome(Generic[T]):
     """A result, or an error."""
 
     def __init__(self, result: T, error: BaseException | None = None) -> None:
@@ -71,10 +79,10 @@ class Outcome(Generic[T]):
         return self._result
 
 
-class Group:
+class TransactionGroup:
     """Some that share a transaction, the one that leads them first."""
 
-    def __init__(self, members: Sequence[Member[Any]]) -> None:
+    def __init__(self, members: Sequence[WaitingTransaction[Any]]) -> None:
         self.members = members
         self.ended: asyncio.Future[None] | None = None
         """From the beginning of the commit on: done when it is known whether it stands."""
@@ -92,7 +100,7 @@ class Group:
         """From now on nobody can be taken out any more."""
         self.ended = asyncio.get_running_loop().create_future()
 
-    def settle(self, outcomes: Sequence[Outcome[Any] | None]) -> None:
+    def settle(self, outcomes: Sequence[TransactionOutcome[Any] | None]) -> None:
         """Tell everybody what came of it."""
         self.settled = True
         if self.ended is not None:
@@ -107,9 +115,9 @@ class Groups:
     def __init__(self, places: int, largest: int) -> None:
         self._free = places
         self._largest = largest
-        self._waiting: deque[Member[Any]] = deque()
+        self._waiting: deque[WaitingTransaction[Any]] = deque()
 
-    async def enter(self, member: Member[Any]) -> Sequence[Member[Any]]:
+    async def enter(self, member: WaitingTransaction[Any]) -> Sequence[WaitingTransaction[Any]]:
         """Wait for a place. Those that have it, *member* first; none if it was taken along by another one."""
         if self._free:
             self._free -= 1
@@ -123,7 +131,7 @@ class Groups:
 
     def leave(self) -> None:
         """Give the place to whoever waits."""
-        together: list[Member[Any]] = []
+        together: list[WaitingTransaction[Any]] = []
         while self._waiting and len(together) < self._largest:
             if (one := self._waiting[0]).gone:
                 self._waiting.popleft()
@@ -136,7 +144,7 @@ class Groups:
         else:
             self._free += 1
 
-    async def _go(self, member: Member[Any]) -> None:
+    async def _go(self, member: WaitingTransaction[Any]) -> None:
         """Leave no place behind, and nothing under way of which nobody knows how it ended."""
         if not member.call.cancelled() and (led := member.call.result()):
             self._waiting.extendleft(reversed(led[1:]))
@@ -161,12 +169,12 @@ class ManyExecutor(Executor, Protocol):
         ...
 
 
-class Walker:
-    """A verb on its way."""
+class ParallelTransaction:
+    """A transaction on its way."""
 
-    def __init__(self, run: Run, begun: Begun[Any]) -> None:
+    def __init__(self, run: TransactionRun, begun: BegunTransaction[Any]) -> None:
         self.run = run
-        self._verb = begun.verb
+        self._transaction = begun.transaction
         self.statement = begun.statement
         """What it asks; None if it has come to its end."""
         self.result: Any = begun.result
@@ -176,7 +184,7 @@ class Walker:
     def go_on(self, rows: Sequence[Row]) -> None:
         """Take a step. If it fails after it has changed something, that is everybody's failure."""
         try:
-            following = step(self._verb, rows)
+            following = step(self._transaction, rows)
         except Exception as error:
             if self.run.wrote:
                 raise
@@ -188,16 +196,16 @@ class Walker:
             self.statement, self.result = None, following.value
 
     def close(self) -> None:
-        """Leave the verb wherever it is."""
-        self._verb.close()
+        """Leave the transaction wherever it is."""
+        self._transaction.close()
 
 
-async def walk_abreast(executor: ManyExecutor, walkers: Sequence[Walker]) -> None:
+async def run_side_by_side(executor: ManyExecutor, walkers: Sequence[ParallelTransaction]) -> None:
     """Run all of them to their ends; whatever goes wrong for more than one of them is raised."""
     try:
         while walking := [one for one in walkers if one.statement is not None]:
             await _take_locks(executor, walking)
-            alike: dict[Hashable, list[tuple[Walker, Statement]]] = {}
+            alike: dict[Hashable, list[tuple[ParallelTransaction, Statement]]] = {}
             for one in walking:
                 if one.statement is not None:
                     statement = await one.run.ready(one.statement)
@@ -211,7 +219,7 @@ async def walk_abreast(executor: ManyExecutor, walkers: Sequence[Walker]) -> Non
             one.close()
 
 
-async def _take_locks(executor: ManyExecutor, walking: Sequence[Walker]) -> None:
+async def _take_locks(executor: ManyExecutor, walking: Sequence[ParallelTransaction]) -> None:
     """Take what all of them need for their next steps."""
     wanted = [
         (one.run, lock)
@@ -230,7 +238,9 @@ def _kind(statement: Statement) -> Hashable:
     return statement.name, statement.many is None, tuple(one.name for one in statement.parts)
 
 
-async def _ask(executor: ManyExecutor, alike: Sequence[tuple[Walker, Statement]]) -> Sequence[Sequence[Row]]:
+async def _ask(
+    executor: ManyExecutor, alike: Sequence[tuple[ParallelTransaction, Statement]]
+) -> Sequence[Sequence[Row]]:
     (first, statement), *others = alike
     if not others:
         return [await first.run.execute(statement)]
@@ -242,7 +252,7 @@ async def _ask(executor: ManyExecutor, alike: Sequence[tuple[Walker, Statement]]
 
 
 async def _change_many(
-    executor: ManyExecutor, alike: Sequence[tuple[Walker, Statement]]
+    executor: ManyExecutor, alike: Sequence[tuple[ParallelTransaction, Statement]]
 ) -> Sequence[Sequence[Row]]:
     """Change many rows for each of them. How many that were is not asked: see `Executor.change`."""
     rows = [row for _, statement in alike for row in statement.many or ()]
@@ -254,11 +264,11 @@ async def _change_many(
 PLACES: Final = 3
 """Transactions of lanes that are under way at once."""
 LARGEST: Final = 32
-"""Verbs that share one: what all of them do next keeps the loop from anything else."""
+"""Transactions that share one: what all of them do next keeps the loop from anything else."""
 
 
-class GroupLink(Link, ManyExecutor, Protocol):
-    """A connection that several verbs can share."""
+class GroupLink(ServerConnection, ManyExecutor, Protocol):
+    """A connection that several transactions can share."""
 
     async def begin_together(self, held: Sequence[str], epoch: int | None) -> None:
         """Begin a transaction that has all these locks."""
@@ -266,27 +276,32 @@ class GroupLink(Link, ManyExecutor, Protocol):
 
 
 class GroupingDriver(ServerDriver):
-    """Runs verbs on a database, and those of different lanes together. It can say several queries as one."""
+    """Runs transactions on a database, and those of different lanes together.
+
+    It can say several queries as one.
+    """
 
     _groups: Groups | None = None
 
-    async def _write_begun(self, verb: VerbFactory[T], begun: Begun[T], epoch: int | None) -> T:
+    async def _write_begun(
+        self, transaction: TransactionFactory[T], begun: BegunTransaction[T], epoch: int | None
+    ) -> T:
         if begun.lock is None or not is_of_lane(begun.lock):
-            return await super()._write_begun(verb, begun, epoch)
+            return await super()._write_begun(transaction, begun, epoch)
         groups = self._groups = self._groups or Groups(min(PLACES, self._limits.connections), LARGEST)
-        member = Member(begun, epoch)
+        member = WaitingTransaction(begun, epoch)
         if led := await groups.enter(member):
             try:
                 if len(led) == 1:
-                    return await super()._write_begun(verb, begun, epoch)
-                await self._write_together(Group(led))
+                    return await super()._write_begun(transaction, begun, epoch)
+                await self._write_together(TransactionGroup(led))
             finally:
                 groups.leave()
         if member.outcome is not None:
             return member.outcome.get()
-        return await super()._write_begun(verb, Begun(verb()), epoch)
+        return await super()._write_begun(transaction, BegunTransaction(transaction()), epoch)
 
-    async def _write_together(self, group: Group) -> None:
+    async def _write_together(self, group: TransactionGroup) -> None:
         """Run all of them in one transaction. Whatever happens, each learns what came of it."""
         try:
             cancelled = await self._transact(group)
@@ -303,18 +318,18 @@ class GroupingDriver(ServerDriver):
         if cancelled is not None:
             raise cancelled
 
-    async def _transact(self, group: Group) -> asyncio.CancelledError | None:
+    async def _transact(self, group: TransactionGroup) -> asyncio.CancelledError | None:
         """Do it. What stands is settled before the connection is given back, which may go wrong by itself."""
         locks = [one.begun.lock for one in group.members if one.begun.lock is not None]
         epoch = group.members[0].epoch
 
-        async def begin(link: Link) -> None:
+        async def begin(link: ServerConnection) -> None:
             await cast("GroupLink", link).begin_together(locks, epoch)
 
         async with self._transaction(begin) as link:
             held = set(locks)
-            walkers = [Walker(self._run(link, held), one.begun) for one in group.members]
-            await walk_abreast(cast("GroupLink", link), walkers)
+            walkers = [ParallelTransaction(self._run(link, held), one.begun) for one in group.members]
+            await run_side_by_side(cast("GroupLink", link), walkers)
             failpoint("before_commit")
             if group.is_torn:
                 raise TornError
@@ -324,24 +339,26 @@ class GroupingDriver(ServerDriver):
                 failpoint("after_commit")
                 self._tell([one.run for one in walkers])
             finally:
-                group.settle([Outcome(one.result, one.error) for one in walkers])
+                group.settle([TransactionOutcome(one.result, one.error) for one in walkers])
         return cancelled
 
-    def _cut_off(self, group: Group) -> Outcome[Any] | None:
+    def _cut_off(self, group: TransactionGroup) -> TransactionOutcome[Any] | None:
         """What everybody is told when the one that leads was cancelled; None: each goes alone."""
         if group.ended is None:
             return None
-        return Outcome(None, StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True))
+        return TransactionOutcome(None, StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True))
 
-    def _failed(self, group: Group, error: Exception) -> Outcome[Any] | None:
+    def _failed(self, group: TransactionGroup, error: Exception) -> TransactionOutcome[Any] | None:
         """What everybody is told; None: each should try alone."""
         if isinstance(error, self.troubles.foreign):
             slow = self.troubles.is_end(error) and not self.troubles.was_cut(error)
-            return Outcome(None, self.troubles.translate(error)) if slow else None
+            return TransactionOutcome(None, self.troubles.translate(error)) if slow else None
         if (
             type(error) is StorageUnavailableError
         ):  # not what says something of a node: each hears it by itself
-            return Outcome(None, StorageUnavailableError(error.what, error.problem, in_doubt=error.in_doubt))
+            return TransactionOutcome(
+                None, StorageUnavailableError(error.what, error.problem, in_doubt=error.in_doubt)
+            )
         return None
 
 

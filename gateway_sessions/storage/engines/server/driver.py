@@ -1,9 +1,10 @@
 """`ServerDriver`: runs each transaction on its own connection, retries conflicts, finishes commits.
 
-A database that many processes may use: each verb is a transaction on a connection of its own.
+A database that many processes may use: each transaction has a connection of its own.
 
-What all servers have in common: verbs in the order they were asked for, run afresh when others overtake them,
-and committed to the end. How a transaction begins, what a lock is and what an error means, each server says.
+What all servers have in common: transactions in the order they were asked for, run afresh when others
+overtake them, and committed to the end. How a transaction begins, what a lock is and what an error means,
+each server says.
 
 How much of a database server one process takes.
 
@@ -30,13 +31,13 @@ from gateway_sessions.core.cluster import POOL_SIZE
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NodeSilentError, StorageUnavailableError, StoreStoppedError
-from gateway_sessions.ports import Reader, Statement, VerbFactory
+from gateway_sessions.ports import Reader, Statement, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language
 from gateway_sessions.storage.engines.server.executor import (
-    Begun,
+    BegunTransaction,
     Compose,
     Executor,
-    Run,
+    TransactionRun,
     Troubles,
     View,
     only,
@@ -54,7 +55,7 @@ from gateway_sessions.storage.tables.queries import (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """How long anything may take before the server breaks it off, and how much is asked of it at once."""
 
     statement_seconds: float = 5.0
@@ -68,11 +69,11 @@ class Limits:
     acquire_seconds: float = 5.0
     connections: int = POOL_SIZE
     attempts: int = 6
-    """How often a verb is run that others overtake."""
+    """How often a transaction is run that others overtake."""
 
 
-USUAL: Final = Limits()
-PATIENT: Final = Limits(statement_seconds=3600.0, view_idle_seconds=3600.0, answer_seconds=3660.0)
+USUAL: Final = ServerLimits()
+PATIENT: Final = ServerLimits(statement_seconds=3600.0, view_idle_seconds=3600.0, answer_seconds=3660.0)
 """For whoever compares all that there is with all that there is, and waits for it."""
 
 
@@ -122,7 +123,7 @@ vain looks like being overtaken."""
 T = TypeVar("T")
 
 
-class Link(Executor, Protocol):
+class ServerConnection(Executor, Protocol):
     """A connection of a server that is ours alone for as long as we have it."""
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
@@ -149,13 +150,13 @@ class Link(Executor, Protocol):
         ...
 
 
-Begin: TypeAlias = Callable[[Link], Coroutine[Any, Any, None]]
-Lend: TypeAlias = Callable[[], AbstractAsyncContextManager[Link]]
+Begin: TypeAlias = Callable[[ServerConnection], Coroutine[Any, Any, None]]
+Lend: TypeAlias = Callable[[], AbstractAsyncContextManager[ServerConnection]]
 """A connection until the end of the block."""
 
 
 class ServerDriver(ABC):
-    """Runs verbs on a database of a server, which others may use as well."""
+    """Runs transactions on a database of a server, which others may use as well."""
 
     engine: ClassVar[str]
     dialect: ClassVar[Path | None] = None
@@ -165,7 +166,7 @@ class ServerDriver(ABC):
     """What the search index in the database understands."""
 
     def __init__(
-        self, *, limits: Limits, migrations: Sequence[Migration] = (), jitter: Callable[[], float] = ANY
+        self, *, limits: ServerLimits, migrations: Sequence[Migration] = (), jitter: Callable[[], float] = ANY
     ) -> None:
         self._limits = limits
         self._migrations = migrations
@@ -218,19 +219,19 @@ class ServerDriver(ABC):
         cleanup.callback(self._stop)
         self._lend = lend
 
-    async def write(self, verb: VerbFactory[T]) -> T:
-        """Run a verb in a transaction; when this returns, the outcome is durable.
+    async def write(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction; when this returns, the outcome is durable.
 
         Cancelled while it runs, it is undone; cancelled while it is committed, its outcome stands.
         """
         if not self.trusted():
             raise NodeSilentError(self.troubles.what, UNHEARD)
-        return await self._written(verb, self.epoch)
+        return await self._written(transaction, self.epoch)
 
-    async def _written(self, verb: VerbFactory[T], epoch: int | None) -> T:
-        """Run a verb as that node, or as somebody who is none."""
+    async def _written(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
+        """Run a transaction as that node, or as somebody who is none."""
         try:
-            return await self._write_in_order(verb, epoch)
+            return await self._write_in_order(transaction, epoch)
         except self.troubles.foreign as error:
             raise self.troubles.translate(error) from error
 
@@ -238,14 +239,14 @@ class ServerDriver(ABC):
         """Run one changing statement, durably; how many rows it has changed."""
         return await self.write(lambda: only(statement))
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        """Run a verb that changes nothing; it sees everything acknowledged before."""
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction that changes nothing; it sees everything acknowledged before."""
         try:
-            return await self._afresh(Begun(verb()), verb, self._read)
+            return await self._afresh(BegunTransaction(transaction()), transaction, self._read)
         except self.troubles.foreign as error:
             raise self.troubles.translate(error) from error
 
-    async def _read(self, begun: Begun[T]) -> T:
+    async def _read(self, begun: BegunTransaction[T]) -> T:
         async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
             result = await self._run(link, reads=True).drive(begun)
             await link.commit()
@@ -253,7 +254,7 @@ class ServerDriver(ABC):
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
-        """A reader of its own whose verbs all see the same moment; it has a connection for as long."""
+        """A reader of its own whose transactions all see the same moment; it has a connection for as long."""
         async with AsyncExitStack() as stack:
             try:
                 transaction = self._transaction(lambda link: link.begin_reading(view=True))
@@ -264,21 +265,26 @@ class ServerDriver(ABC):
             with suppress(*self.troubles.foreign):
                 await link.commit()
 
-    async def _write_in_order(self, verb: VerbFactory[T], epoch: int | None) -> T:
-        begun = Begun(verb())
+    async def _write_in_order(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
+        begun = BegunTransaction(transaction())
         async with self._order.turn(begun.lock) as waited:
             if waited:  # it may have looked at something that has changed since
-                begun = Begun(verb())
-            return await self._write_begun(verb, begun, epoch)
+                begun = BegunTransaction(transaction())
+            return await self._write_begun(transaction, begun, epoch)
 
-    async def _write_begun(self, verb: VerbFactory[T], begun: Begun[T], epoch: int | None) -> T:
-        """Run a verb in a transaction of its own."""
-        return await self._afresh(begun, verb, lambda fresh: self._write(fresh, epoch))
+    async def _write_begun(
+        self, transaction: TransactionFactory[T], begun: BegunTransaction[T], epoch: int | None
+    ) -> T:
+        """Run a transaction with a commit of its own."""
+        return await self._afresh(begun, transaction, lambda fresh: self._write(fresh, epoch))
 
     async def _afresh(
-        self, begun: Begun[T], verb: VerbFactory[T], run: Callable[[Begun[T]], Awaitable[T]]
+        self,
+        begun: BegunTransaction[T],
+        transaction: TransactionFactory[T],
+        run: Callable[[BegunTransaction[T]], Awaitable[T]],
     ) -> T:
-        """Run a verb, afresh as long as others overtake it, or its connection is lost before its commit.
+        """Run a transaction, again while others overtake it or its connection is lost before its commit.
 
         The server has undone what was not committed, so nothing of it can happen twice.
         """
@@ -292,10 +298,10 @@ class ServerDriver(ABC):
                 if not again or loop.time() >= until:
                     raise
             await asyncio.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + self._jitter()))
-            begun = Begun(verb())
+            begun = BegunTransaction(transaction())
         return await run(begun)
 
-    async def _write(self, begun: Begun[T], epoch: int | None) -> T:
+    async def _write(self, begun: BegunTransaction[T], epoch: int | None) -> T:
         async with self._transaction(lambda link: link.begin_writing(begun.lock, epoch)) as link:
             run = self._run(link, None if begun.lock is None else {begun.lock})
             result = await run.drive(begun)
@@ -308,19 +314,23 @@ class ServerDriver(ABC):
             raise cancelled
         return result
 
-    def _run(self, link: Link, held: set[str] | None = None, *, reads: bool = False) -> Run:
-        return Run(link, self._queries, self.index_language, held, reads=reads, compose=self.compose)
+    def _run(
+        self, link: ServerConnection, held: set[str] | None = None, *, reads: bool = False
+    ) -> TransactionRun:
+        return TransactionRun(
+            link, self._queries, self.index_language, held, reads=reads, compose=self.compose
+        )
 
-    def _tell(self, runs: Sequence[Run]) -> None:
+    def _tell(self, runs: Sequence[TransactionRun]) -> None:
         """Tell whoever listens what a commit has brought about."""
-        if any(run.changed_index for run in runs):
+        if any(run.changed_snapshot for run in runs):
             self.changes += 1
             self.on_change()
         for run in runs:
             if run.news:
                 self.on_news(run.news)
 
-    async def _commit(self, link: Link) -> asyncio.CancelledError | None:
+    async def _commit(self, link: ServerConnection) -> asyncio.CancelledError | None:
         """Commit, whoever is cancelled meanwhile: nobody could tell what has become of half a commit.
 
         Returns the cancellation, for the end.
@@ -334,7 +344,7 @@ class ServerDriver(ABC):
             raise StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True) from error
 
     @asynccontextmanager
-    async def _transaction(self, begin: Begin) -> AsyncGenerator[Link]:
+    async def _transaction(self, begin: Begin) -> AsyncGenerator[ServerConnection]:
         """A transaction on a connection of its own. Who asks commits it; after any error it is undone."""
         async with AsyncExitStack() as lent:
             link = await self._begun(begin, lent)
@@ -344,7 +354,7 @@ class ServerDriver(ABC):
                 await link.undo(error)
                 raise
 
-    async def _begun(self, begin: Begin, lent: AsyncExitStack) -> Link:
+    async def _begun(self, begin: Begin, lent: AsyncExitStack) -> ServerConnection:
         """A connection in a transaction. All that are kept may have been cut while nobody used them."""
         kept = self._limits.connections
         while True:
@@ -363,7 +373,7 @@ class ServerDriver(ABC):
                     lent.push_async_exit(attempt.pop_all())
                     return link
 
-    async def _lent(self, lend: Lend, attempt: AsyncExitStack) -> Link:
+    async def _lent(self, lend: Lend, attempt: AsyncExitStack) -> ServerConnection:
         """A connection. Where none can be had the server is away, and is not asked again at once."""
         try:
             return await attempt.enter_async_context(lend())

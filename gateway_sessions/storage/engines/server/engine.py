@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions.core.cluster import SLOTS
 from gateway_sessions.errors import GatewaySessionsError, StorageError
-from gateway_sessions.ports import Clock, Statement, VerbFactory
+from gateway_sessions.ports import Clock, Statement, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language
 from gateway_sessions.storage.engines.protocol import FILE_ON_SERVERS, Shared, Upkeep
 from gateway_sessions.storage.engines.server.driver import ServerDriver
@@ -28,7 +28,7 @@ from gateway_sessions.storage.tables.queries import Query
 T = TypeVar("T")
 
 
-class Line(Protocol):
+class SideConnection(Protocol):
     """A connection beside the others, for what must wait for nobody."""
 
     @property
@@ -37,9 +37,9 @@ class Line(Protocol):
         ...
 
     def run(
-        self, queries: Mapping[str, Query], language: Language, verb: VerbFactory[T]
+        self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
     ) -> Coroutine[Any, Any, T]:
-        """Run a verb in a transaction that takes no locks by name."""
+        """Run a transaction that takes no locks by name."""
         ...
 
     async def call(self, epochs: frozenset[int]) -> None:
@@ -58,8 +58,8 @@ class SharedServer(ServerDriver):
     place: str
     _home: Path
     _allow_network: bool
-    _line: Line
-    _last: VerbFactory[None] | None = None
+    _line: SideConnection
+    _last: TransactionFactory[None] | None = None
 
     @property
     def path(self) -> Path:
@@ -84,22 +84,22 @@ class SharedServer(ServerDriver):
         cleanup.push_async_callback(self._end)
         cleanup.push_async_callback(self._line.close)
 
-    def end_with(self, verb: VerbFactory[None]) -> None:
-        """Run that verb when nothing else will be run any more. Nobody learns whether it could be."""
-        self._last = verb
+    def end_with(self, transaction: TransactionFactory[None]) -> None:
+        """Run that transaction when nothing else will be run any more. Nobody learns whether it could be."""
+        self._last = transaction
 
     async def _end(self) -> None:
         if self._last is not None:
             with suppress(GatewaySessionsError):
                 await self.write(self._last)
 
-    async def enter(self, verb: VerbFactory[T]) -> T:
-        """Run a verb as nobody yet, alone."""
-        return await self._written(verb, None)
+    async def enter(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction as nobody yet, alone."""
+        return await self._written(transaction, None)
 
-    async def aside(self, verb: VerbFactory[T]) -> T:
-        """Run a verb at once, on a connection of its own: it waits for nobody, and is never refused."""
-        return await self._line.run(self._queries, self.index_language, verb)
+    async def aside(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction at once on a connection of its own: it waits for nobody and is never refused."""
+        return await self._line.run(self._queries, self.index_language, transaction)
 
     @property
     def calls(self) -> bool:
@@ -131,7 +131,7 @@ class SharedServer(ServerDriver):
 
 
 class ReadServer(ServerDriver):
-    """Runs reading verbs. It makes no table, and takes no lock that anybody would wait for."""
+    """Runs reading transactions. It makes no table, and takes no lock that anybody would wait for."""
 
     upkeep: Upkeep | None = None
     place: str
@@ -143,7 +143,7 @@ class ReadServer(ServerDriver):
         del clock, wait
         yield
 
-    async def write(self, verb: VerbFactory[T]) -> T:
+    async def write(self, transaction: TransactionFactory[T]) -> T:
         """Nothing can be written here."""
         self._refuse()
 
@@ -160,7 +160,7 @@ class ReadServer(ServerDriver):
         del epoch, first_id
         return self.ids
 
-    def end_with(self, verb: VerbFactory[None]) -> None:
+    def end_with(self, transaction: TransactionFactory[None]) -> None:
         """There is nothing to settle."""
 
     def _refuse(self) -> NoReturn:

@@ -1,6 +1,6 @@
 """Execution of a transaction's statements on one server connection, and the meaning of server errors.
 
-Driving verbs on one connection of a server, statement by statement.
+Driving transactions on one connection of a server, statement by statement.
 
 What the errors of a driver beneath ours mean, in the same words for every server.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.errors import GatewaySessionsError
-from gateway_sessions.ports import Row, Statement, Verb, VerbFactory
+from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language, with_tokens
 from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.queries import Query
@@ -35,7 +35,7 @@ class Troubles:
     translate: Callable[[Exception], GatewaySessionsError]
     """Our error for one of these."""
     is_overtaken: Callable[[Exception], bool]
-    """Whether somebody else was faster: run afresh, a verb sees what they did."""
+    """Whether somebody else was faster: run afresh, a transaction sees what they did."""
     is_end: Callable[[BaseException], bool]
     """Whether it is the last that is heard of a connection."""
     was_cut: Callable[[BaseException], bool]
@@ -64,21 +64,21 @@ class Executor(Protocol):
         ...
 
 
-class Begun(Generic[T]):
-    """A verb and its first statement: what it will lock has to be known before it has a transaction."""
+class BegunTransaction(Generic[T]):
+    """A transaction and its first statement, which says what to lock before the database begins one."""
 
-    def __init__(self, verb: Verb[T]) -> None:
-        self.verb = verb
+    def __init__(self, transaction: Transaction[T]) -> None:
+        self.transaction = transaction
         self.statement: Statement | None = None
         self.result: T | None = None
         try:
-            self.statement = next(verb)
+            self.statement = next(transaction)
         except StopIteration as stop:
             self.result = stop.value
 
     @property
     def lock(self) -> str | None:
-        """The first lock; None if the verb has to run alone."""
+        """The first lock; None if the transaction has to run alone."""
         return self.statement.lock if self.statement is not None else None
 
 
@@ -86,8 +86,8 @@ Compose: TypeAlias = Callable[[tuple[Query, ...]], str]
 """Says several queries as one, which answers in one row: for each its rows, or how many it has changed."""
 
 
-class Run:
-    """One verb after the other on a connection, and what they leave behind."""
+class TransactionRun:
+    """One transaction after the other on a connection, and what they leave behind."""
 
     def __init__(
         self,
@@ -111,26 +111,26 @@ class Run:
         """None: what is asked together is asked one after the other."""
         self.wrote = False
         """Whether it may have left something that only the end of the transaction can undo."""
-        self.changed_index = False
+        self.changed_snapshot = False
         self.news: tuple[News, ...] = ()
 
-    async def drive(self, begun: Begun[T]) -> T:
-        """Run the verb to its end."""
-        verb, statement = begun.verb, begun.statement
+    async def drive(self, begun: BegunTransaction[T]) -> T:
+        """Run the transaction to its end."""
+        transaction, statement = begun.transaction, begun.statement
         if statement is None:
             return cast("T", begun.result)
         try:
             while True:
                 rows = await self.execute(await self.ready(statement))
                 if self._reads and len(rows) >= MANY_ROWS:
-                    next_step = await in_thread(partial(step, verb, rows))
+                    next_step = await in_thread(partial(step, transaction, rows))
                 else:
-                    next_step = step(verb, rows)
+                    next_step = step(transaction, rows)
                 if not isinstance(next_step, Statement):
                     return next_step.value
                 statement = next_step
         finally:
-            verb.close()
+            transaction.close()
 
     async def ready(self, statement: Statement) -> Statement:
         """Take what locks the statement needs; it comes back with all that is to be written."""
@@ -179,7 +179,7 @@ class Run:
         """Note what a statement has changed; its answer."""
         self.wrote = True
         if changed:
-            self.changed_index |= self._queries[statement.name].changes_index
+            self.changed_snapshot |= self._queries[statement.name].changes_snapshot
             self.news += (statement.news,) if statement.news is not None else ()
         return ((changed,),)
 
@@ -203,38 +203,38 @@ def values_of(statement: Statement) -> Sequence[object]:
 
 
 class View:
-    """Reads on one connection whose transaction stays open, one verb at a time."""
+    """Reads on one connection whose view stays the same, one transaction at a time."""
 
-    def __init__(self, run: Run, troubles: Troubles) -> None:
+    def __init__(self, run: TransactionRun, troubles: Troubles) -> None:
         self._run = run
         self._troubles = troubles
         self._turn = asyncio.Lock()
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        """Run a verb that changes nothing."""
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction that changes nothing."""
         async with self._turn:
             try:
-                return await self._run.drive(Begun(verb()))
+                return await self._run.drive(BegunTransaction(transaction()))
             except self._troubles.foreign as error:
                 raise self._troubles.translate(error) from error
 
 
 @dataclass(frozen=True, slots=True)
 class End(Generic[T]):
-    """What came of a verb."""
+    """What came of a transaction."""
 
     value: T
 
 
-def step(verb: Verb[T], rows: Sequence[Row]) -> Statement | End[T]:
-    """What a verb wants next, or what came of it."""
+def step(transaction: Transaction[T], rows: Sequence[Row]) -> Statement | End[T]:
+    """What a transaction wants next, or what came of it."""
     try:
-        return verb.send([tuple(row) for row in rows])
+        return transaction.send([tuple(row) for row in rows])
     except StopIteration as stop:
         return End(stop.value)
 
 
-def only(statement: Statement) -> Verb[int]:
-    """The shortest of verbs: one changing statement; how many rows it has changed."""
+def only(statement: Statement) -> Transaction[int]:
+    """The shortest of transactions: one changing statement; how many rows it has changed."""
     rows = yield statement
     return int(rows[0][0])

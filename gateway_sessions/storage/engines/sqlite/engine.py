@@ -27,7 +27,7 @@ from anyio.abc import TaskGroup
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.core.search.stems import Stems
 from gateway_sessions.errors import NoStoreError, StorageError, StoreStoppedError
-from gateway_sessions.ports import Clock, Reader, Statement, VerbFactory
+from gateway_sessions.ports import Clock, Reader, Statement, TransactionFactory
 from gateway_sessions.storage.engines.index_column import Language
 from gateway_sessions.storage.engines.migrations import require_ready
 from gateway_sessions.storage.engines.protocol import Upkeep, VacuumReport
@@ -36,14 +36,14 @@ from gateway_sessions.storage.engines.sqlite.backup import BACKUPS, back_up, kee
 from gateway_sessions.storage.engines.sqlite.errors import translate
 from gateway_sessions.storage.engines.sqlite.schema import APPLICATION_ID, check_library, inspect, prepare
 from gateway_sessions.storage.engines.sqlite.worker import (
-    MAX_VERBS,
+    MAX_TRANSACTIONS,
     READ,
     WRITE,
-    Errand,
     Queue,
-    Request,
-    Stop,
+    StopWorker,
     Worker,
+    WorkerCall,
+    WriteRequest,
     drive,
     refuse_all,
 )
@@ -68,7 +68,7 @@ class Synchronous(StrEnum):
 
 
 class SqliteDriver:
-    """Runs verbs on one SQLite file. The caller makes sure that no other process writes it."""
+    """Runs transactions on one SQLite file. The caller makes sure that no other process writes it."""
 
     def __init__(
         self,
@@ -123,38 +123,38 @@ class SqliteDriver:
         """How often the truth behind sessions.json has changed since the file was opened."""
         return self._writer.changes if self._writer is not None else 0
 
-    def end_with(self, verb: VerbFactory[None]) -> None:
-        """Run that verb when nothing else will be run any more. Nobody learns whether it could be."""
+    def end_with(self, transaction: TransactionFactory[None]) -> None:
+        """Run that transaction when nothing else will be run any more. Nobody learns whether it could be."""
         if self._writer is not None:
-            self._writer.last = Request(verb, asyncio.get_running_loop().create_future())
+            self._writer.last = WriteRequest(transaction, asyncio.get_running_loop().create_future())
 
-    def write(self, verb: VerbFactory[T]) -> Awaitable[T]:
-        """Run a verb in a transaction; when this is awaited, the outcome is durable.
+    def write(self, transaction: TransactionFactory[T]) -> Awaitable[T]:
+        """Run a transaction; when this is awaited, the outcome is durable.
 
         It stands in line at once. Cancelled while it waits there, it is withdrawn; cancelled while it runs,
         its outcome stands.
         """
-        return self._ask(self._writes, verb)
+        return self._ask(self._writes, transaction)
 
     def change(self, statement: Statement) -> Awaitable[int]:
-        """Run one changing statement, durably; how many rows it has changed. The shortest of verbs."""
+        """Run one changing statement, durably; how many rows it has changed. The shortest of transactions."""
         return self._ask(self._writes, statement)
 
-    async def attend(self, errand: Callable[[sqlite3.Connection], T]) -> T:
+    async def attend(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """Do something on the writing connection between two batches; writers wait until it is done."""
         if not self._serving:
             raise StoreStoppedError("database")
-        request: Errand[T] = Errand(errand, asyncio.get_running_loop().create_future())
+        request: WorkerCall[T] = WorkerCall(call, asyncio.get_running_loop().create_future())
         self._writes.put(request)
         return await request.future
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        """Run a verb that changes nothing; it sees everything acknowledged before."""
-        return await self._ask(self._reads, verb)
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction that changes nothing; it sees everything acknowledged before."""
+        return await self._ask(self._reads, transaction)
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
-        """A reader of its own whose verbs all see the same moment."""
+        """A reader of its own whose transactions all see the same moment."""
         if not self._serving:
             raise StoreStoppedError("database")
         async with AsyncExitStack() as cleanup:
@@ -165,24 +165,26 @@ class SqliteDriver:
                 raise translate(error, str(self._path)) from error
             yield _View(worker, self)
 
-    async def run_in_view(self, worker: Worker, verb: VerbFactory[T]) -> T:
-        """Run a verb on the connection of a view."""
+    async def run_in_view(self, worker: Worker, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction on the connection of a view."""
         try:
-            return await worker.call(lambda raw: drive(raw, self._queries, verb()))
+            return await worker.call(lambda raw: drive(raw, self._queries, transaction()))
         except sqlite3.Error as error:
             raise translate(error, str(self._path)) from error
 
-    def _ask(self, queue: Queue, work: VerbFactory[T] | Statement) -> asyncio.Future[T]:
+    def _ask(self, queue: Queue, work: TransactionFactory[T] | Statement) -> asyncio.Future[T]:
         if not self._serving:
             raise StoreStoppedError("database")
-        request: Request[T] = Request(work, asyncio.get_running_loop().create_future())
+        request: WriteRequest[T] = WriteRequest(work, asyncio.get_running_loop().create_future())
         queue.put(request)
         return request.future
 
     async def _open(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
         mode, begin = ("ro", READ) if read_only else ("rwc", WRITE)
-        limit = 1 if read_only else MAX_VERBS  # a reader leaves what waits behind its verb to the others
-        worker = Worker(str(self._path), self._queries, queue, begin=begin, max_verbs=limit)
+        limit = (
+            1 if read_only else MAX_TRANSACTIONS
+        )  # a reader leaves what waits behind its transaction to the others
+        worker = Worker(str(self._path), self._queries, queue, begin=begin, max_transactions=limit)
         uri = f"file:{quote(str(self._path))}?mode={mode}"
         try:
             await worker.connect(uri, cleanup, busy_seconds=self._busy_seconds)
@@ -195,9 +197,9 @@ class SqliteDriver:
     def _stop(self) -> None:
         """Let every worker's thread go, so that its connection can be closed."""
         self._serving = False
-        self._writes.put(Stop.STOP)
+        self._writes.put(StopWorker.STOP)
         for _ in range(READERS):
-            self._reads.put(Stop.STOP)
+            self._reads.put(StopWorker.STOP)
 
     def _refuse_waiting(self) -> None:
         """Nobody serves the queues any more."""
@@ -206,7 +208,7 @@ class SqliteDriver:
 
 
 def _begin_to_read(connection: sqlite3.Connection) -> None:
-    """Begin a transaction and see what is there at once: by itself it would wait for the first verb."""
+    """Begin a transaction of SQLite that sees what is there now, and not what its first statement finds."""
     connection.execute("BEGIN")
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
@@ -218,13 +220,13 @@ class _View:
         self._worker = worker
         self._driver = driver
 
-    async def read(self, verb: VerbFactory[T]) -> T:
-        """Run a verb that changes nothing."""
-        return await self._driver.run_in_view(self._worker, verb)
+    async def read(self, transaction: TransactionFactory[T]) -> T:
+        """Run a transaction that changes nothing."""
+        return await self._driver.run_in_view(self._worker, transaction)
 
 
 class SqliteReader(SqliteDriver):
-    """Runs reading verbs. It takes no lock that the owner would wait for, and never checkpoints."""
+    """Runs reading transactions. It takes no lock that the owner would wait for, and never checkpoints."""
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
         """Open the file as it is and begin to serve; *cleanup* closes everything again."""
@@ -245,11 +247,11 @@ class SqliteReader(SqliteDriver):
         for worker in readers:
             tasks.start_soon(worker.run)
 
-    async def write(self, verb: VerbFactory[T]) -> T:
+    async def write(self, transaction: TransactionFactory[T]) -> T:
         """Nothing can be written here."""
         self._refuse()
 
-    async def attend(self, errand: Callable[[sqlite3.Connection], T]) -> T:
+    async def attend(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """Nothing can be tidied up here."""
         self._refuse()
 

@@ -1,16 +1,18 @@
 """The thread of a SQLite connection: it runs waiting transactions in batches, one commit for each batch.
 
-One SQLite connection and the verbs that wait for it: one commit for a whole batch, and no hop per request.
+One SQLite connection and the transactions that wait for it: one commit for a whole batch, and no hop per
+request.
 
 Requests wait in a queue that the connection's own thread reads; whatever arrived while the last commit was in
 flight becomes the next batch. The thread is aiosqlite's, lent to us through its public interface: `commit()`
 of the connection serves the queue, and returns when the connection is about to be closed. Answers leave only
 after COMMIT.
 
-Verbs hardly ever fail once they have written. So a batch runs without savepoints. If one fails like that, the
-batch is rolled back and run once more without it, each verb in a savepoint of its own, as in some to come.
+Transactions hardly ever fail once they have written. So a batch runs without savepoints. If one fails like
+that, the batch is rolled back and run once more without it, each transaction in a savepoint of its own, as in
+some to come.
 
-One verb on a SQLite connection, among others that share its transaction.
+One transaction on a SQLite connection, among others that share its transaction.
 """
 
 from __future__ import annotations
@@ -31,21 +33,21 @@ import aiosqlite
 from gateway_sessions._failpoints import failpoint
 from gateway_sessions.core.committed_changes import News
 from gateway_sessions.errors import StoreStoppedError
-from gateway_sessions.ports import Row, Statement, Verb, VerbFactory
+from gateway_sessions.ports import Row, Statement, Transaction, TransactionFactory
 from gateway_sessions.storage.engines.sqlite.errors import translate
 from gateway_sessions.storage.tables.queries import Query
 
 T = TypeVar("T")
 
 
-class Run:
-    """Runs one verb to its end.
+class TransactionDrive:
+    """Runs one transaction to its end.
 
     *Saving*, a savepoint of its own lets it be undone alone. That costs more than many a statement: each page
-    that the verb changes is copied first.
+    that the transaction changes is copied first.
     """
 
-    __slots__ = ("_connection", "_queries", "_saved", "_saving", "changed_index", "news", "wrote")
+    __slots__ = ("_connection", "_queries", "_saved", "_saving", "changed_snapshot", "news", "wrote")
 
     def __init__(
         self, connection: sqlite3.Connection, queries: Mapping[str, Query], *, saving: bool = False
@@ -54,36 +56,36 @@ class Run:
         self._queries = queries
         self._saving = saving
         self._saved = False
-        self.changed_index = False
+        self.changed_snapshot = False
         """Whether it has changed what sessions.json shows."""
         self.wrote = False
         """Whether it may have left something that only the end of the transaction can undo."""
         self.news: Sequence[News] = ()
 
-    def drive(self, verb: Verb[T]) -> T:
-        """Run the verb; if it fails, it is undone where that can be done."""
+    def drive(self, transaction: Transaction[T]) -> T:
+        """Run the transaction; if it fails, it is undone where that can be done."""
         connection, queries = self._connection, self._queries
         try:
-            statement = next(verb)
+            statement = next(transaction)
             while True:
                 if statement.parts:
-                    statement = verb.send([self._execute(part) for part in statement.parts])
+                    statement = transaction.send([self._execute(part) for part in statement.parts])
                     continue
                 query = queries[statement.name]
                 if query.reads:
                     rows = connection.execute(query.sql, statement.params).fetchall()
-                    statement = verb.send(rows)
+                    statement = transaction.send(rows)
                 else:
-                    statement = verb.send(self._change(query, statement))
+                    statement = transaction.send(self._change(query, statement))
         except StopIteration as stop:
             result: T = stop.value
         except Exception:
             self._undo()
             raise
         finally:
-            verb.close()
+            transaction.close()
         if self._saved:
-            connection.execute("RELEASE verb")
+            connection.execute("RELEASE one_transaction")
         return result
 
     def _execute(self, statement: Statement) -> Sequence[Row]:
@@ -103,28 +105,28 @@ class Run:
         else:
             changed = self._connection.executemany(query.sql, statement.many).rowcount
         if changed > 0:
-            self.changed_index |= query.changes_index
+            self.changed_snapshot |= query.changes_snapshot
             if statement.news is not None:
                 self.news = (*self.news, statement.news)
         return ((changed,),)
 
     def _save(self) -> None:
         if not self._saved:
-            self._connection.execute("SAVEPOINT verb")
+            self._connection.execute("SAVEPOINT one_transaction")
             self._saved = True
 
     def _undo(self) -> None:
         if self._saved and self._connection.in_transaction:
-            self._connection.execute("ROLLBACK TO verb")
-            self._connection.execute("RELEASE verb")
+            self._connection.execute("ROLLBACK TO one_transaction")
+            self._connection.execute("RELEASE one_transaction")
 
 
-def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], verb: Verb[T]) -> T:
-    """Run a verb to its end on a connection that somebody else looks after."""
-    return Run(connection, queries, saving=True).drive(verb)
+def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], transaction: Transaction[T]) -> T:
+    """Run a transaction to its end on a connection that somebody else looks after."""
+    return TransactionDrive(connection, queries, saving=True).drive(transaction)
 
 
-MAX_VERBS: Final = 128
+MAX_TRANSACTIONS: Final = 128
 LEAST_SECONDS: Final = 0.005
 MOST_SECONDS: Final = 0.05
 """So long a batch is filled if there is work enough."""
@@ -134,18 +136,18 @@ TOLD_AT_ONCE: Final = 8
 """So many are told of their outcome before the loop has a look at everything else."""
 LOOK_AROUND_SECONDS: Final = 1.0
 WARY_BATCHES: Final = 64
-"""So many batches after a verb had to be undone, another one may have to be."""
+"""So many batches after a transaction had to be undone, another one may have to be."""
 READ: Final = "BEGIN"
 WRITE: Final = "BEGIN IMMEDIATE"
 """How transactions begin."""
 
 
-class Request(Generic[T]):
-    """A verb that somebody waits for, or a single changing statement, which is one in all but form."""
+class WriteRequest(Generic[T]):
+    """A transaction that somebody waits for, or a single changing statement, which is one in all but form."""
 
     __slots__ = ("error", "future", "news", "result", "work")
 
-    def __init__(self, work: VerbFactory[T] | Statement, future: asyncio.Future[T]) -> None:
+    def __init__(self, work: TransactionFactory[T] | Statement, future: asyncio.Future[T]) -> None:
         self.work = work
         self.future = future
         self.result: T | None = None
@@ -163,7 +165,7 @@ class Request(Generic[T]):
             self.future.set_result(self.result)  # type: ignore[arg-type]  # set whenever there is no error
 
 
-class Errand(Request[T]):
+class WorkerCall(WriteRequest[T]):
     """Something to be done on the connection outside of any transaction, such as tidying the file up."""
 
     __slots__ = ("do",)
@@ -187,16 +189,16 @@ class BatchConnection(sqlite3.Connection):
 
 
 class _TornError(Exception):
-    """A verb has failed that had written, and nothing but the whole transaction can be undone."""
+    """A transaction has failed that had written, and nothing but the whole transaction can be undone."""
 
 
-class Stop(Enum):
+class StopWorker(Enum):
     """Ends the service of the worker that takes it from the queue."""
 
     STOP = auto()
 
 
-Queue: TypeAlias = "SimpleQueue[Request[Any] | Stop]"
+Queue: TypeAlias = "SimpleQueue[WriteRequest[Any] | StopWorker]"
 
 
 def fill_seconds(commit_seconds: float) -> float:
@@ -212,21 +214,27 @@ class Worker:
     """Serves one connection. Several workers may serve the same queue."""
 
     def __init__(
-        self, path: str, queries: Mapping[str, Query], queue: Queue, *, begin: str, max_verbs: int = MAX_VERBS
+        self,
+        path: str,
+        queries: Mapping[str, Query],
+        queue: Queue,
+        *,
+        begin: str,
+        max_transactions: int = MAX_TRANSACTIONS,
     ) -> None:
         self._path = path
         self._queries = queries
         self._queue = queue
         self._begin = begin
-        self._max_verbs = max_verbs
+        self._max_transactions = max_transactions
         self._loop = asyncio.get_running_loop()
         self._raw: BatchConnection | None = None
-        self._next: Request[Any] | Stop | None = None
+        self._next: WriteRequest[Any] | StopWorker | None = None
         """Taken from the queue already, but not part of a batch yet."""
         self._fill_seconds = LEAST_SECONDS
         self._wary = 0
-        """For how many more batches each verb gets a savepoint."""
-        self._untold: deque[Request[Any]] = deque()
+        """For how many more batches each transaction gets a savepoint."""
+        self._untold: deque[WriteRequest[Any]] = deque()
         """On the loop: requests that are done, of which nobody knows yet."""
         self.changes = 0
         """How many batches have changed what sessions.json shows."""
@@ -234,7 +242,7 @@ class Worker:
         """Called on the loop after a batch that has changed it."""
         self.on_news: Callable[[Sequence[News]], None] = _nothing
         """Called on the loop with what was committed, in the order of the commits."""
-        self.last: Request[Any] | None = None
+        self.last: WriteRequest[Any] | None = None
         """What to run once it is certain that nothing will follow."""
 
     async def connect(self, uri: str, cleanup: AsyncExitStack, *, busy_seconds: float) -> None:
@@ -273,16 +281,16 @@ class Worker:
         assert connection is not None  # noqa: S101 -- connected before it is run
         while self._wait():
             changes = self.changes
-            if batch := self._run_errand(connection) or self._run_batch(connection):
+            if batch := self._run_call(connection) or self._run_batch(connection):
                 self._loop.call_soon_threadsafe(self._answer, batch, self.changes > changes)
                 del batch  # it may be as large as a transcript, and nobody needs it here any more
-        if self._next is Stop.STOP and self.last is not None:
+        if self._next is StopWorker.STOP and self.last is not None:
             self._next = self.last
             self._run_batch(connection)
         connection.work = None
 
-    def _answer(self, batch: list[Request[Any]], changed: bool) -> None:  # noqa: FBT001 -- what a handle is given
-        """On the loop: tell everybody whose verb was in the batch."""
+    def _answer(self, batch: list[WriteRequest[Any]], changed: bool) -> None:  # noqa: FBT001 -- what a handle is given
+        """On the loop: tell everybody whose transaction was in the batch."""
         if changed:
             self.on_change()
         for request in batch:
@@ -309,23 +317,23 @@ class Worker:
                     # The program has ended and forgot to close us: it waits for this thread to let it go.
                     self._connection.stop()  # pyright: ignore[reportUnknownMemberType]  # its future is untyped
                     return False
-        return self._next is not Stop.STOP
+        return self._next is not StopWorker.STOP
 
-    def _run_errand(self, connection: BatchConnection) -> list[Request[Any]]:
-        """Do what comes next, if it is no verb; nothing waits in a batch meanwhile."""
-        errand = self._next
-        if not isinstance(errand, Errand):
+    def _run_call(self, connection: BatchConnection) -> list[WriteRequest[Any]]:
+        """Do what comes next, if it is no transaction; nothing waits in a batch meanwhile."""
+        call = self._next
+        if not isinstance(call, WorkerCall):
             return []
         self._next = None
-        if not errand.future.cancelled():
+        if not call.future.cancelled():
             try:
-                errand.result = errand.do(connection)
+                call.result = call.do(connection)
             except Exception as error:  # noqa: BLE001 -- handed on to the one who waits
-                errand.error = translate(error, self._path)
+                call.error = translate(error, self._path)
                 _roll_back(connection)
-        return [errand]
+        return [call]
 
-    def _run_batch(self, connection: BatchConnection) -> list[Request[Any]]:
+    def _run_batch(self, connection: BatchConnection) -> list[WriteRequest[Any]]:
         first = self._take()
         if first is None:
             return []
@@ -357,7 +365,7 @@ class Worker:
         self._fill_seconds = fill_seconds(took)
         failpoint("after_commit")
 
-    def _begin_transaction(self, connection: BatchConnection, batch: list[Request[Any]]) -> None:
+    def _begin_transaction(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> None:
         """Begin; if that fails, everybody who waits by now has waited for the same, and joins the batch."""
         try:
             connection.execute(self._begin)
@@ -366,14 +374,14 @@ class Worker:
                 batch.append(request)
             raise
 
-    def _fill(self, connection: BatchConnection, batch: list[Request[Any]]) -> bool:
+    def _fill(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
         """Run the batch, and what waits behind it until it is large or has taken its time.
 
         Returns whether this changes what sessions.json shows.
         """
         until = time.monotonic() + self._fill_seconds
         changed = self._run(connection, batch[0])
-        while len(batch) < self._max_verbs and time.monotonic() < until:
+        while len(batch) < self._max_transactions and time.monotonic() < until:
             if (request := self._take()) is None:
                 break
             failpoint("within_batch")
@@ -381,7 +389,7 @@ class Worker:
             changed |= self._run(connection, request)
         return changed
 
-    def _repeat(self, connection: BatchConnection, batch: list[Request[Any]]) -> bool:
+    def _repeat(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
         """Undo the batch, and run all of it once more but what has failed."""
         connection.execute("ROLLBACK")
         connection.execute(self._begin)
@@ -389,15 +397,15 @@ class Worker:
         changed = [self._run(connection, request) for request in batch if request.error is None]
         return any(changed)
 
-    def _take(self) -> Request[Any] | None:
-        """The verb that comes next, if one waits that somebody still wants."""
-        while isinstance(request := self._peek(), Request) and not isinstance(request, Errand):
+    def _take(self) -> WriteRequest[Any] | None:
+        """The transaction that comes next, if one waits that somebody still wants."""
+        while isinstance(request := self._peek(), WriteRequest) and not isinstance(request, WorkerCall):
             self._next = None
             if not request.future.cancelled():
                 return request
         return None
 
-    def _peek(self) -> Request[Any] | Stop | None:
+    def _peek(self) -> WriteRequest[Any] | StopWorker | None:
         """What comes next, if anything waits."""
         if self._next is None:
             try:
@@ -406,14 +414,14 @@ class Worker:
                 return None
         return self._next
 
-    def _run(self, connection: BatchConnection, request: Request[Any]) -> bool:
-        """Run one verb: its failure is its own, unless it takes others along; then this raises."""
-        work, run = request.work, Run(connection, self._queries, saving=self._wary > 0)
+    def _run(self, connection: BatchConnection, request: WriteRequest[Any]) -> bool:
+        """Run one transaction: its failure is its own, unless it takes others along; then this raises."""
+        work, run = request.work, TransactionDrive(connection, self._queries, saving=self._wary > 0)
         try:
             if isinstance(work, Statement):
                 query = self._queries[work.name]
                 request.result = rows = connection.execute(query.sql, work.params).rowcount
-                return query.changes_index and rows > 0
+                return query.changes_snapshot and rows > 0
             request.result = run.drive(work())
             request.news = run.news
         except Exception as error:  # handed on to the one who waits
@@ -423,7 +431,7 @@ class Worker:
             if run.wrote:
                 raise _TornError from error
             return False
-        return run.changed_index
+        return run.changed_snapshot
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
@@ -439,5 +447,5 @@ def refuse_all(queue: Queue, what: str) -> None:
     """Tell everybody still waiting that the resource has stopped."""
     while not queue.empty():
         request = queue.get_nowait()
-        if isinstance(request, Request) and not request.future.done():
+        if isinstance(request, WriteRequest) and not request.future.done():
             request.future.set_exception(StoreStoppedError(what))

@@ -27,15 +27,15 @@ DELETE FROM nodes WHERE epoch = ?
 -- Its place has been taken.
 DELETE FROM nodes WHERE name = ?
 
--- name: add_mail
+-- name: add_signal
 -- Somebody else runs the turn.
 INSERT INTO mail (mail_id, epoch, session_key, token, kind, body) VALUES (?, ?, ?, ?, ?, ?)
 
--- name: mail_for
+-- name: signals_for
 -- What the others ask for, in the order in which they asked.
 SELECT mail_id, session_key, token, kind, body FROM mail WHERE epoch = ? ORDER BY mail_id LIMIT ?
 
--- name: forget_mail
+-- name: forget_signals
 -- It was read.
 DELETE FROM mail WHERE mail_id IN ({each_number_of})
 

@@ -25,7 +25,7 @@ from gateway_sessions.core.queue.receipts import Accepted, Duplicate, RejectReas
 from gateway_sessions.core.queue.state_machine import NOTED_ENDS, ItemEvent, ItemState, outcome_after
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.errors import GatewaySessionsError
-from gateway_sessions.ports import Statement, Verb, together
+from gateway_sessions.ports import Statement, Transaction, together
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.inbox import (
@@ -55,7 +55,7 @@ from gateway_sessions.storage.transactions.queue.arrival_lookup import (
     look_at_queue,
 )
 from gateway_sessions.storage.transactions.queue.claim import (
-    Claimed,
+    ClaimedTurn,
     Starter,
     Written,
     begin_turn,
@@ -67,7 +67,7 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AskedFirst,
     Granted,
     IdTaken,
-    Request,
+    SessionRequest,
     access,
     lane_of,
     merely_goes_on,
@@ -79,7 +79,7 @@ _CALM: Final = LaneLoad()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningTurn:
+class RunningTurnFacts:
     """What only the process knows in which a turn runs."""
 
     can_steer: bool = False
@@ -92,8 +92,8 @@ class RunningTurn:
     """How many messages it was given."""
 
 
-NO_TURN: Final = RunningTurn()
-ELSEWHERE: Final = RunningTurn(can_steer=True)
+NO_TURN: Final = RunningTurnFacts()
+ELSEWHERE: Final = RunningTurnFacts(can_steer=True)
 """A turn of another process: it is given the message, and what it does not take waits."""
 
 
@@ -108,7 +108,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """Whether these rules count even if the session has a mode of its own."""
     solo: bool = False
     """Whether it gets a turn of its own in any case."""
-    running: RunningTurn = NO_TURN
+    running: RunningTurnFacts = NO_TURN
     """What is known of the turn that runs on the lane, if one does in this process."""
     since: datetime | None = None
     """Since when it stands in line if it has to wait, which may be before it came; None: since now."""
@@ -127,7 +127,7 @@ class Admitted:
     receipt: Accepted
     entry: SessionEntry
     lane: LaneRow
-    claimed: Claimed | None = None
+    claimed: ClaimedTurn | None = None
     """The turn that has begun with it."""
 
 
@@ -152,7 +152,7 @@ class NotTakenError(GatewaySessionsError):
 Outcomes: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
 
 
-def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcomes]:
+def admit(admission: Admission, request: SessionRequest, change: Change) -> Transaction[Outcomes]:
     """Take a message in behind those before it; `NotTakenError` if there is no room for it."""
     arrived = yield from _arrive(admission, request, change)
     if not isinstance(arrived, _Arrived):
@@ -162,8 +162,8 @@ def admit(admission: Admission, request: Request, change: Change) -> Verb[Outcom
 
 
 def _arrive(
-    admission: Admission, request: Request, change: Change
-) -> Verb[_Arrived | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
+    admission: Admission, request: SessionRequest, change: Change
+) -> Transaction[_Arrived | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
     """Find the session for a message that is new."""
     message, sight = admission.message, None
     if admission.lane is None:
@@ -188,7 +188,7 @@ def _arrive(
     return _Arrived(admission, arrival, granted.entry)
 
 
-def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
+def _take_in(arrived: _Arrived, change: Change) -> Transaction[Admitted]:
     admission, entry = arrived.admission, arrived.entry
     queue = arrived.queue or (yield from look_at_queue(entry.session_key))
     lane = queue.lane
@@ -203,7 +203,7 @@ def _take_in(arrived: _Arrived, change: Change) -> Verb[Admitted]:
         dropped = yield from take_out(lane, *queue.oldest, ItemEvent.DROPPED, "a later message", change)
         queue = yield from look_at_head(queue)
     seq, lane.next_seq = lane.next_seq, lane.next_seq + 1
-    claimed: Claimed | None = None
+    claimed: ClaimedTurn | None = None
     if admission.starter is not None and _is_next(plan, lane, change.now):
         item, writing = _written(arrived, change, lane, seq, plan, token=lane.lease_token + 1)
         yield together(*arrived.moves, writing)
@@ -225,7 +225,7 @@ def _rules(arrived: _Arrived) -> BusyRules:
     return admission.rules if admission.final else admission.rules.in_mode(arrived.entry.busy_mode)
 
 
-def _take_in_as_known(arrived: _Arrived, change: Change) -> Verb[Admitted | None]:
+def _take_in_as_known(arrived: _Arrived, change: Change) -> Transaction[Admitted | None]:
     """Take the message in on a calm lane that is as it is known; None: look at it, nothing was done."""
     admission, entry = arrived.admission, arrived.entry
     known, starter = admission.lane, admission.starter
@@ -243,7 +243,7 @@ def _take_in_as_known(arrived: _Arrived, change: Change) -> Verb[Admitted | None
     token = lane.lease_token if begins else None
     item, writing = _written(arrived, change, lane, known.next_seq, plan, token=token)
     yield writing
-    claimed: Claimed | None = None
+    claimed: ClaimedTurn | None = None
     if starter is not None and begins:
         written = Written(item, as_stored(admission.message, admission.payload), leased=True)
         claimed = yield from begin_with(starter, lane, written, entry, change)
@@ -265,7 +265,7 @@ def _receipt(
     )
 
 
-def known_event(event: str | None, session_key: str | None = None) -> Verb[Duplicate | None]:
+def known_event(event: str | None, session_key: str | None = None) -> Transaction[Duplicate | None]:
     """What became of an event of a platform that was delivered before; now it comes in on that lane."""
     if event is None:
         return None
@@ -286,8 +286,8 @@ class Noted:
 
 
 def note(
-    message: InboundMessage, payload: str, kind: ItemKind, request: Request, change: Change
-) -> Verb[Noted | Duplicate | AliasesFirst]:
+    message: InboundMessage, payload: str, kind: ItemKind, request: SessionRequest, change: Change
+) -> Transaction[Noted | Duplicate | AliasesFirst]:
     """Write down what is carried out at once, so that it is known when it is delivered again."""
     if (known := (yield from known_event(message.idempotency_key, request.key))) is not None:
         return known
@@ -310,7 +310,7 @@ def note(
 
 def carried_out(
     noted: Noted, outcome: Outcome, by: str, now: datetime, problem: str | None = None
-) -> Verb[None]:
+) -> Transaction[None]:
     """Note that what was written down is done."""
     yield settling_noted(noted.item_id, NOTED_ENDS[outcome], by, now, problem)
 
@@ -325,7 +325,7 @@ def settling_noted(
 
 def take_out(
     lane: LaneRow, seq: int, item_id: int, event: ItemEvent, by: str, change: Change
-) -> Verb[tuple[int, ...]]:
+) -> Transaction[tuple[int, ...]]:
     """Take one waiting turn out of the queue, with all that is part of it; the places of those messages."""
     was_next = yield from is_next(lane, seq)
     items = yield from items_of_next(lane.session_key, item_id, seq)
@@ -337,7 +337,7 @@ def take_out(
     return tuple(one.seq for one in items)
 
 
-def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
+def _load(admission: Admission, queue: Queue) -> Transaction[LaneLoad]:
     lane, turn, last, deferred = queue.lane, admission.running, None, 0
     if lane.running and admission.epoch not in (None, lane.lease_epoch):
         turn = ELSEWHERE
@@ -358,12 +358,14 @@ def _load(admission: Admission, queue: Queue) -> Verb[LaneLoad]:
     )
 
 
-def sender_of(message: InboundMessage, request: Request) -> str:
+def sender_of(message: InboundMessage, request: SessionRequest) -> str:
     """Who wrote it, under the one name that all their aliases share."""
     return participant_of(message.source, request.aliases) or message.sender
 
 
-def refuse_erased(message: InboundMessage, request: Request, owner: str, session_id: str) -> Verb[None]:
+def refuse_erased(
+    message: InboundMessage, request: SessionRequest, owner: str, session_id: str
+) -> Transaction[None]:
     """`SentBeforeErasureError` if it was sent before the lane's owner, or who wrote it, was erased."""
     if message.sent_at is None:
         return

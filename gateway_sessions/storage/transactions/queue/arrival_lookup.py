@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from gateway_sessions.core.instants import from_micros, to_micros
-from gateway_sessions.core.queue.busy_modes import Waiting
+from gateway_sessions.core.queue.busy_modes import LastWaitingTurn
 from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.core.queue.receipts import Duplicate
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.ports import Row, Rows, Statement, Verb, together
+from gateway_sessions.ports import Row, Rows, Statement, Transaction, together
 from gateway_sessions.storage.tables.entries import decode, load
 from gateway_sessions.storage.tables.inbox import NextTurn, next_turn
 from gateway_sessions.storage.tables.lanes import COLUMNS, LaneRow, lane_in
 from gateway_sessions.storage.tables.locks import of_lane
-from gateway_sessions.storage.transactions.sessions.find_or_create import Request
+from gateway_sessions.storage.transactions.sessions.find_or_create import SessionRequest
 
 _ITEM_ID: Final = -1
 _TRIES: Final = -2
@@ -44,7 +44,7 @@ class Queue(NamedTuple):
         return known is not None and known.version == self.version
 
     @property
-    def last_turn(self) -> Waiting | None:
+    def last_turn(self) -> LastWaitingTurn | None:
         """The turn that would begin last, unless it was cut off: that one is taken up as it was."""
         if self.last is None:
             return None
@@ -77,7 +77,7 @@ class Sight(NamedTuple):
     queue: Queue
 
 
-def look_around(message: InboundMessage, request: Request) -> Verb[Sight]:
+def look_around(message: InboundMessage, request: SessionRequest) -> Transaction[Sight]:
     """Look at everything that a message may meet; nobody else decides on the lane meanwhile."""
     key, known = request.key, request.known
     erased: tuple[Statement, ...] = ()
@@ -103,18 +103,18 @@ def look_around(message: InboundMessage, request: Request) -> Verb[Sight]:
     return Sight(None, entry, erasures=any(answers[len(looks) :]), queue=queue)
 
 
-def look_at_queue(session_key: str) -> Verb[Queue]:
+def look_at_queue(session_key: str) -> Transaction[Queue]:
     """Look at a lane of which nothing is known; nobody else decides on it meanwhile."""
     found = yield _look(session_key)._replace(lock=of_lane(session_key))
     return (yield from _queue(session_key, found))
 
 
-def look_at_head(queue: Queue) -> Verb[Queue]:
+def look_at_head(queue: Queue) -> Transaction[Queue]:
     """Look again which turn begins next, after one was taken out."""
     return queue._replace(head=(yield from next_turn(queue.lane.session_key)))
 
 
-def look_at_oldest(queue: Queue) -> Verb[Queue]:
+def look_at_oldest(queue: Queue) -> Transaction[Queue]:
     """Look which turn would have to make room for another one."""
     rows = yield Statement("oldest_waiting", (queue.lane.session_key,))
     return queue._replace(oldest=Oldest(*rows[0]) if rows else None)
@@ -124,7 +124,7 @@ def _look(session_key: str) -> Statement:
     return Statement("lane_and_queue", (session_key, session_key, session_key))
 
 
-def _queue(session_key: str, rows: Rows) -> Verb[Queue]:
+def _queue(session_key: str, rows: Rows) -> Transaction[Queue]:
     lane = yield from lane_in(session_key, rows)
     if not rows:
         return Queue(lane)
@@ -138,9 +138,9 @@ def _queue(session_key: str, rows: Rows) -> Verb[Queue]:
     )
 
 
-def _waiting(row: Row) -> Waiting:
+def _waiting(row: Row) -> LastWaitingTurn:
     seq, sender, solo, media, kind, messages, characters, first_at, last_at, *_ = row
-    return Waiting(
+    return LastWaitingTurn(
         seq=seq,
         sender=sender,
         solo=bool(solo) or kind != ItemKind.MESSAGE,

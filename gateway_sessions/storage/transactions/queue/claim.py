@@ -15,7 +15,7 @@ from gateway_sessions.core.queue.state_machine import ItemEvent
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.errors import GatewaySessionsError, StorageCorruptError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import (
@@ -35,7 +35,7 @@ from gateway_sessions.storage.transactions.queue.turn_rows import Held
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     Granted,
     IdTaken,
-    Request,
+    SessionRequest,
     begin_anew,
 )
 
@@ -86,7 +86,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     """The person who said it, by their owner name; None if a room does not tell."""
 
 
-class Claimed(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that has begun."""
 
     held: Held
@@ -114,7 +114,7 @@ class Written(NamedTuple):
     leased: bool = False
 
 
-def claim(starter: Starter, session_key: str, change: Change) -> Verb[Claimed | None]:
+def claim(starter: Starter, session_key: str, change: Change) -> Transaction[ClaimedTurn | None]:
     """Begin the lane's next turn; None if one runs already, or nothing is ready."""
     queue = yield from look_at_queue(session_key)
     if queue.lane.running or not is_ready(queue.lane, change.now):
@@ -130,7 +130,7 @@ def begin_turn(
     change: Change,
     current: SessionEntry | None = None,
     following: NextTurn | None = None,
-) -> Verb[Claimed | None]:
+) -> Transaction[ClaimedTurn | None]:
     """Lease the lane to the turn at the head of its queue: from then on its attempt counts.
 
     *current* is its entry, and *following* that turn, if they were read or written just now. None if nothing
@@ -149,7 +149,7 @@ def begin_turn(
 
 def begin_with(
     starter: Starter, lane: LaneRow, written: Written, current: SessionEntry, change: Change
-) -> Verb[Claimed]:
+) -> Transaction[ClaimedTurn]:
     """The same with a message that was written down just now as part of the turn that comes next.
 
     A lane that is *leased* already is leased to that turn.
@@ -166,7 +166,7 @@ def _begin(
     head: _Whole,
     current: SessionEntry | None,
     change: Change,
-) -> Verb[Claimed]:
+) -> Transaction[ClaimedTurn]:
     found, items, leased = head
     entry = current or (yield from load(lane.session_key, starter.known))
     granted = yield from _session_for(starter, lane, entry, _Head(items[0].message, found[0].owner), change)
@@ -179,7 +179,7 @@ def _begin(
     if not leased:
         lane.lease(starter.epoch, to_micros(change.now))
         yield from put_lane(lane)
-    return Claimed(
+    return ClaimedTurn(
         held=Held(
             session_key=lane.session_key,
             epoch=starter.epoch,
@@ -198,13 +198,13 @@ def _begin(
     )
 
 
-def version_of(session_id: str) -> Verb[Version]:
+def version_of(session_id: str) -> Transaction[Version]:
     """What changes whenever anybody writes to the session's transcript."""
     rows = yield Statement("transcript_version", (session_id,))
     return Version(*rows[0]) if rows else NO_VERSION
 
 
-def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) -> Verb[_Whole | None]:
+def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) -> Transaction[_Whole | None]:
     """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
     buried = False
     following = following or (yield from next_turn(lane.session_key))
@@ -245,12 +245,12 @@ class _Head(NamedTuple):
 
 def _session_for(
     starter: Starter, lane: LaneRow, entry: SessionEntry | None, head: _Head, change: Change
-) -> Verb[Granted]:
+) -> Transaction[Granted]:
     """The session the turn belongs to: the lane's, unless that may not go on."""
     reason = _over(entry) if entry is not None else None
     if entry is not None and reason is None:
         return Granted(entry)
-    request = Request(
+    request = SessionRequest(
         source=head.message.source,
         key=lane.session_key,
         flags=starter.flags,

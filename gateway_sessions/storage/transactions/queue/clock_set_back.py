@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from gateway_sessions.core.instants import to_micros
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 
 
-def was_ahead(now: datetime, ended_at: datetime | None) -> Verb[bool]:
+def was_ahead(now: datetime, ended_at: datetime | None) -> Transaction[bool]:
     """Whether anything was written, or a process has *ended_at*, at a time that has yet to come."""
     rows = yield Statement("latest_stamp")
     latest = max(rows[0][0] or 0, (yield from meta.number(meta.LIVED_AT)))
     return latest > to_micros(now) or (ended_at is not None and ended_at > now)
 
 
-def pull_forward(now: datetime, longest_debounce: timedelta) -> Verb[None]:
+def pull_forward(now: datetime, longest_debounce: timedelta) -> Transaction[None]:
     """Let whatever waits for a time that has yet to come be due at once, but for the rest of a burst.
 
     Nobody knows which of these times were meant on a clock that was right. So a pause may end sooner than it
@@ -27,7 +27,7 @@ def pull_forward(now: datetime, longest_debounce: timedelta) -> Verb[None]:
     yield from pull_hook_calls_forward(now)
 
 
-def pull_turns_forward(now: datetime, longest_debounce: timedelta) -> Verb[None]:
+def pull_turns_forward(now: datetime, longest_debounce: timedelta) -> Transaction[None]:
     """Let turns that wait for a time that has yet to come begin at once, but for the rest of a burst.
 
     People may have written since the clock was set back, which each node notices when it wakes. So a turn
@@ -42,13 +42,13 @@ def pull_turns_forward(now: datetime, longest_debounce: timedelta) -> Verb[None]
     yield Statement("pull_tombstones_forward", (moment, moment))
 
 
-def pull_replies_forward(now: datetime) -> Verb[None]:
+def pull_replies_forward(now: datetime) -> Transaction[None]:
     """Let replies that are tried again at a time that has yet to come be tried at once."""
     moment = to_micros(now)
     yield Statement("pull_replies_forward", (moment, moment))
 
 
-def pull_hook_calls_forward(now: datetime) -> Verb[None]:
+def pull_hook_calls_forward(now: datetime) -> Transaction[None]:
     """Let calls of hooks that are made again at a time that has yet to come be made at once."""
     moment = to_micros(now)
     yield Statement("pull_hook_calls_forward", (moment, moment))

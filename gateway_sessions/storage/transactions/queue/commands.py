@@ -16,7 +16,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.messages import STEERED, Message, Rewind
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.errors import SessionBusyError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.entries import load
@@ -31,8 +31,8 @@ from gateway_sessions.storage.transactions.sessions import lane_changes, switch_
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.switch_lane import Branching, Compression
 from gateway_sessions.storage.transactions.transcripts import conversation
-from gateway_sessions.storage.transactions.transcripts import rewind as rewinding
-from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING, Page, page
+from gateway_sessions.storage.transactions.transcripts import rewind as rewinds
+from gateway_sessions.storage.transactions.transcripts.messages import EVERYTHING, MessagePage, page
 
 MOST_OWED: Final = 64
 """A lane that is owed as much is not told any more: somebody floods it."""
@@ -47,13 +47,13 @@ _OUTCOME: Final = 5
 
 def settle(
     noted: Noted, outcome: Outcome, problem: str | None, owed: Sequence[Owed], change: Change
-) -> Verb[tuple[int, ...]]:
+) -> Transaction[tuple[int, ...]]:
     """The command is done, and this is owed for it; the ids of the replies."""
     yield from carried_out(noted, outcome, "command", change.now, problem)
     return (yield from tell(noted.session_key, owed, change))
 
 
-def tell(session_key: str, owed: Sequence[Owed], change: Change) -> Verb[tuple[int, ...]]:
+def tell(session_key: str, owed: Sequence[Owed], change: Change) -> Transaction[tuple[int, ...]]:
     """Owe a lane something, unless it is owed too much already; the ids of the replies."""
     if not owed:
         return ()
@@ -68,7 +68,7 @@ def tell(session_key: str, owed: Sequence[Owed], change: Change) -> Verb[tuple[i
 
 def start_over(
     change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Begin a new session, called so; if the title is taken, nothing happens at all."""
     entry = yield from lane_changes.reset(change, session_key, new_session_id, None)
     return (yield from _called(entry, title, scope, author))
@@ -76,7 +76,7 @@ def start_over(
 
 def branch(
     change: Change, new_session_id: str, session_key: str, title: str | None, scope: Scope, author: str | None
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Go on in a copy, called so; if the title is taken, nothing happens at all."""
     entry = yield from switch_lane.branch(change, new_session_id, Branching(session_key=session_key))
     return (yield from _called(entry, title, scope, author))
@@ -84,7 +84,7 @@ def branch(
 
 def _called(
     entry: SessionEntry | IdTaken | None, title: str | None, scope: Scope, author: str | None
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | IdTaken | None]:
     if title is not None and isinstance(entry, SessionEntry):
         yield from titles.set_title(entry.session_id, title, scope, author)
     return entry
@@ -104,7 +104,7 @@ class TakenBack:
     """All rows of the first of them."""
 
 
-def take_back(session_key: str, turns: int, change: Change) -> Verb[TakenBack | None]:
+def take_back(session_key: str, turns: int, change: Change) -> Transaction[TakenBack | None]:
     """Take back the last turns, as far as there are any; `SessionBusyError` while one runs."""
     entry = yield from _idle(session_key)
     if entry is None:
@@ -114,12 +114,12 @@ def take_back(session_key: str, turns: int, change: Change) -> Verb[TakenBack | 
         return None
     seq, message_id, _ = heads[-1]
     until = heads[-2][0] if len(heads) > 1 else EVERYTHING
-    rows = yield from page(entry.session_id, Page(after_seq=seq - 1, before_seq=until))
-    rewind = yield from rewinding.rewind_to(entry.session_id, message_id, change.ids)
+    rows = yield from page(entry.session_id, MessagePage(after_seq=seq - 1, before_seq=until))
+    rewind = yield from rewinds.rewind_to(entry.session_id, message_id, change.ids)
     return TakenBack(entry.session_id, len(heads), rewind, rows)
 
 
-def take_up_failed(session_key: str, change: Change) -> Verb[LaneRow | None]:
+def take_up_failed(session_key: str, change: Change) -> Transaction[LaneRow | None]:
     """Let the lane's last turn wait again if it has failed; None if it has not."""
     items = yield Statement("dead_turn_of_lane", (session_key, session_key))
     if not items:
@@ -127,7 +127,7 @@ def take_up_failed(session_key: str, change: Change) -> Verb[LaneRow | None]:
     entry = yield from load(session_key)
     heads = (yield from _heads(entry.session_id, 1)) if entry is not None else []
     if entry is not None and heads:
-        last = (yield from page(entry.session_id, Page(after_seq=heads[0][0] - 1, limit=1)))[0]
+        last = (yield from page(entry.session_id, MessagePage(after_seq=heads[0][0] - 1, limit=1)))[0]
         message = decode_message(session_key, items[0][4])
         own = _is_of(last, message)
         if (
@@ -137,14 +137,14 @@ def take_up_failed(session_key: str, change: Change) -> Verb[LaneRow | None]:
         ):
             return None
         if own and not (yield from is_running(session_key)):
-            yield from rewinding.rewind_to(entry.session_id, heads[0][1], change.ids)
+            yield from rewinds.rewind_to(entry.session_id, heads[0][1], change.ids)
     for item_id, _, merged_into, *_ in items:
         if merged_into is None:
             yield from waiting.requeue(item_id, change)
     return (yield from load_lane(session_key))
 
 
-def take_up_answered(session_key: str, asked: InboundMessage, change: Change) -> Verb[LaneRow | None]:
+def take_up_answered(session_key: str, asked: InboundMessage, change: Change) -> Transaction[LaneRow | None]:
     """Take the lane's last turn back and let what was said in it wait once more; None if nothing was said.
 
     Its messages are known by what waits from then on. `SessionBusyError` while a turn runs.
@@ -154,18 +154,17 @@ def take_up_answered(session_key: str, asked: InboundMessage, change: Change) ->
     if entry is None or not heads:
         return None
     seq, message_id, _ = heads[0]
-    said = asked_again((yield from page(entry.session_id, Page(after_seq=seq - 1))), asked, entry)
+    said = asked_again((yield from page(entry.session_id, MessagePage(after_seq=seq - 1))), asked, entry)
     if not said:
         return None
     lane = yield from load_lane(session_key)
     if (yield from _wait_already(said)):  # the turn was cut off, and is tried again by itself
         return lane
-    yield from rewinding.rewind_to(entry.session_id, message_id, change.ids)
+    yield from rewinds.rewind_to(entry.session_id, message_id, change.ids)
     yield Statement("hand_over_event", many=[(one.idempotency_key,) for one in said if one.message_id])
     first_seq = lane.next_seq
     rows = [
-        _asking_again(one, entry, first_seq, first_seq + at, change, among=said)
-        for at, one in enumerate(said)
+        _asked_again(one, entry, first_seq, first_seq + at, change, among=said) for at, one in enumerate(said)
     ]
     yield moving("add_item", ItemEvent.QUEUED, ItemEvent.JOINED, many=rows)
     lane.next_seq += len(said)
@@ -175,7 +174,7 @@ def take_up_answered(session_key: str, asked: InboundMessage, change: Change) ->
     return lane
 
 
-def _wait_already(said: Sequence[InboundMessage]) -> Verb[bool]:
+def _wait_already(said: Sequence[InboundMessage]) -> Transaction[bool]:
     for one in said:
         kept = (yield Statement("kept_event", (one.idempotency_key,))) if one.message_id else ()
         if kept and kept[0][_OUTCOME] is None:
@@ -183,7 +182,7 @@ def _wait_already(said: Sequence[InboundMessage]) -> Verb[bool]:
     return False
 
 
-def _asking_again(
+def _asked_again(
     message: InboundMessage,
     entry: SessionEntry,
     head: int,
@@ -202,14 +201,14 @@ def _asking_again(
     return (*what, *turn, now, now, now, None, stored_form(message), None, None, None)
 
 
-def _idle(session_key: str) -> Verb[SessionEntry | None]:
+def _idle(session_key: str) -> Transaction[SessionEntry | None]:
     entry = yield from load(session_key)
     if entry is not None and (yield from is_running(session_key)):
         raise SessionBusyError(session_key, entry.session_id)
     return entry
 
 
-def _heads(session_id: str, turns: int) -> Verb[list[Row]]:
+def _heads(session_id: str, turns: int) -> Transaction[list[Row]]:
     """What began the last turns, the latest first; what was said into a running turn has begun none."""
     found: list[Row] = []
     before = EVERYTHING
@@ -246,7 +245,7 @@ class Compressible:
     chats: list[Chat]
 
 
-def compressible(session_key: str) -> Verb[Compressible | None]:
+def compressible(session_key: str) -> Transaction[Compressible | None]:
     """What can be compressed on a lane; `SessionBusyError` while a turn runs, None if nothing was said."""
     entry = yield from _idle(session_key)
     if entry is None:
@@ -258,7 +257,7 @@ def compressible(session_key: str) -> Verb[Compressible | None]:
 
 def compress(
     change: Change, new_session_id: str, asked: Compression, version: Version
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Let the lane go on with a summary, unless anything was said since it was made: then None."""
     entry = yield from load(asked.session_key)
     unchanged = entry is not None and entry.session_id == asked.session_id

@@ -18,7 +18,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage, MessageKind, rew
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.queue.receipts import Duplicate, RejectReason
 from gateway_sessions.core.queue.state_machine import ItemEvent
-from gateway_sessions.ports import Row, Rows, Statement, Verb
+from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item, place_of
@@ -32,8 +32,17 @@ from gateway_sessions.storage.transactions.queue.admit import (
     sender_of,
 )
 from gateway_sessions.storage.transactions.queue.turn_rows import Held
-from gateway_sessions.storage.transactions.queue.waiting import Part, leave_turn, take_from_turn, unwrite
-from gateway_sessions.storage.transactions.sessions.find_or_create import AliasesFirst, Request, lane_of
+from gateway_sessions.storage.transactions.queue.waiting import (
+    TurnMessage,
+    leave_turn,
+    take_from_turn,
+    unwrite,
+)
+from gateway_sessions.storage.transactions.sessions.find_or_create import (
+    AliasesFirst,
+    SessionRequest,
+    lane_of,
+)
 from gateway_sessions.storage.transactions.transcripts import rewrite
 from gateway_sessions.storage.transactions.transcripts.rewind import adjust
 
@@ -55,7 +64,7 @@ class Reworded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class AppliedEdit:
     """An edit or a deletion that was carried out, and written down as such."""
 
     seq: int
@@ -68,8 +77,8 @@ class Changed:
 
 
 def change_message(
-    message: InboundMessage, request: Request, change: Change
-) -> Verb[Changed | Duplicate | AliasesFirst]:
+    message: InboundMessage, request: SessionRequest, change: Change
+) -> Transaction[AppliedEdit | Duplicate | AliasesFirst]:
     """Carry an edit or a deletion out and write it down, both or nothing.
 
     `NotTakenError` for one of a message that nobody knows: nothing is kept of that, so it
@@ -91,10 +100,12 @@ def change_message(
     yield from put_lane(lane)
     entry = yield from load(found)
     session_id = entry.session_id if entry is not None else None
-    return Changed(seq=seq, session_key=found, session_id=session_id, lane=lane, reworded=reworded)
+    return AppliedEdit(seq=seq, session_key=found, session_id=session_id, lane=lane, reworded=reworded)
 
 
-def reword(message: InboundMessage, session_key: str, by: str, change: Change) -> Verb[Reworded | None]:
+def reword(
+    message: InboundMessage, session_key: str, by: str, change: Change
+) -> Transaction[Reworded | None]:
     """Carry out an edit or a deletion that came in on a lane; None if nobody knows the message."""
     item = yield Statement("kept_event", (message.original_key,))
     return (yield from _reword(item, message, session_key, by, change))
@@ -102,7 +113,7 @@ def reword(message: InboundMessage, session_key: str, by: str, change: Change) -
 
 def _reword(
     rows: Rows, message: InboundMessage, session_key: str, by: str, change: Change
-) -> Verb[Reworded | None]:
+) -> Transaction[Reworded | None]:
     kept: Reworded | None = None
     if rows:
         kept = yield from _reword_kept(rows[0], message, by, change)
@@ -115,12 +126,12 @@ def _reword(
     return Reworded(said_on, rows[0][2] if rows else None, stands=effect is Effect.STANDS)
 
 
-def _reword_kept(row: Row, message: InboundMessage, by: str, change: Change) -> Verb[Reworded | None]:
+def _reword_kept(row: Row, message: InboundMessage, by: str, change: Change) -> Transaction[Reworded | None]:
     """Change a message that waits, runs or has failed; None if it is settled otherwise."""
     item_id, session_key, seq, merged_into, token, outcome, payload = row
     if outcome not in (None, Outcome.DEAD):
         return None
-    part = Part(item_id, seq, seq if merged_into is None else merged_into, payload)
+    part = TurnMessage(item_id, seq, seq if merged_into is None else merged_into, payload)
     said = message if message.kind is MessageKind.EDIT else None
     running = outcome is None and token is not None
     if said is not None and is_older(said.revision, decode_message(session_key, payload).revision):
@@ -145,7 +156,7 @@ def _event_of(message: InboundMessage) -> str | None:
 
 
 def _noted(
-    message: InboundMessage, request: Request, session_key: str, seq: int, change: Change
+    message: InboundMessage, request: SessionRequest, session_key: str, seq: int, change: Change
 ) -> Statement:
     """Write down that a change was carried out, so that it is known when it is delivered again."""
     now = to_micros(change.now)
@@ -168,7 +179,7 @@ class _Turn(NamedTuple):
         return [] if row is None else [one for one in self.items if one.transcript_id == row]
 
 
-def _turn_of(lane: LaneRow, part: Part, token: int | None) -> Verb[_Turn]:
+def _turn_of(lane: LaneRow, part: TurnMessage, token: int | None) -> Transaction[_Turn]:
     """The turn with that token, or, without one, that has failed."""
     key = lane.session_key
     if token is None:
@@ -179,8 +190,8 @@ def _turn_of(lane: LaneRow, part: Part, token: int | None) -> Verb[_Turn]:
 
 
 def _change_waiting(
-    lane: LaneRow, part: Part, said: InboundMessage | None, by: str, change: Change
-) -> Verb[None]:
+    lane: LaneRow, part: TurnMessage, said: InboundMessage | None, by: str, change: Change
+) -> Transaction[None]:
     if said is None:
         yield from take_from_turn(lane, part, by, change, event=ItemEvent.DELETED)
         return
@@ -188,7 +199,7 @@ def _change_waiting(
     yield from _reword_item(lane.session_key, part, said, items)
 
 
-def _edit(turn: _Turn, part: Part, said: InboundMessage, change: Change) -> Verb[None]:
+def _edit(turn: _Turn, part: TurnMessage, said: InboundMessage, change: Change) -> Transaction[None]:
     payload = yield from _reword_item(turn.session_key, part, said, turn.items)
     item = next(one for one in turn.items if one.item_id == part.item_id)
     if item.transcript_id is None:
@@ -198,7 +209,7 @@ def _edit(turn: _Turn, part: Part, said: InboundMessage, change: Change) -> Verb
     yield from turn_rows.say_anew(turn.session_key, item.transcript_id, told, change, keep=True)
 
 
-def _take_back(turn: _Turn, part: Part, by: str, change: Change) -> Verb[None]:
+def _take_back(turn: _Turn, part: TurnMessage, by: str, change: Change) -> Transaction[None]:
     item = next(one for one in turn.items if one.item_id == part.item_id)
     yield from leave_turn(turn.session_key, part, turn.items)
     moment = to_micros(change.now)
@@ -210,11 +221,13 @@ def _take_back(turn: _Turn, part: Part, by: str, change: Change) -> Verb[None]:
     yield from turn_rows.say_anew(turn.session_key, item.transcript_id, left, change, keep=False)
 
 
-def _reword_item(session_key: str, part: Part, said: InboundMessage, items: Sequence[InboxItem]) -> Verb[str]:
+def _reword_item(
+    session_key: str, part: TurnMessage, said: InboundMessage, items: Sequence[InboxItem]
+) -> Transaction[str]:
     """Let a message say something else where it is kept; what is kept now."""
     message = decode_message(session_key, part.payload)
     revision = max(message.revision, said.revision)
-    new = message.saying(said.text, said.attachments or message.attachments, revision)
+    new = message.with_text(said.text, said.attachments or message.attachments, revision)
     payload = stored_form(new)
     yield Statement("set_payload", (payload, part.item_id))
     head_id = next((one.item_id for one in items if one.seq == part.head), 0)
@@ -222,14 +235,14 @@ def _reword_item(session_key: str, part: Part, said: InboundMessage, items: Sequ
     return payload
 
 
-def _count_change(session_key: str) -> Verb[None]:
+def _count_change(session_key: str) -> Transaction[None]:
     """Let the version of the transcript tell that what the running turn began with has changed."""
     entry = yield from load(session_key)
     if entry is not None:
         yield from adjust(entry.session_id, edits=1)
 
 
-def _record(turn: _Turn, change: Change) -> Verb[None]:
+def _record(turn: _Turn, change: Change) -> Transaction[None]:
     """Write down what a running turn is about, as the first thing that it appends would.
 
     Whoever runs it knows what it was about when it began, and would write that otherwise.

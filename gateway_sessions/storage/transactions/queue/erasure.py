@@ -19,7 +19,7 @@ from gateway_sessions.core.queue.inbound import message_id_in
 from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.erasure import Subject
 from gateway_sessions.errors import SessionBusyError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.tables.inbox import NextTurn, next_turn, readable, recount
@@ -33,7 +33,7 @@ SCRUBBED: Final = "scrubbed"
 """What a receipt calls rows of others that named somebody."""
 
 
-def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) -> Verb[Counter[str]]:
+def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Take out of all queues what they sent; `SessionBusyError` while some of that is being answered."""
     rows = yield Statement("open_items_of_person", _whose(subject, lanes))
     for _, session_key, _, _, token in rows:
@@ -53,7 +53,7 @@ def erase_waiting(subject: Subject, lanes: Sequence[str], ids: Iterator[int]) ->
 
 def erase_settled(
     subject: Subject, lanes: Sequence[str], until: int, ids: Iterator[int]
-) -> Verb[Counter[str]]:
+) -> Transaction[Counter[str]]:
     """Remove some of the rest, as far as it came in before; nothing counted means that none is left."""
     whose = (until, *_whose(subject, lanes), PAGE)
     # First the replies: in rooms their messages tell which are to them.
@@ -64,7 +64,9 @@ def erase_settled(
     return (yield from _forget_items(items, lanes, ids))
 
 
-def waiting_of(subject: Subject, lanes: Sequence[str]) -> Verb[dict[str, dict[str, list[dict[str, Any]]]]]:
+def waiting_of(
+    subject: Subject, lanes: Sequence[str]
+) -> Transaction[dict[str, dict[str, list[dict[str, Any]]]]]:
     """What waits of what they sent, or was given up, and what they are owed; by lane."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: {"queue": [], "replies": []})
     for row in (yield Statement("kept_items_of_person", _whose(subject, lanes))):
@@ -81,7 +83,9 @@ def waiting_of(subject: Subject, lanes: Sequence[str]) -> Verb[dict[str, dict[st
     return dict(found)
 
 
-def _forget_items(items: Sequence[Row], lanes: Sequence[str], ids: Iterator[int]) -> Verb[Counter[str]]:
+def _forget_items(
+    items: Sequence[Row], lanes: Sequence[str], ids: Iterator[int]
+) -> Transaction[Counter[str]]:
     """Remove messages; rows that they have in rooms, and that do not tell who sent them, go first."""
     removed = 0
     for row in items:
@@ -91,7 +95,7 @@ def _forget_items(items: Sequence[Row], lanes: Sequence[str], ids: Iterator[int]
     return Counter(inbox=len(items), messages=removed) if items else Counter()
 
 
-def _forget_rows(item: Row, ids: Iterator[int]) -> Verb[int]:
+def _forget_rows(item: Row, ids: Iterator[int]) -> Transaction[int]:
     """Remove the rows that a message has in the transcript and that do not say themselves whose they are."""
     _, session_key, event, transcript_id, *_ = item
     found: defaultdict[str, set[int]] = defaultdict(set)

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway_sessions.core.delivery.outbound import Growing, OutboundMessage, ReplyTarget
 from gateway_sessions.core.notices.notice_texts import UNFINISHED
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.columns import DAMAGE
 from gateway_sessions.storage.tables.inbox import InboxItem, inbox_item, readable
@@ -35,7 +35,7 @@ def noting(session_key: str, token: int, growing: Growing) -> Statement:
     return Statement("note_growing", (_stored(growing), session_key, token))
 
 
-def grow_no_more(items: Iterable[InboxItem]) -> Verb[None]:
+def grow_no_more(items: Iterable[InboxItem]) -> Transaction[None]:
     """Let no later try of a turn go on in what was shown: it stands above what is said next."""
     shown = [(one, growing) for one in items if (growing := growing_in(one.growing)) is not None]
     ended = [(_stored(Growing(number=growing.number)), one.item_id) for one, growing in shown]
@@ -56,14 +56,14 @@ def left_unfinished(session_key: str, items: Iterable[InboxItem]) -> list[Owed]:
     return found
 
 
-def owe_unfinished(session_key: str, items: Iterable[InboxItem], change: Change) -> Verb[None]:
+def owe_unfinished(session_key: str, items: Iterable[InboxItem], change: Change) -> Transaction[None]:
     """Owe people a word in the place of replies that will not come to their end, if anything was shown."""
     owed = left_unfinished(session_key, items)
     if owed:
         yield from owe(owed, None, session_key, change)
 
 
-def owe_unfinished_waiting(session_key: str, change: Change) -> Verb[None]:
+def owe_unfinished_waiting(session_key: str, change: Change) -> Transaction[None]:
     """Do so for all replies of turns that wait on a lane."""
     items = map(inbox_item, (yield Statement("waiting_half_answered", (session_key,))))
     yield from owe_unfinished(session_key, items, change)

@@ -14,7 +14,7 @@ from gateway_sessions.core.queue.state_machine import ReplyEvent, ReplyState, ad
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.text import brief_text, record_text
 from gateway_sessions.errors import NotGivenUpError, StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.locks import of_reply
@@ -73,7 +73,7 @@ class OwedReply(msgspec.Struct, frozen=True, kw_only=True):
 
 def owe(
     owed: Sequence[Owed], entry: SessionEntry | None, session_key: str, change: Change
-) -> Verb[tuple[int, ...]]:
+) -> Transaction[tuple[int, ...]]:
     """Write down what is owed; their ids, in order."""
     now = to_micros(change.now)
     last = (yield from _last_owed(session_key)) if owed and change.id_above is not None else 0
@@ -99,7 +99,7 @@ def owe(
     return tuple(ids)
 
 
-def _last_owed(session_key: str) -> Verb[int]:
+def _last_owed(session_key: str) -> Transaction[int]:
     """The last reply that a lane is owed; 0 if there is none. New ones stand behind it, whoever made it."""
     rows = yield Statement("last_owed", (session_key,))
     return int(rows[0][0] or 0)
@@ -122,7 +122,7 @@ def due(
     *,
     lanes: Collection[str] | None = None,
     but_not: Iterable[int] = (),
-) -> Verb[Due]:
+) -> Transaction[Due]:
     """What is due on an account, or to some *lanes* only, but for the replies that somebody sends already."""
     at = (platform, account, to_micros(now))
     sent = msgspec.json.encode(list(but_not)).decode()
@@ -137,30 +137,30 @@ def due(
     return Due(replies, None if later[0][0] is None else nearest(later[0][0]))
 
 
-def lane_is_owed(session_key: str) -> Verb[bool]:
+def lane_is_owed(session_key: str) -> Transaction[bool]:
     """Whether a lane is owed anything."""
     return bool((yield Statement("lane_is_owed", (session_key,))))
 
 
-def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Verb[None]:
+def reword(reply_id: int, message: OutboundMessage, now: datetime) -> Transaction[None]:
     """Let a reply that is owed say something else, and be sent at once."""
     content = record_text("reply", message, {})
     yield moving("reword_reply", ReplyEvent.REWORDED, params=(content, to_micros(now), reply_id))
 
 
-def lanes_owed(platform: str, account: str) -> Verb[set[str]]:
+def lanes_owed(platform: str, account: str) -> Transaction[set[str]]:
     """Which lanes are owed something on an account."""
     rows = yield Statement("lanes_owed", (platform, account))
     return {row[0] for row in rows}
 
 
-def owing() -> Verb[dict[tuple[str, str], int]]:
+def owing() -> Transaction[dict[tuple[str, str], int]]:
     """How many replies are owed, by platform and account."""
     rows = yield Statement("accounts_owing")
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def mark_sending(reply: OwedReply, epoch: int) -> Verb[bool]:
+def mark_sending(reply: OwedReply, epoch: int) -> Transaction[bool]:
     """It is about to be handed over: after a crash nobody knows whether it was. False: it was tried since."""
     what = (epoch, reply.reply_id, reply.attempts, epoch)
     lock = of_reply(reply.reply_id)
@@ -176,7 +176,7 @@ class SentReply(NamedTuple):
     at: datetime
 
 
-def all_sent(replies: Sequence[SentReply]) -> Verb[None]:
+def all_sent(replies: Sequence[SentReply]) -> Transaction[None]:
     """The platform has all of these."""
     for reply, sent_message_id, at in replies:
         became = (to_micros(at), sent_message_id, reply.attempts + 1, reply.reply_id)
@@ -184,27 +184,27 @@ def all_sent(replies: Sequence[SentReply]) -> Verb[None]:
         yield moving("reply_sent", ReplyEvent.CONFIRMED, params=became, lock=lock)
 
 
-def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Verb[None]:
+def retry(reply: OwedReply, at: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """It is tried again at that time."""
     what = brief_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(at), unclear, what, reply.reply_id)
     yield moving("reply_retry", ReplyEvent.PUT_OFF, params=becomes, lock=of_reply(reply.reply_id))
 
 
-def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Verb[None]:
+def give_up(reply: OwedReply, now: datetime, problem: str, *, unclear: int) -> Transaction[None]:
     """It is not tried any more, and kept for whoever looks."""
     what = brief_text(problem, MAX_PROBLEM)
     becomes = (reply.attempts + 1, to_micros(now), unclear, what, reply.reply_id)
     yield moving("reply_given_up", ReplyEvent.GIVEN_UP, params=becomes, lock=of_reply(reply.reply_id))
 
 
-def dead(limit: int, before: int = FIRST) -> Verb[list[OwedReply]]:
+def dead(limit: int, before: int = FIRST) -> Transaction[list[OwedReply]]:
     """Replies that were given up, the newest first."""
     rows = yield Statement("dead_replies", (before, limit))
     return [_reply(row[:14], problem=row[14]) for row in rows]
 
 
-def owed(limit: int, session_key: str | None = None) -> Verb[list[OwedReply]]:
+def owed(limit: int, session_key: str | None = None) -> Transaction[list[OwedReply]]:
     """Replies that are owed, of all lanes or of one, the longest owed first, whenever they are due."""
     if session_key is None:
         rows = yield Statement("all_owed_replies", (limit,))
@@ -213,7 +213,7 @@ def owed(limit: int, session_key: str | None = None) -> Verb[list[OwedReply]]:
     return [_reply(row[:14], problem=row[14]) for row in rows]
 
 
-def revive(reply_id: int, now: datetime) -> Verb[None]:
+def revive(reply_id: int, now: datetime) -> Transaction[None]:
     """Try a reply again that was given up."""
     rows = yield moving("revive_reply", ReplyEvent.REVIVED, params=(to_micros(now), reply_id))
     if not rows[0][0]:

@@ -15,7 +15,7 @@ from gateway_sessions.core.queue.state_machine import ItemEvent, ReplyEvent
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.recovery import Recovery, ResumeReason, plan_recovery
 from gateway_sessions.core.sessions.state_machine import Event, allows, is_resumed, marked_at
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load_readable
@@ -77,7 +77,7 @@ class Abandoned:
 
 def adopt(
     change: Change, census: Census, limit: int, hold_until: datetime | None = None
-) -> Verb[list[CutOff]]:
+) -> Transaction[list[CutOff]]:
     """Free some leases of openings that are gone: their turns were cut off, and exactly theirs.
 
     They wait again in their old places, not to begin before *hold_until*; those that were tried as often as
@@ -96,7 +96,7 @@ def adopt(
     return found
 
 
-def cut_short(held: Held, end: TurnCut, change: Change) -> Verb[CutOff]:
+def cut_short(held: Held, end: TurnCut, change: Change) -> Transaction[CutOff]:
     """Give a turn back that has not ended within a drain's time: that was a try, as after a crash.
 
     Otherwise a turn that never ends would be tried for ever, if only its process always ends in order.
@@ -105,14 +105,14 @@ def cut_short(held: Held, end: TurnCut, change: Change) -> Verb[CutOff]:
     return (yield from _cut_off(change, lane, end))
 
 
-def doubt_replies(census: Census) -> Verb[int]:
+def doubt_replies(census: Census) -> Transaction[int]:
     """What was being sent by those that are gone may have been sent. How many replies."""
     living = yield from census()
     rows = yield moving("doubt_replies", ReplyEvent.DOUBTED, params=(living.listed,))
     return int(rows[0][0])
 
 
-def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
+def abandon_commands(change: Change, census: Census) -> Transaction[list[Abandoned]]:
     """Settle the commands of openings that are gone, if nothing says that they were carried out.
 
     Whoever asked is owed a word about it: nobody knows how far it came, so it is not done again.
@@ -138,7 +138,9 @@ def abandon_commands(change: Change, census: Census) -> Verb[list[Abandoned]]:
     return found
 
 
-def _carry_out_change(item_id: int, session_key: str, message: InboundMessage, change: Change) -> Verb[None]:
+def _carry_out_change(
+    item_id: int, session_key: str, message: InboundMessage, change: Change
+) -> Transaction[None]:
     """Carry out an edit or a deletion that an earlier version had noted, and perhaps not come to.
 
     Done twice, it does no harm. One of a message that nobody knows is news when it comes again.
@@ -176,7 +178,7 @@ class TurnCut:
         return from_micros(min(written, to_micros(change.now)))
 
 
-def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Verb[CutOff]:
+def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Transaction[CutOff]:
     """Take the lane from a turn that has not ended, and decide whether that is tried again."""
     key, attempts = lane.session_key, lane.attempts + 1
     held = Held(session_key=key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
@@ -216,14 +218,14 @@ def _cut_off(change: Change, lane: LaneRow, end: TurnCut) -> Verb[CutOff]:
     )
 
 
-def _was_taken_back(held: Held) -> Verb[bool]:
+def _was_taken_back(held: Held) -> Transaction[bool]:
     """Whether people took back what a turn was about that nobody is about any more."""
     return bool((yield Statement("turn_was_taken_back", (held.session_key, held.token))))
 
 
 def _marked(
     change: Change, lane: LaneRow, entry: SessionEntry | None, end: TurnCut
-) -> Verb[SessionEntry | None]:
+) -> Transaction[SessionEntry | None]:
     """The entry, marked as interrupted or suspended after too many tries; None if it may be neither."""
     if entry is None or not allows(entry.state, Event.INTERRUPTED):
         return None
@@ -241,7 +243,7 @@ class PutAside:
 
 def put_aside_stale(
     change: Change, only: Collection[str] | None, after: str
-) -> Verb[tuple[list[PutAside], str | None]]:
+) -> Transaction[tuple[list[PutAside], str | None]]:
     """Let turns whose mark has aged out wait for people to ask for them: they are dead letters from now on.
 
     Their sessions go on, with what such a turn was about in their history, and people are told. Some lanes,
@@ -256,7 +258,7 @@ def put_aside_stale(
     return found, page[-1] if len(tried) > PAGE else None
 
 
-def _put_aside_if_stale(change: Change, session_key: str) -> Verb[list[PutAside]]:
+def _put_aside_if_stale(change: Change, session_key: str) -> Transaction[list[PutAside]]:
     lane = yield from load_lane(session_key, locked=True)
     entry = yield from load_readable(session_key)
     if entry is None or lane.running or not lane.attempts:

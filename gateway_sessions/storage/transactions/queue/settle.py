@@ -20,7 +20,7 @@ from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.core.transcript.replay import Chat
 from gateway_sessions.core.usage.usage_events import Usage
 from gateway_sessions.errors import FencedError, GatewaySessionsError, StorageCorruptError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
@@ -37,7 +37,7 @@ from gateway_sessions.storage.tables.moves import move_items, moving
 from gateway_sessions.storage.transactions.queue import turn_rows
 from gateway_sessions.storage.transactions.queue.claim import (
     NO_VERSION,
-    Claimed,
+    ClaimedTurn,
     Starter,
     Version,
     begin_turn,
@@ -50,7 +50,7 @@ from gateway_sessions.storage.transactions.queue.turn_rows import Held, Speaker,
 from gateway_sessions.storage.transactions.sessions.find_or_create import touching
 from gateway_sessions.storage.transactions.sessions.lane_changes import answered, merely_answered, worked
 from gateway_sessions.storage.transactions.sessions.replace import move_to
-from gateway_sessions.storage.transactions.transcripts import conversation as replaying
+from gateway_sessions.storage.transactions.transcripts import conversation as conversations
 from gateway_sessions.storage.transactions.transcripts import usage as uses
 
 STOPPED: Final = Message("assistant", "[This turn was stopped.]", finish_reason="interrupted")
@@ -70,7 +70,7 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     internal: bool = False
     """Whether nobody said any of what it was about but the program: then it moves no interaction clock."""
-    begun: Claimed | None = None
+    begun: ClaimedTurn | None = None
     """What the turn began with, if nothing was added to that since: whoever has the lease knows it."""
 
 
@@ -83,12 +83,12 @@ class Settled:
     reply_ids: tuple[int, ...] = ()
     version: Version = NO_VERSION
     waiting: int = 0
-    next: Claimed | None = None
+    next: ClaimedTurn | None = None
     lane: KnownLane | None = None
     """The lane, if it was left with nothing on it."""
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class KnownEnding(msgspec.Struct, frozen=True, kw_only=True):
     """What is known beforehand where a turn ends; only the database says whether it is still like that."""
 
     entry: SessionEntry | None = None
@@ -102,7 +102,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """Whether anybody asks what the transcript is like afterwards."""
 
 
-NOTHING_KNOWN: Final = Known()
+NOTHING_KNOWN: Final = KnownEnding()
 
 
 class NotAsKnownError(GatewaySessionsError):
@@ -113,14 +113,14 @@ class NotAsKnownError(GatewaySessionsError):
         super().__init__(f"the turn on lane {session_key!r} is not about what it began with")
 
 
-def append(held: Held, messages: Sequence[Message], change: Change) -> Verb[list[int]]:
+def append(held: Held, messages: Sequence[Message], change: Change) -> Transaction[list[int]]:
     """Add to the transcript while the turn runs; what it is about stands before it."""
     yield from held_lane(held.session_key, held.epoch, held.token)
     session_id = yield from _session_of(held)
     return (yield from turn_rows.record(held, session_id, messages, change))
 
 
-def note_growing(held: Held, growing: Growing) -> Verb[None]:
+def note_growing(held: Held, growing: Growing) -> Transaction[None]:
     """Write down which message of the platform the turn's reply grows in."""
     yield from held_lane(held.session_key, held.epoch, held.token)
     yield noting(held.session_key, held.token, growing)
@@ -128,7 +128,7 @@ def note_growing(held: Held, growing: Growing) -> Verb[None]:
 
 def owe_now(
     held: Held, owed: Sequence[Owed], change: Change, growing: Growing | None = None
-) -> Verb[tuple[int, ...]]:
+) -> Transaction[tuple[int, ...]]:
     """Owe something while the turn runs, before its own reply, in the place of what was *growing*."""
     yield from held_lane(held.session_key, held.epoch, held.token)
     if growing is not None:
@@ -137,13 +137,15 @@ def owe_now(
     return (yield from owe(owed, entry, held.session_key, change))
 
 
-def conversation(held: Held, session_id: str, limit: int | None) -> Verb[list[Chat]]:
+def conversation(held: Held, session_id: str, limit: int | None) -> Transaction[list[Chat]]:
     """What goes to a model: the conversation, with what the turn is about at its end."""
     pending = yield from turn_rows.unrecorded(held)
-    return (yield from replaying.conversation(session_id, limit, include_ancestors=False, pending=pending))
+    return (
+        yield from conversations.conversation(session_id, limit, include_ancestors=False, pending=pending)
+    )
 
 
-def record_stopped(lane: LaneRow, change: Change) -> Verb[None]:
+def record_stopped(lane: LaneRow, change: Change) -> Transaction[None]:
     """Put what a turn was about into the transcript, before that turn is stopped from outside."""
     held = Held(session_key=lane.session_key, epoch=lane.lease_epoch or 0, token=lane.lease_token)
     entry = yield from load(lane.session_key)
@@ -156,7 +158,7 @@ def record_stopped(lane: LaneRow, change: Change) -> Verb[None]:
         return
 
 
-class Joined(NamedTuple):
+class SteeredMessage(NamedTuple):
     """A message that became part of a running turn."""
 
     lane: LaneRow
@@ -164,7 +166,7 @@ class Joined(NamedTuple):
     """What it says by now: it may have been edited since it was accepted."""
 
 
-def steer(held: Held, seq: int, change: Change) -> Verb[Joined | None]:
+def steer(held: Held, seq: int, change: Change) -> Transaction[SteeredMessage | None]:
     """Let a waiting message be part of the running turn; None if it does not wait any more.
 
     What was to be part of that message's turn waits on without it: nobody has told the running turn of that.
@@ -183,10 +185,12 @@ def steer(held: Held, seq: int, change: Change) -> Verb[Joined | None]:
         yield from put_lane(lane)
     yield from move_items("steer_item", ItemEvent.STEERED, [(held.token, held.token, item_id)])
     item = next(one for one in (yield from items_of(held)) if one.seq == seq)
-    return Joined(lane, (yield from turn_rows.record_steered(held, session_id, item, change)))
+    return SteeredMessage(lane, (yield from turn_rows.record_steered(held, session_id, item, change)))
 
 
-def end_turn(settlement: Settlement, change: Change, known: Known = NOTHING_KNOWN) -> Verb[Settled]:
+def end_turn(
+    settlement: Settlement, change: Change, known: KnownEnding = NOTHING_KNOWN
+) -> Transaction[Settled]:
     """Write all that the turn leaves behind and give the lane back, or on to its next turn.
 
     The next turn may be one of another lane, which waits for the place of this one.
@@ -197,7 +201,7 @@ def end_turn(settlement: Settlement, change: Change, known: Known = NOTHING_KNOW
     entry, ids = yield from _leave_in_session(settlement, change, known)
     yield from _settle_items(settlement, lane, change)
     replies = yield from owe(settlement.replies, entry, held.session_key, change)
-    following: Claimed | None = None
+    following: ClaimedTurn | None = None
     if freed is None:
         starter = known.starter if known.next_lane is None else None
         following = yield from _pass_on(lane, entry, change, starter)
@@ -212,7 +216,7 @@ def end_turn(settlement: Settlement, change: Change, known: Known = NOTHING_KNOW
     return Settled(entry, ids, replies, version, lane.waiting, following, left)
 
 
-def _freed(settlement: Settlement) -> Verb[LaneRow | None]:
+def _freed(settlement: Settlement) -> Transaction[LaneRow | None]:
     """The lane, given back already, if the turn still has it and nothing waits; None: look at it."""
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:  # what was said into it waits again
@@ -222,7 +226,7 @@ def _freed(settlement: Settlement) -> Verb[LaneRow | None]:
 
 def _pass_on(
     lane: LaneRow, entry: SessionEntry | None, change: Change, starter: Starter | None
-) -> Verb[Claimed | None]:
+) -> Transaction[ClaimedTurn | None]:
     """Give the lane back, or on to its next turn."""
     lane.lease_epoch, lane.leased_at = None, None
     following = yield from line_up(lane, change.now)
@@ -236,8 +240,8 @@ def _pass_on(
 
 
 def _leave_in_session(
-    settlement: Settlement, change: Change, known: Known
-) -> Verb[tuple[SessionEntry | None, list[int]]]:
+    settlement: Settlement, change: Change, known: KnownEnding
+) -> Transaction[tuple[SessionEntry | None, list[int]]]:
     """Write what the turn leaves in its session; the session's entry, and the ids of its messages."""
     held = settlement.held
     entry = yield from _answered_as_known(settlement, change, known.entry)
@@ -256,7 +260,7 @@ def _leave_in_session(
 
 def _answered_as_known(
     settlement: Settlement, change: Change, entry: SessionEntry | None
-) -> Verb[SessionEntry | None]:
+) -> Transaction[SessionEntry | None]:
     """The entry after the turn, if it is as known and nothing but its clocks moves; None: look at it."""
     if entry is None or settlement.usages or settlement.internal:
         return None
@@ -270,7 +274,9 @@ def _answered_as_known(
     return entry.evolve(change.now, last_interaction_at=change.now) if moved[0][0] else None
 
 
-def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted: bool) -> Verb[LaneRow]:
+def give_back(
+    held: Held, retry_at: datetime | None, change: Change, *, counted: bool
+) -> Transaction[LaneRow]:
     """Let the turn wait again in its old place, because it did not come to an end."""
     lane = yield from held_lane(held.session_key, held.epoch, held.token)
     again, tried = yield from turn_rows.let_wait_again(held, to_micros(retry_at or change.now))
@@ -284,14 +290,14 @@ def give_back(held: Held, retry_at: datetime | None, change: Change, *, counted:
     return lane
 
 
-def _session_of(held: Held) -> Verb[str]:
+def _session_of(held: Held) -> Transaction[str]:
     entry = yield from load(held.session_key)
     if entry is None:  # a leased lane keeps its session, unless somebody wrote behind our back
         raise FencedError(held.session_key, held.token)
     return (yield from _writes_to(held, entry))
 
 
-def _writes_to(held: Held, entry: SessionEntry) -> Verb[str]:
+def _writes_to(held: Held, entry: SessionEntry) -> Transaction[str]:
     """The session that the turn writes to: its own, or the one that this was compressed into since."""
     if held.session_id in ("", entry.session_id):
         return entry.session_id
@@ -300,7 +306,7 @@ def _writes_to(held: Held, entry: SessionEntry) -> Verb[str]:
     return entry.session_id if entry.session_id in behind else held.session_id
 
 
-def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Verb[list[int]]:
+def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Transaction[list[int]]:
     """What the turn leaves in the transcript; the ids of its last rows."""
     held, outcome = settlement.held, settlement.outcome
     if outcome is Outcome.ROLLED_BACK:
@@ -317,7 +323,7 @@ def _settle_rows(settlement: Settlement, session_id: str, change: Change) -> Ver
     return (yield from turn_rows.record_behind(said, held, session_id, messages, change, noted=noted))
 
 
-def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb[None]:
+def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Transaction[None]:
     held = settlement.held
     if settlement.outcome is Outcome.DEAD:
         lane.waiting += yield from turn_rows.bury(held, settlement.by, settlement.problem, change)
@@ -338,7 +344,7 @@ def _settle_items(settlement: Settlement, lane: LaneRow, change: Change) -> Verb
 
 def _settle_entry(
     settlement: Settlement, entry: SessionEntry, session_id: str, change: Change
-) -> Verb[SessionEntry]:
+) -> Transaction[SessionEntry]:
     """Move the entry's clocks; nothing waits to be taken up again, so the mark of an interruption goes."""
     if session_id != entry.session_id:
         return entry
@@ -348,14 +354,14 @@ def _settle_entry(
     return (yield from calmed(change, entry))
 
 
-def calm(session_key: str, change: Change) -> Verb[None]:
+def calm(session_key: str, change: Change) -> Transaction[None]:
     """Nothing on the lane waits to be taken up again."""
     entry = yield from load(session_key)
     if entry is not None:
         yield from calmed(change, entry)
 
 
-def calmed(change: Change, entry: SessionEntry) -> Verb[SessionEntry]:
+def calmed(change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
     """The entry without the mark of an interruption."""
     if not allows(entry.state, Event.RECOVERED):
         return entry

@@ -17,7 +17,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.inbound import InboundMessage, user_row
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, advance_item
 from gateway_sessions.core.transcript.messages import Hidden, Message
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.inbox import InboxItem, decode_message, inbox_item
 from gateway_sessions.storage.tables.locks import of_session
@@ -47,20 +47,20 @@ class Speaker(NamedTuple):
     author: str | None
 
 
-def items_of(held: Held) -> Verb[list[InboxItem]]:
+def items_of(held: Held) -> Transaction[list[InboxItem]]:
     """The messages of a turn, the one that it began with first."""
     rows = yield Statement("items_of_turn", (held.session_key, held.token))
     return list(map(inbox_item, rows))
 
 
-def unrecorded(held: Held) -> Verb[list[Message]]:
+def unrecorded(held: Held) -> Transaction[list[Message]]:
     """The row of what the turn is about, unless the transcript has it already."""
     return _row_of(held.session_key, (yield from items_of(held)))
 
 
 def record(
     held: Held, session_id: str, messages: Sequence[Message], change: Change, *, noted: bool = True
-) -> Verb[list[int]]:
+) -> Transaction[list[int]]:
     """Append what the turn is about, unless that was done, and *messages* behind it; the ids of these.
 
     Unless *noted*, nobody asks any more where what it is about stands: the turn ends well.
@@ -77,7 +77,7 @@ def record_behind(
     change: Change,
     *,
     noted: bool,
-) -> Verb[list[int]]:
+) -> Transaction[list[int]]:
     """The same, where it is known what of that is to be appended."""
     appended = yield from transcripts.append(
         session_id, [*said, *messages], change.now, change.ids, copied=True
@@ -89,7 +89,7 @@ def record_behind(
 
 def record_waiting(
     session_key: str, items: Sequence[InboxItem], session_id: str, change: Change
-) -> Verb[None]:
+) -> Transaction[None]:
     """Append what a waiting turn is about, unless that was done: it may never begin."""
     rows = _row_of(session_key, items)
     if rows:
@@ -98,7 +98,9 @@ def record_waiting(
         yield Statement("note_row", many=[(appended.message_ids[0], item_id) for item_id in fresh])
 
 
-def record_steered(held: Held, session_id: str, item: InboxItem, change: Change) -> Verb[InboundMessage]:
+def record_steered(
+    held: Held, session_id: str, item: InboxItem, change: Change
+) -> Transaction[InboundMessage]:
     """Append a message that was said into the turn, behind all that the turn was about; what it says."""
     others = [one for one in (yield from items_of(held)) if one.item_id != item.item_id]
     before = _row_of(held.session_key, others)
@@ -114,7 +116,7 @@ def record_steered(held: Held, session_id: str, item: InboxItem, change: Change)
     return message
 
 
-def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
+def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """Hide all that the turn has put into the session, with what it is about."""
     which = (held.session_key, held.token, session_id)
     rows = yield Statement("first_row_of_turn", which, lock=of_session(session_id))
@@ -126,7 +128,7 @@ def take_back(held: Held, session_id: str, ids: Iterator[int]) -> Verb[None]:
     yield from withdraw((yield from items_of(held)))
 
 
-def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
+def withdraw(items: Iterable[InboxItem]) -> Transaction[None]:
     """Take the rows of messages away where they stand: they are written down again with their next turn."""
     recorded = [one for one in items if one.transcript_id is not None]
     for message_id in sorted({one.transcript_id for one in recorded if one.transcript_id is not None}):
@@ -139,7 +141,7 @@ def withdraw(items: Iterable[InboxItem]) -> Verb[None]:
 
 def say_anew(
     session_key: str, message_id: int, items: Sequence[InboxItem], change: Change, *, keep: bool
-) -> Verb[None]:
+) -> Transaction[None]:
     """Let a row tell what messages say now of which it is, or nothing if there are none.
 
     If *keep*, what it said before is kept as well.
@@ -152,7 +154,7 @@ def say_anew(
     yield from rewrite.reword(message_id, told, change.now, change.ids, keep=keep)
 
 
-def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
+def stands_in(items: Sequence[InboxItem], session_id: str) -> Transaction[bool]:
     """Whether all rows that messages have in the transcript are part of that session's conversation."""
     for message_id in {one.transcript_id for one in items} - {None}:
         rows: Sequence[Row] = yield Statement("message_that_stands", (message_id,))
@@ -161,13 +163,13 @@ def stands_in(items: Sequence[InboxItem], session_id: str) -> Verb[bool]:
     return True
 
 
-def others_spoke_behind(items: Sequence[InboxItem]) -> Verb[bool]:
+def others_spoke_behind(items: Sequence[InboxItem]) -> Transaction[bool]:
     """Whether another turn is behind the row of messages: what takes theirs back must not take that along."""
     mine = sorted({one.transcript_id for one in items if one.transcript_id is not None})
     return bool((yield Statement("spoken_behind", (mine[0], msgspec.json.encode(mine).decode()))))
 
 
-def let_wait_again(held: Held, ready_at: int) -> Verb[tuple[int, bool]]:
+def let_wait_again(held: Held, ready_at: int) -> Transaction[tuple[int, bool]]:
     """Give what a turn was about back to the queue; what was said into it gets a turn of its own.
 
     How many turns wait now that did not before, and whether one of them is about what this turn began with.
@@ -180,7 +182,7 @@ def let_wait_again(held: Held, ready_at: int) -> Verb[tuple[int, bool]]:
     return after.count(ItemState.WAITING), len(others) < len(items)
 
 
-def bury(held: Held, by: str, problem: str | None, change: Change) -> Verb[int]:
+def bury(held: Held, by: str, problem: str | None, change: Change) -> Transaction[int]:
     """Give up what a turn was about, which is kept; what was said into it is next. How many turns that is."""
     now = to_micros(change.now)
     items = yield from items_of(held)

@@ -18,7 +18,7 @@ from gateway_sessions.core.instants import first_change_id, from_micros, nearest
 from gateway_sessions.core.queue.items import DeadLetter, Outcome, QueuedMessage
 from gateway_sessions.core.queue.state_machine import ItemEvent, ItemState, ReplyEvent, outcome_after
 from gateway_sessions.errors import InvalidInputError, NotGivenUpError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.inbox import (
     InboxItem,
@@ -62,7 +62,7 @@ class Overtaken:
         return self.token is not None or bool(self.cancelled)
 
 
-def overtake(change: Change, session_key: str, by: str) -> Verb[Overtaken]:
+def overtake(change: Change, session_key: str, by: str) -> Transaction[Overtaken]:
     """End the lane's turn and empty its queue. What the turn still writes is refused from now on."""
     lane = yield from load_lane(session_key)
     if not lane.running and not lane.waiting:
@@ -85,17 +85,17 @@ def overtake(change: Change, session_key: str, by: str) -> Verb[Overtaken]:
     return Overtaken(token if was_running else None, ended, cancelled[0][0])
 
 
-def listed(session_key: str) -> Verb[list[QueuedMessage]]:
+def listed(session_key: str) -> Transaction[list[QueuedMessage]]:
     """All that waits or runs on a lane, in the order of its turns."""
     return [_queued(session_key, row) for row in (yield from _open_items(session_key))]
 
 
-def depth(session_key: str) -> Verb[int]:
+def depth(session_key: str) -> Transaction[int]:
     """How many turns wait on a lane."""
     return (yield from load_lane(session_key)).waiting
 
 
-def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
+def cancel(session_key: str, seq: int, by: str, change: Change) -> Transaction[int]:
     """Take a waiting message out, with what is part of it; how many messages: 0 if it does not wait."""
     rows = yield Statement("waiting_item", (session_key, seq))
     if not rows:
@@ -103,7 +103,7 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
     lane = yield from load_lane(session_key)
     item_id, merged_into, payload = rows[0]
     if merged_into is not None:
-        part = Part(item_id, seq, merged_into, payload)
+        part = TurnMessage(item_id, seq, merged_into, payload)
         yield from take_from_turn(lane, part, by, change, event=ItemEvent.CANCELLED)
         return 1
     gone = yield from take_out(lane, seq, item_id, ItemEvent.CANCELLED, by, change)
@@ -111,7 +111,7 @@ def cancel(session_key: str, seq: int, by: str, change: Change) -> Verb[int]:
     return len(gone)
 
 
-def clear(session_key: str, by: str, change: Change) -> Verb[int]:
+def clear(session_key: str, by: str, change: Change) -> Transaction[int]:
     """Take everything out that waits; how many messages. The running turn goes on."""
     lane = yield from load_lane(session_key)
     if not lane.waiting:
@@ -125,7 +125,7 @@ def clear(session_key: str, by: str, change: Change) -> Verb[int]:
     return int(rows[0][0])
 
 
-def move(session_key: str, seq: int, to: int) -> Verb[list[int]]:
+def move(session_key: str, seq: int, to: int) -> Transaction[list[int]]:
     """Let a waiting turn begin as the *to*-th of them, counted from 1; the new order."""
     lane = yield from load_lane(session_key)
     rows = yield from _open_items(session_key)
@@ -148,7 +148,7 @@ def move(session_key: str, seq: int, to: int) -> Verb[list[int]]:
     return [row[_SEQ] for row in order]
 
 
-def dead_letters(limit: int, before: int = FIRST) -> Verb[list[DeadLetter]]:
+def dead_letters(limit: int, before: int = FIRST) -> Transaction[list[DeadLetter]]:
     """Messages whose turns failed for good, the newest first."""
     rows = yield Statement("dead_items", (before, limit))
     return [
@@ -166,7 +166,7 @@ def dead_letters(limit: int, before: int = FIRST) -> Verb[list[DeadLetter]]:
     ]
 
 
-def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
+def requeue(item_id: int, change: Change) -> Transaction[LaneRow]:
     """Let a dead letter wait again, behind all that waits; the lane it is on."""
     rows = yield Statement("dead_item", (item_id,))
     if not rows:
@@ -185,7 +185,7 @@ def requeue(item_id: int, change: Change) -> Verb[LaneRow]:
     return lane
 
 
-def forget(before: datetime) -> Verb[int]:
+def forget(before: datetime) -> Transaction[int]:
     """Forget some of what was settled before that; 0 when nothing is left."""
     until = (first_change_id(before, 0), to_micros(before), FORGET_AT_ONCE)
     items = yield moving("forget_items", ItemEvent.FORGOTTEN, params=until)
@@ -193,13 +193,13 @@ def forget(before: datetime) -> Verb[int]:
     return int(items[0][0] + replies[0][0])
 
 
-def first_settled() -> Verb[datetime | None]:
+def first_settled() -> Transaction[datetime | None]:
     """Return when the oldest of what can be forgotten was settled; None if there is no such thing."""
     rows = yield Statement("first_settled")
     return None if rows[0][0] is None else nearest(rows[0][0])
 
 
-def waiting_lanes() -> Verb[dict[str, tuple[int, str | None]]]:
+def waiting_lanes() -> Transaction[dict[str, tuple[int, str | None]]]:
     """How many turns wait, by lane, and whose it is."""
     found: dict[str, tuple[int, str | None]] = {}
     for session_key, stored, next_seq, owner in (yield Statement("waiting_lanes")):
@@ -217,7 +217,7 @@ class WaitingEvent(NamedTuple):
     session_key: str
 
 
-def waiting_events(limit: int) -> Verb[list[WaitingEvent]]:
+def waiting_events(limit: int) -> Transaction[list[WaitingEvent]]:
     """The newest events of platforms that wait or run."""
     return [WaitingEvent(*row) for row in (yield Statement("waiting_events", (limit,)))]
 
@@ -230,32 +230,32 @@ class ReadyLane(NamedTuple):
     since: datetime
 
 
-def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Verb[list[ReadyLane]]:
+def ready(now: datetime, limit: int, but_not: Iterable[str] = ()) -> Transaction[list[ReadyLane]]:
     """Lanes whose next turn may begin and their owners, but of some, those that have waited longest first."""
     owners = msgspec.json.encode(list(but_not)).decode()
     rows = yield Statement("ready_lanes", (to_micros(now), owners, limit))
     return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
 
 
-def waiting_among(lanes: Iterable[str]) -> Verb[list[ReadyLane]]:
+def waiting_among(lanes: Iterable[str]) -> Transaction[list[ReadyLane]]:
     """Those of some lanes on which turns wait that may begin, now or later; the earliest first."""
     rows = yield Statement("waiting_among", (msgspec.json.encode(list(lanes)).decode(),))
     return [ReadyLane(row[0], row[1], nearest(row[2])) for row in rows]
 
 
-def next_ready(now: datetime) -> Verb[datetime | None]:
+def next_ready(now: datetime) -> Transaction[datetime | None]:
     """When a lane becomes ready that is not yet; None if none will by itself."""
     rows = yield Statement("next_ready", (to_micros(now),))
     return None if rows[0][0] is None else nearest(rows[0][0])
 
 
-def outcomes(session_key: str) -> Verb[dict[str, int]]:
+def outcomes(session_key: str) -> Transaction[dict[str, int]]:
     """How often each thing became of what was accepted on a lane, as far as that is still known."""
     rows = yield Statement("lane_outcomes", (session_key,))
     return {row[0]: row[1] for row in rows}
 
 
-class Part(NamedTuple):
+class TurnMessage(NamedTuple):
     """A message of a turn, and the one that leads the turn."""
 
     item_id: int
@@ -264,7 +264,9 @@ class Part(NamedTuple):
     payload: str | None
 
 
-def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change, *, event: ItemEvent) -> Verb[None]:
+def take_from_turn(
+    lane: LaneRow, part: TurnMessage, by: str, change: Change, *, event: ItemEvent
+) -> Transaction[None]:
     """Let a waiting turn be about one message less; if that one led it, the next of them does."""
     items = yield from unwrite(lane.session_key, part)
     was_next = yield from is_next(lane, part.seq)
@@ -279,7 +281,7 @@ def take_from_turn(lane: LaneRow, part: Part, by: str, change: Change, *, event:
     yield from put_lane(lane)
 
 
-def leave_turn(session_key: str, part: Part, items: Sequence[InboxItem]) -> Verb[bool]:
+def leave_turn(session_key: str, part: TurnMessage, items: Sequence[InboxItem]) -> Transaction[bool]:
     """Let the others go on with the turn that a message is part of; False if there are none."""
     message = readable(session_key, part.payload)
     length = len(message.text) if message is not None else 0
@@ -295,7 +297,7 @@ def leave_turn(session_key: str, part: Part, items: Sequence[InboxItem]) -> Verb
     return True
 
 
-def unwrite(session_key: str, part: Part) -> Verb[list[InboxItem]]:
+def unwrite(session_key: str, part: TurnMessage) -> Transaction[list[InboxItem]]:
     """Take away what an earlier try has put into the transcript: it is written there anew, as it is then.
 
     All that the turn is about; a damaged lane does not have the message any more that leads it.
@@ -308,7 +310,7 @@ def unwrite(session_key: str, part: Part) -> Verb[list[InboxItem]]:
     return items
 
 
-def _open_items(session_key: str) -> Verb[list[Row]]:
+def _open_items(session_key: str) -> Transaction[list[Row]]:
     """All that waits or runs on a lane, in the order of its turns."""
     rows = yield Statement("open_items", (session_key,))
     places = {row[_SEQ]: row[_PLACE] for row in rows}
@@ -340,8 +342,8 @@ class AndOvertaken(Generic[T]):
 
 
 def overtaking(
-    change: Change, session_key: str, verb: Callable[[Change], Verb[T]], by: str
-) -> Verb[AndOvertaken[T]]:
+    change: Change, session_key: str, transaction: Callable[[Change], Transaction[T]], by: str
+) -> Transaction[AndOvertaken[T]]:
     """Make a change after the lane's turn has lost its right to write and its queue is empty."""
     overtaken = yield from overtake(change, session_key, by)
-    return AndOvertaken((yield from verb(change)), overtaken)
+    return AndOvertaken((yield from transaction(change)), overtaken)

@@ -25,7 +25,7 @@ from gateway_sessions.core.search.results import (
 )
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Hidden
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.transactions.search.scan import Candidate
@@ -42,7 +42,7 @@ class Order(StrEnum):
     OLDEST = "oldest"
 
 
-class Placed(NamedTuple):
+class MessagePlace(NamedTuple):
     """A message in its place."""
 
     candidate: Candidate
@@ -53,14 +53,14 @@ class Placed(NamedTuple):
 class _Group:
     """What was found in one conversation."""
 
-    best: Placed
+    best: MessagePlace
     session_ids: dict[str, None]
     found: list[FoundMessage]
 
 
 def page_of(
     found: Sequence[Candidate], wanted: Wanted, order: Order, offset: int, limit: int
-) -> Verb[list[SearchHit]]:
+) -> Transaction[list[SearchHit]]:
     """The hits of one page."""
     page = list(islice(_in_order(found, order), offset, offset + limit))
     return (yield from _shown(page, wanted))
@@ -68,7 +68,7 @@ def page_of(
 
 def sessions_of(
     found: Sequence[Candidate], wanted: Wanted, order: Order, limit: int
-) -> Verb[list[SessionMatch]]:
+) -> Transaction[list[SessionMatch]]:
     """The conversations of the best hits, each with its best one."""
     groups: dict[str, _Group] = {}
     roots: dict[str, str] = {}
@@ -95,24 +95,24 @@ def sessions_of(
     ]
 
 
-def _root(candidate: Candidate) -> Verb[str]:
+def _root(candidate: Candidate) -> Transaction[str]:
     """The session a conversation began with; what replaced another session by a reset is a beginning."""
     if candidate.alone or candidate.relation in {None, Relation.SUCCESSION}:
         return candidate.session_id
     return (yield from lineage.root(candidate.session_id))
 
 
-def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[Placed]:
+def _in_order(found: Sequence[Candidate], order: Order) -> Iterator[MessagePlace]:
     if order is Order.BEST:
         scored = _below_exact(found, scores([one.features for one in found]))
         exact = [not one.near for one in found]
         ids = [one.message_id for one in found]
         for _, score, _, one in sorted(zip(exact, scored, ids, found, strict=True), reverse=True):
-            yield Placed(one, score)
+            yield MessagePlace(one, score)
     else:
         by_time = attrgetter("sent_at", "message_id")
         for one in sorted(found, key=by_time, reverse=order is Order.NEWEST):
-            yield Placed(one, None)
+            yield MessagePlace(one, None)
 
 
 def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequence[float]:
@@ -125,7 +125,7 @@ def _below_exact(found: Sequence[Candidate], scored: Sequence[float]) -> Sequenc
     ]
 
 
-def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
+def _shown(placed: Sequence[MessagePlace], wanted: Wanted) -> Transaction[list[SearchHit]]:
     ids = msgspec.json.encode([one.candidate.message_id for one in placed]).decode()
     rows = yield Statement("search_hits", (ids,))
     around = yield Statement("said_around", (CONTEXT_CHARACTERS, CONTEXT_CHARACTERS, ids))
@@ -137,7 +137,7 @@ def _shown(placed: Sequence[Placed], wanted: Wanted) -> Verb[list[SearchHit]]:
     ]
 
 
-def _hit(row: Row, placed: Placed, wanted: Wanted, around: Row) -> SearchHit:
+def _hit(row: Row, placed: MessagePlace, wanted: Wanted, around: Row) -> SearchHit:
     message_id, session_id = row[:2]
     try:
         if placed.candidate.alone:

@@ -14,8 +14,8 @@ from gateway_sessions.core.search.criteria import Vocabulary, Wanted, Words
 from gateway_sessions.core.search.documents import (
     LONGEST_INDEXED,
     IndexedMessage,
-    Position,
-    Work,
+    IndexPosition,
+    IndexWork,
     text_of,
     texts_of,
 )
@@ -23,7 +23,7 @@ from gateway_sessions.core.search.filters import SearchFilter
 from gateway_sessions.core.search.ranking import READ_CHARACTERS, Features
 from gateway_sessions.core.search.stems import NO_STEMS
 from gateway_sessions.core.search.tokenizer import TOKENISER
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import meta
 
 BEYOND: Final = (1 << 63) - 1
@@ -39,7 +39,7 @@ MOST_PENDING: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ScanLimits:
     """How far the truth has come."""
 
     highest: int
@@ -76,7 +76,7 @@ class Scanned:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedMessages:
     """What the index knows otherwise."""
 
     candidates: list[Candidate]
@@ -90,18 +90,18 @@ class Changed:
 class Fresh:
     """What the index does not know, or not any more."""
 
-    changed: Changed
+    changed: ChangedMessages
     later: Scanned
 
 
-def limits() -> Verb[Limits]:
+def limits() -> Transaction[ScanLimits]:
     """How far the truth has come."""
     ((message_id, change_id, cleared),) = yield Statement("index_limits")
     last_change = max(int(change_id or 0), int(cleared or 0))
-    return Limits(max(int(message_id or 0), last_change), int(cleared or 0), last_change)
+    return ScanLimits(max(int(message_id or 0), last_change), int(cleared or 0), last_change)
 
 
-def identity() -> Verb[str]:
+def identity() -> Transaction[str]:
     """What an index of this truth, made by this program, calls itself."""
     secret = yield from meta.install_secret()
     store = sha256(b"search index of " + secret).hexdigest()
@@ -110,7 +110,7 @@ def identity() -> Verb[str]:
     return own if rules == NO_STEMS.made_by else f"{own} {rules}"
 
 
-def work_after(position: Position, size: int) -> Verb[Work]:
+def work_after(position: IndexPosition, size: int) -> Transaction[IndexWork]:
     """What an index has to take in next: all changes before any new message, which stand as they are now."""
     changes = yield Statement("index_changes_after", (position.changes, size))
     known = [(row[0], row[1]) for row in changes if row[1] <= position.watermark]
@@ -120,14 +120,14 @@ def work_after(position: Position, size: int) -> Verb[Work]:
     changed = tuple((change, message, now.get(message)) for message, change in latest.items())
     seen = changes[-1][0] if changes else position.changes
     if len(changes) == size:
-        return Work(Position(position.watermark, seen), (), changed, complete=False)
+        return IndexWork(IndexPosition(position.watermark, seen), (), changed, complete=False)
     rows = yield Statement("messages_to_index", (LONGEST_INDEXED, position.watermark, size))
     messages = tuple(IndexedMessage(*row) for row in rows)
     watermark = messages[-1].message_id if messages else position.watermark
-    return Work(Position(watermark, seen), messages, changed, complete=len(messages) < size)
+    return IndexWork(IndexPosition(watermark, seen), messages, changed, complete=len(messages) < size)
 
 
-def samples(watermark: int, size: int) -> Verb[list[IndexedMessage]]:
+def samples(watermark: int, size: int) -> Transaction[list[IndexedMessage]]:
     """Messages that an index has to find: the first ones, and the last ones."""
     oldest = yield Statement("messages_to_index", (LONGEST_INDEXED, 0, size))
     newest = yield Statement("unindexed_messages", (0, watermark + 1, size))
@@ -136,24 +136,28 @@ def samples(watermark: int, size: int) -> Verb[list[IndexedMessage]]:
     return [one for message_id, one in rows.items() if (message_id,) not in {tuple(row) for row in changed}]
 
 
-def clear_changes(last: int) -> Verb[None]:
+def clear_changes(last: int) -> Transaction[None]:
     """The index has taken in all changes up to that one."""
     yield Statement("clear_index_changes", (last,))
     if last > (yield from meta.number(meta.CLEARED)):
         yield from meta.remember(meta.CLEARED, last)
 
 
-def changed(position: Position, wanted: Wanted | Vocabulary, shown: SearchFilter) -> Verb[Changed]:
+def changed(
+    position: IndexPosition, wanted: Wanted | Vocabulary, shown: SearchFilter
+) -> Transaction[ChangedMessages]:
     """Messages of which an index at that position tells what is not true any more."""
     rows = yield Statement("pending_changes", (position.changes, position.watermark, MOST_PENDING + 1))
     stale = frozenset(row[0] for row in rows)
     found: Sequence[Row] = ()
     if stale:
         found = yield Statement("changed_messages", (position.changes, position.watermark, MOST_PENDING))
-    return Changed(_matching(found, wanted, shown), stale, len(stale) <= MOST_PENDING)
+    return ChangedMessages(_matching(found, wanted, shown), stale, len(stale) <= MOST_PENDING)
 
 
-def fresh(position: Position, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int) -> Verb[Fresh]:
+def fresh(
+    position: IndexPosition, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
+) -> Transaction[Fresh]:
     """What an index at that position cannot tell: later messages, and those changed since."""
     known = yield from changed(position, wanted, shown)
     scanned = yield from scan(position.watermark, BEYOND, wanted, shown, size)
@@ -162,7 +166,7 @@ def fresh(position: Position, wanted: Wanted | Vocabulary, shown: SearchFilter, 
 
 def scan(
     after: int, before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
-) -> Verb[Scanned]:
+) -> Transaction[Scanned]:
     """Look at messages themselves, a page of them, the newest first.
 
     Only their texts are read at first. Nearly all messages have nothing of what is wanted.
@@ -180,7 +184,7 @@ def scan(
 
 def scan_without_tokens(
     before: int, wanted: Wanted | Vocabulary, shown: SearchFilter, size: int
-) -> Verb[Scanned]:
+) -> Transaction[Scanned]:
     """The same of those that an index in the database does not know."""
     rows = yield Statement("without_tokens", (before, size))
     return Scanned(_matching(rows, wanted, shown), _last(rows, size))
@@ -192,7 +196,7 @@ def _last(rows: Sequence[Row], size: int) -> int | None:
 
 def select(
     message_ids: Sequence[int], wanted: Wanted | Vocabulary, shown: SearchFilter, *, sure: bool = True
-) -> Verb[list[Candidate]]:
+) -> Transaction[list[Candidate]]:
     """Those of the messages that are there, may be shown and are wanted: of words an index is *sure*."""
     ids = msgspec.json.encode(message_ids).decode()
     if not sure or not isinstance(wanted, Words):
@@ -201,7 +205,7 @@ def select(
     return _candidates(_showable(rows, shown), wanted)
 
 
-def _by_id(message_ids: Iterable[int]) -> Verb[Sequence[Row]]:
+def _by_id(message_ids: Iterable[int]) -> Transaction[Sequence[Row]]:
     ids = sorted(set(message_ids))
     if not ids:
         return ()

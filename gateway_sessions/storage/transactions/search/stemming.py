@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway_sessions.core.search.stems import NO_STEMS, Stemming, Stems
 from gateway_sessions.errors import UnsupportedStorageError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.nodes import Census
 
@@ -19,7 +19,7 @@ OF_THE_INDEX: Final = (IN_THE_DATABASE, BEING_FORGOTTEN)
 UNKNOWN: Final = "finds words by the rules {!r}, which this version does not know; open it with a newer one"
 
 
-def want(stems: Stems, census: Census) -> Verb[bool]:
+def want(stems: Stems, census: Census) -> Transaction[bool]:
     """Let these stems be made from now on, unless others have the store open; whether they are."""
     if len((yield from census()).epochs) > 1:
         return False
@@ -27,12 +27,12 @@ def want(stems: Stems, census: Census) -> Verb[bool]:
     return True
 
 
-def in_the_database() -> Verb[str]:
+def in_the_database() -> Transaction[str]:
     """The rules by which the stems were made that are in the database."""
     return str((yield from meta.get(IN_THE_DATABASE)) or NO_STEMS.made_by)
 
 
-def only_these_are_in_the_database(stems: Stems) -> Verb[None]:
+def only_these_are_in_the_database(stems: Stems) -> Transaction[None]:
     """No other stems are left."""
     if (yield from in_the_database()) != stems.made_by:
         yield from meta.remember(IN_THE_DATABASE, stems.made_by)

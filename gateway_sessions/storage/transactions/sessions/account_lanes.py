@@ -18,7 +18,7 @@ from gateway_sessions.core.identity.account_lanes import (
 )
 from gateway_sessions.core.identity.keys import key_at_account, owner_at_account
 from gateway_sessions.core.queue.inbound import SEPARATOR
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.columns import from_json
@@ -33,7 +33,7 @@ _AFTER_SEPARATOR: Final = chr(ord(SEPARATOR) + 1)
 _DONE: Final = "lanes_of_accounts;"
 
 
-def settled_platforms(platforms: list[str]) -> Verb[set[str]]:
+def settled_platforms(platforms: list[str]) -> Transaction[set[str]]:
     """Those of the platforms whose lanes have been given to accounts, once and for all."""
     found: set[str] = set()
     for platform in platforms:
@@ -42,13 +42,13 @@ def settled_platforms(platforms: list[str]) -> Verb[set[str]]:
     return found
 
 
-def settle_platforms(platforms: list[str]) -> Verb[None]:
+def settle_platforms(platforms: list[str]) -> Transaction[None]:
     """Remember that no lane of theirs is from the time before."""
     for platform in platforms:
         yield from meta.remember(f"{_DONE}{platform}", 1)
 
 
-def accounts_used(platforms: frozenset[str] | None) -> Verb[list[AccountUse]]:
+def accounts_used(platforms: frozenset[str] | None) -> Transaction[list[AccountUse]]:
     """Which accounts of these platforms, or of all, used which lanes, as far as queue and outbox know."""
     accounts = yield from _accounts_of_events()
     accounts |= {(row[0], row[1]) for row in (yield Statement("accounts_of_outbox"))}
@@ -63,7 +63,7 @@ def accounts_used(platforms: frozenset[str] | None) -> Verb[list[AccountUse]]:
     return found
 
 
-def lanes_of_platforms(platforms: list[str]) -> Verb[list[str]]:
+def lanes_of_platforms(platforms: list[str]) -> Transaction[list[str]]:
     """All lanes of these platforms that have a session."""
     found: list[str] = []
     for platform in platforms:
@@ -74,7 +74,7 @@ def lanes_of_platforms(platforms: list[str]) -> Verb[list[str]]:
     return found
 
 
-def look_at_lane(choice: LaneChoice) -> Verb[LanesReport]:
+def look_at_lane(choice: LaneChoice) -> Transaction[LanesReport]:
     """Say what `give_lane` would do now."""
     old, account = choice.session_key, choice.account
     now = key_at_account(old, account)
@@ -100,7 +100,7 @@ def look_at_lane(choice: LaneChoice) -> Verb[LanesReport]:
     return LanesReport(moved=moved, linked=tuple(linked))
 
 
-def give_lanes(change: Change, choices: Sequence[LaneChoice]) -> Verb[LanesReport]:
+def give_lanes(change: Change, choices: Sequence[LaneChoice]) -> Transaction[LanesReport]:
     """Give several lanes to their accounts."""
     report = LanesReport()
     for choice in choices:
@@ -108,7 +108,7 @@ def give_lanes(change: Change, choices: Sequence[LaneChoice]) -> Verb[LanesRepor
     return report
 
 
-def give_lane(change: Change, choice: LaneChoice) -> Verb[LanesReport]:
+def give_lane(change: Change, choice: LaneChoice) -> Transaction[LanesReport]:
     """Give a lane to its account, and let all others begin with a session that is linked to the lane's."""
     report = yield from look_at_lane(choice)
     if report.moved or report.linked:
@@ -120,7 +120,7 @@ def give_lane(change: Change, choice: LaneChoice) -> Verb[LanesReport]:
     return report
 
 
-def _give_replies(old: str) -> Verb[None]:
+def _give_replies(old: str) -> Transaction[None]:
     """Let each reply that a lane owes go out from the lane of the account that sends it."""
     for owner, account in (yield Statement("replies_of_accounts", (old,))):
         if account:
@@ -128,7 +128,7 @@ def _give_replies(old: str) -> Verb[None]:
             yield Statement("give_replies", (*there, old, owner, account))
 
 
-def _rename(change: Change, old: str, account: str) -> Verb[None]:
+def _rename(change: Change, old: str, account: str) -> Transaction[None]:
     now, entry = key_at_account(old, account), (yield from load(old))
     for session_id, owner in (yield Statement("sessions_of_lane", (old,))):
         yield from _give_session(change, session_id, (old, owner), account)
@@ -149,7 +149,7 @@ def _rename(change: Change, old: str, account: str) -> Verb[None]:
     yield transition(change, (yield from put(given)), LaneEvent.ASSIGNED)
 
 
-def _give_session(change: Change, session_id: str, was: tuple[str, str], account: str) -> Verb[None]:
+def _give_session(change: Change, session_id: str, was: tuple[str, str], account: str) -> Transaction[None]:
     old, owner = was
     now, given = key_at_account(old, account), owner_at_account(owner, account)
     yield from titles.make_room(session_id, given)
@@ -164,7 +164,7 @@ def _give_session(change: Change, session_id: str, was: tuple[str, str], account
     yield Statement("give_session", (now, given, given, session_id))
 
 
-def _is_free(session_key: str) -> Verb[bool]:
+def _is_free(session_key: str) -> Transaction[bool]:
     """Whether nothing was ever said on a lane."""
     if (yield Statement("entry_by_key", (session_key,))):
         return False
@@ -176,7 +176,7 @@ def _left(choice: LaneChoice, problem: str, *, busy: bool = False) -> LanesRepor
     return LanesReport(left=(lane,))
 
 
-def _accounts_of_events() -> Verb[set[tuple[str, str]]]:
+def _accounts_of_events() -> Transaction[set[tuple[str, str]]]:
     """The accounts of all events that are known, by stepping from each to the next."""
     found: set[tuple[str, str]] = set()
     after = ""

@@ -11,7 +11,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import ResumeReason
 from gateway_sessions.core.sessions.state_machine import Event, allows
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import KEY, load, readable, remove, sorted_out
 from gateway_sessions.storage.tables.lanes import is_busy
@@ -23,37 +23,39 @@ PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class EntryPosition:
     """Where a walk through entries has come to."""
 
     instant: int = -(1 << 63)
     session_key: str = ""
 
 
-def due_page(now: datetime, after: Position) -> Verb[tuple[list[SessionEntry], Position | None]]:
+def due_page(
+    now: datetime, after: EntryPosition
+) -> Transaction[tuple[list[SessionEntry], EntryPosition | None]]:
     """Entries whose policy has to be looked at now; also where to go on, or None at the end."""
     rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
-    return readable(rows), Position(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
+    return readable(rows), EntryPosition(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
 
 
-def first_due() -> Verb[datetime | None]:
+def first_due() -> Transaction[datetime | None]:
     """Return when the policy of any entry has to be looked at first; None if none ever has."""
     rows = yield Statement("first_due")
     return None if rows[0][0] is None else nearest(rows[0][0])
 
 
-def oldest_write() -> Verb[datetime | None]:
+def oldest_write() -> Transaction[datetime | None]:
     """Return when the entry was written that has been left alone for longest; None without entries."""
     rows = yield Statement("oldest_write")
     return None if rows[0][0] is None else nearest(rows[0][0])
 
 
-def any_turn_of(epoch: int) -> Verb[bool]:
+def any_turn_of(epoch: int) -> Transaction[bool]:
     """Whether any turn runs in that opening of the store."""
     return bool((yield Statement("any_turn_of", (epoch,))))
 
 
-def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[SessionEntry | None]:
+def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Transaction[SessionEntry | None]:
     """End a due session; None if it was used, or its lane began a turn, since that was planned."""
     entry = yield from _unchanged(planned)
     if entry is None or not allows(entry.state, Event.FINALISED):
@@ -66,7 +68,7 @@ def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Verb[S
     return (yield from move_to(change, entry, Event.FINALISED, reason))
 
 
-def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReason]]) -> Verb[int]:
+def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReason]]) -> Transaction[int]:
     """End several due sessions at once; how many of them were still due."""
     finalised = 0
     for entry, reason in planned:
@@ -74,7 +76,7 @@ def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReaso
     return finalised
 
 
-def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
+def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Transaction[int]:
     """Store when each policy has to be looked at next; one that is written meanwhile is left out."""
     rows: list[tuple[object, ...]] = []
     for entry in entries:
@@ -86,7 +88,7 @@ def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
     return len(rows)
 
 
-def reschedule_page(change: Change, after: str) -> Verb[tuple[int, str | None]]:
+def reschedule_page(change: Change, after: str) -> Transaction[tuple[int, str | None]]:
     """Do so for a page of all entries, as they are now; also the key to go on behind, or None at the end.
 
     Read in the same transaction: what knows no policies, such as the counting of use, may write any entry.
@@ -107,25 +109,25 @@ class KeyPage:
     """The key behind which the next page begins; None at the end."""
 
 
-def key_page(after: str, limit: int = PAGE) -> Verb[KeyPage]:
+def key_page(after: str, limit: int = PAGE) -> Transaction[KeyPage]:
     """A page of all entries in key order, for who needs every one of them."""
     rows = yield Statement("entries_in_key_order", (after, limit))
     found, damaged = sorted_out(rows)
     return KeyPage(found, damaged, rows[-1][KEY] if len(rows) == limit else None)
 
 
-def keys_after(after: str, limit: int) -> Verb[list[str]]:
+def keys_after(after: str, limit: int) -> Transaction[list[str]]:
     """A page of the keys of all lanes that have a session, in their order."""
     return [row[0] for row in (yield Statement("keys_in_order", (after, limit)))]
 
 
-def stale_page(before: datetime, after: int) -> Verb[tuple[list[SessionEntry], int | None]]:
+def stale_page(before: datetime, after: int) -> Transaction[tuple[list[SessionEntry], int | None]]:
     """Entries that nobody has written since *before*; also the id to go on after, or None at the end."""
     rows = yield Statement("entries_not_written_since", (after, to_micros(before), PAGE))
     return readable(rows), rows[-1][0] if len(rows) == PAGE else None
 
 
-def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionEntry]]:
+def prune(change: Change, planned: Sequence[SessionEntry]) -> Transaction[list[SessionEntry]]:
     """Forget lanes. Their sessions end, so that a later message never brings the old history back."""
     pruned: list[SessionEntry] = []
     for one in planned:
@@ -142,7 +144,7 @@ def prune(change: Change, planned: Sequence[SessionEntry]) -> Verb[list[SessionE
 
 def mark_recent(
     change: Change, since: datetime, after: int, limit: int
-) -> Verb[tuple[list[SessionEntry], int | None]]:
+) -> Transaction[tuple[list[SessionEntry], int | None]]:
     """Treat sessions used lately as cut off; also the id of the entry to go on after, or None at the end."""
     rows = yield Statement("entries_active_since", (after, to_micros(since), PAGE))
     marked: list[SessionEntry] = []
@@ -153,13 +155,13 @@ def mark_recent(
     return marked, (rows[-1][0] if len(rows) == PAGE else None)
 
 
-def tried_lanes() -> Verb[dict[str, int]]:
+def tried_lanes() -> Transaction[dict[str, int]]:
     """How often in a row each lane's turn was cut off."""
     rows = yield Statement("tried_lanes")
     return {str(row[0]): int(row[1]) for row in rows}
 
 
-def _unchanged(planned: SessionEntry) -> Verb[SessionEntry | None]:
+def _unchanged(planned: SessionEntry) -> Transaction[SessionEntry | None]:
     """The entry, if it is still the one planned for and no turn runs on its lane."""
     entry = yield from load(planned.session_key)
     if entry is None or (entry.version, entry.session_id) != (planned.version, planned.session_id):

@@ -32,7 +32,7 @@ from gateway_sessions.core.sessions.state_machine import (
     nothing_passed,
     plan_access,
 )
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import load, put
 from gateway_sessions.storage.tables.index_notes import note_move
@@ -41,7 +41,7 @@ from gateway_sessions.storage.tables.locks import of_lane
 from gateway_sessions.storage.transactions.sessions.replace import begin, interaction_at, succeed, transition
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A message that wants its session."""
 
     source: SessionSource
@@ -101,7 +101,7 @@ class IdTaken:
 Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
 
 
-def access(request: Request, change: Change, *, alone: bool = True) -> Verb[Outcome]:
+def access(request: SessionRequest, change: Change, *, alone: bool = True) -> Transaction[Outcome]:
     """Return the session that goes on, or the new one that answers the message; *alone*: nothing follows."""
     known = request.known
     if known is not None and merely_goes_on(request, change, known):
@@ -116,7 +116,7 @@ def access(request: Request, change: Change, *, alone: bool = True) -> Verb[Outc
     return (yield from _decide(request, change, holder))
 
 
-def _decide(request: Request, change: Change, holder: SessionEntry | None) -> Verb[Outcome]:
+def _decide(request: SessionRequest, change: Change, holder: SessionEntry | None) -> Transaction[Outcome]:
     if holder is not None and (owner := _nameless_owner(holder, request)):
         return AliasesFirst(owner)
     key, entry = yield from _lane_of(request, holder)
@@ -138,7 +138,7 @@ def _decide(request: Request, change: Change, holder: SessionEntry | None) -> Ve
     assert_never(plan)
 
 
-def lane_of(request: Request) -> Verb[str | AliasesFirst]:
+def lane_of(request: SessionRequest) -> Transaction[str | AliasesFirst]:
     """The key of the lane that the message belongs to, whether or not that has a session."""
     holder = yield from load(request.key, locked=True)
     if holder is not None and (owner := _nameless_owner(holder, request)):
@@ -147,7 +147,7 @@ def lane_of(request: Request) -> Verb[str | AliasesFirst]:
     return key
 
 
-def merely_goes_on(request: Request, change: Change, holder: SessionEntry) -> bool:
+def merely_goes_on(request: SessionRequest, change: Change, holder: SessionEntry) -> bool:
     """Whether the lane's session goes on, and only its clocks move."""
     if request.force_new or not request.touch:
         return False
@@ -166,7 +166,7 @@ def only_clocks_move(
     return origin is not None and nothing_passed(entry, policy, now) and same_conversation(origin, *asks)
 
 
-def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules:
+def _rules(request: SessionRequest, change: Change, entry: SessionEntry) -> AccessRules:
     answered = request.asked_version == entry.version
     return AccessRules(
         now=interaction_at(entry, change),
@@ -176,7 +176,9 @@ def _rules(request: Request, change: Change, entry: SessionEntry) -> AccessRules
     )
 
 
-def _lane_of(request: Request, holder: SessionEntry | None) -> Verb[tuple[str, SessionEntry | None]]:
+def _lane_of(
+    request: SessionRequest, holder: SessionEntry | None
+) -> Transaction[tuple[str, SessionEntry | None]]:
     """The lane's key and entry. A plain key that belongs to another origin gives way to the full identity."""
     if holder is not None and _same_origin(holder, request):
         return request.key, holder
@@ -185,7 +187,7 @@ def _lane_of(request: Request, holder: SessionEntry | None) -> Verb[tuple[str, S
     return (exact, other) if other is not None or holder is not None else (request.key, None)
 
 
-def _nameless_owner(holder: SessionEntry, request: Request) -> SessionSource | None:
+def _nameless_owner(holder: SessionEntry, request: SessionRequest) -> SessionSource | None:
     """Whose aliases have to be known before it can be said that the lane is somebody else's."""
     owner = holder.origin
     if owner is None or not request.aliases or request.aliases.keys() >= set(aliased_ids(owner)):
@@ -193,12 +195,14 @@ def _nameless_owner(holder: SessionEntry, request: Request) -> SessionSource | N
     return None if _same_origin(holder, request) else owner
 
 
-def _same_origin(entry: SessionEntry, request: Request) -> bool:
+def _same_origin(entry: SessionEntry, request: SessionRequest) -> bool:
     origin = entry.origin
     return origin is None or same_conversation(origin, request.source, request.flags, request.aliases)
 
 
-def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> Verb[SessionEntry]:
+def _keep(
+    request: SessionRequest, change: Change, entry: SessionEntry, plan: Keep
+) -> Transaction[SessionEntry]:
     advance(entry.state, Event.KEPT)
     if entry.origin is None:
         entry = yield from _claim(request, change, entry)
@@ -215,7 +219,7 @@ def _keep(request: Request, change: Change, entry: SessionEntry, plan: Keep) -> 
     return touched
 
 
-def _claim(request: Request, change: Change, entry: SessionEntry) -> Verb[SessionEntry]:
+def _claim(request: SessionRequest, change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
     """Note whose lane it is, which an imported entry did not say: from now on nobody else is given it."""
     claimed = entry.evolve(change.now, origin=request.source.lasting, owner=request.owner)
     yield from note_move(claimed.session_id, claimed.session_key, claimed.owner, change.ids)
@@ -233,15 +237,15 @@ def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> State
 
 
 def begin_anew(
-    request: Request, change: Change, entry: SessionEntry | None, reason: EndReason | None
-) -> Verb[Granted | IdTaken]:
+    request: SessionRequest, change: Change, entry: SessionEntry | None, reason: EndReason | None
+) -> Transaction[Granted | IdTaken]:
     """Give the lane a session of its own: its first, or for that reason another one than it has."""
     if entry is None or reason is None:
         return (yield from _create(request, change, request.key))
     return (yield from _replace(request, change, entry, reason))
 
 
-def _create(request: Request, change: Change, key: str) -> Verb[Granted | IdTaken]:
+def _create(request: SessionRequest, change: Change, key: str) -> Transaction[Granted | IdTaken]:
     if (yield Statement("session_exists", (request.new_session_id,))):
         return IdTaken()
     lanes = yield Statement("get_lane", (key,))
@@ -257,8 +261,8 @@ def _create(request: Request, change: Change, key: str) -> Verb[Granted | IdTake
 
 
 def _replace(
-    request: Request, change: Change, entry: SessionEntry, reason: EndReason, *, told: bool = False
-) -> Verb[Granted | IdTaken]:
+    request: SessionRequest, change: Change, entry: SessionEntry, reason: EndReason, *, told: bool = False
+) -> Transaction[Granted | IdTaken]:
     if (yield Statement("session_exists", (request.new_session_id,))):
         return IdTaken()
     new = _new_entry(request, change, entry.session_key).altered(
@@ -272,7 +276,7 @@ def _replace(
     return Granted((yield from succeed(change, entry, new, reason)))
 
 
-def _new_entry(request: Request, change: Change, key: str) -> SessionEntry:
+def _new_entry(request: SessionRequest, change: Change, key: str) -> SessionEntry:
     source, now = request.source, change.now
     return SessionEntry(
         session_key=key,

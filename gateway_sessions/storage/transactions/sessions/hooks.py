@@ -11,7 +11,7 @@ import msgspec
 
 from gateway_sessions.core.instants import nearest, to_micros
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.columns import from_json
 
 
@@ -46,14 +46,14 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedCalls:
     """Calls whose attempt has been counted, and calls that were given up instead."""
 
     calls: list[HookCall]
     given_up: list[HookCall]
 
 
-def next_tries(hooks: Sequence[Capacity]) -> Verb[dict[str, datetime]]:
+def next_tries(hooks: Sequence[Capacity]) -> Transaction[dict[str, datetime]]:
     """When each hook that owes a call has to be called next."""
     found: dict[str, datetime] = {}
     for one in hooks:
@@ -63,7 +63,9 @@ def next_tries(hooks: Sequence[Capacity]) -> Verb[dict[str, datetime]]:
     return found
 
 
-def claim(capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts: int) -> Verb[Claimed]:
+def claim(
+    capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts: int
+) -> Transaction[ClaimedCalls]:
     """Count an attempt of each call whose time has come; should the process die, it is due at *retry_at*.
 
     A call whose last attempt was counted in vain is given up: it may be what ends the process.
@@ -82,33 +84,33 @@ def claim(capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts
     begun = [(to_micros(retry_at), call.idempotency_key) for call in calls]
     yield Statement("begin_hook_call", many=begun)
     yield Statement("bury_hook_call", many=[(call.idempotency_key,) for call in given_up])
-    return Claimed(calls, given_up)
+    return ClaimedCalls(calls, given_up)
 
 
-def succeeded(call: HookCall) -> Verb[None]:
+def succeeded(call: HookCall) -> Transaction[None]:
     """The call is done."""
     yield Statement("delete_hook_call", (call.idempotency_key,))
 
 
-def withdrawn(call: HookCall, now: datetime) -> Verb[None]:
+def withdrawn(call: HookCall, now: datetime) -> Transaction[None]:
     """The attempt was broken off by us: it does not count."""
     yield Statement("withdraw_hook_call", (to_micros(now), call.idempotency_key))
 
 
-def failed(call: HookCall, error: str, retry_at: datetime | None) -> Verb[None]:
+def failed(call: HookCall, error: str, retry_at: datetime | None) -> Transaction[None]:
     """Try again at *retry_at*, or give the call up where everybody can see it."""
     state = "dead" if retry_at is None else "owed"
     when = to_micros(retry_at) if retry_at is not None else 0
     yield Statement("fail_hook_call", (state, when, error, call.idempotency_key))
 
 
-def dead(limit: int) -> Verb[list[HookCall]]:
+def dead(limit: int) -> Transaction[list[HookCall]]:
     """Calls that were given up, the newest first."""
     rows = yield Statement("dead_hook_calls", (limit,))
     return [_given_up(row) for row in rows]
 
 
-def requeue(idempotency_key: str, now: datetime) -> Verb[None]:
+def requeue(idempotency_key: str, now: datetime) -> Transaction[None]:
     """Owe a given-up call again, with all its attempts."""
     yield Statement("requeue_hook_call", (to_micros(now), idempotency_key))
 

@@ -12,7 +12,7 @@ from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.recovery import Recovery, plan_recovery
 from gateway_sessions.core.sessions.state_machine import Event, allows, boundary_to_remember, nothing_passed
 from gateway_sessions.errors import NothingToUndoError, SessionBusyError, SessionNotFoundError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load, load_by_session, put, put_unqueried, unarchive
 from gateway_sessions.storage.tables.index_notes import note_move
@@ -45,7 +45,7 @@ class TurnEnd:
     known: SessionEntry | None = None
 
 
-def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
+def settle(change: Change, turn: TurnEnd) -> Transaction[SessionEntry | None]:
     """A turn has ended. Nothing happens to a lane that has another session by now."""
     entry = yield from load(turn.session_key, turn.known, locked=True)
     if entry is None or turn.session_id not in (None, entry.session_id):
@@ -54,14 +54,16 @@ def settle(change: Change, turn: TurnEnd) -> Verb[SessionEntry | None]:
     return (yield from ended(change, entry, turn.last_prompt_tokens))
 
 
-def worked(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Verb[SessionEntry]:
+def worked(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Transaction[SessionEntry]:
     """The entry after a turn that answered nobody: people hear of a reset when they come back."""
     if last_prompt_tokens in (None, entry.last_prompt_tokens):
         return entry
     return (yield from _put(change, entry.evolve(change.now, last_prompt_tokens=last_prompt_tokens)))
 
 
-def answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Verb[SessionEntry]:
+def answered(
+    change: Change, entry: SessionEntry, last_prompt_tokens: int | None
+) -> Transaction[SessionEntry]:
     """The entry, which was read just now, after a turn of its session has answered a person."""
     tokens = entry.last_prompt_tokens if last_prompt_tokens is None else last_prompt_tokens
     policy = change.policy_of(entry)
@@ -77,7 +79,7 @@ def answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None
     return (yield from _put(change, settled))
 
 
-def _put(change: Change, settled: SessionEntry) -> Verb[SessionEntry]:
+def _put(change: Change, settled: SessionEntry) -> Transaction[SessionEntry]:
     if settled.policy_fingerprint != change.policy_of(settled).fingerprint:
         # The watcher may be about to store new instants, and leaves out what was written meanwhile.
         return (yield from put(change.scheduled(settled)))
@@ -92,7 +94,7 @@ def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int
 
 def reset(
     change: Change, session_key: str, new_session_id: str, display_name: str | None
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Start afresh because a person wants to."""
     old = yield from load(session_key)
     if old is None:
@@ -111,7 +113,7 @@ def reset(
 
 def switch_or_fork(
     change: Change, session_key: str, target_id: str, scope: Scope, fork_id: str
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Go on with another session here; one of another owner stays theirs, and a fork of it goes on here."""
     old = yield from load(session_key)
     rows = yield Statement("get_session", (target_id,))
@@ -124,7 +126,9 @@ def switch_or_fork(
     return (yield from _take_over(change, old, _blank(change, old), fork_id))
 
 
-def switch(change: Change, session_key: str, target_id: str, scope: Scope) -> Verb[SessionEntry | None]:
+def switch(
+    change: Change, session_key: str, target_id: str, scope: Scope
+) -> Transaction[SessionEntry | None]:
     """Move another existing session here, whoever owns it; a lane that holds it now loses it."""
     old = yield from load(session_key)
     if old is None or old.session_id == target_id:
@@ -142,7 +146,7 @@ def switch(change: Change, session_key: str, target_id: str, scope: Scope) -> Ve
     return (yield from _take_over(change, old, was, target_id))
 
 
-def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
+def undo_reset(change: Change, session_key: str) -> Transaction[SessionEntry | None]:
     """Bring back the session that the last reset of the lane ended, with its record as it was."""
     current = yield from load(session_key)
     if current is None:
@@ -169,7 +173,7 @@ def undo_reset(change: Change, session_key: str) -> Verb[SessionEntry | None]:
     return (yield from _reopen(change, current, back, Event.UNDONE, EndReason.RESET_UNDONE))
 
 
-def before_reset(current: SessionEntry) -> Verb[SessionEntry]:
+def before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
     """The session that the lane's last reset ended, as it was; `NothingToUndoError` if it cannot be."""
     key, target_id = current.session_key, current.previous_session_id
     if target_id is None:
@@ -180,7 +184,7 @@ def before_reset(current: SessionEntry) -> Verb[SessionEntry]:
     return unarchive(rows[0][5])
 
 
-def suspend(change: Change, session_key: str, reason: str) -> Verb[SessionEntry | None]:
+def suspend(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
     """The next message starts afresh, whatever the policy says."""
     entry = yield from load(session_key)
     if entry is None or entry.suspended:
@@ -188,7 +192,7 @@ def suspend(change: Change, session_key: str, reason: str) -> Verb[SessionEntry 
     return (yield from move_to(change, entry, Event.SUSPENDED, reason))
 
 
-def mark_resume_pending(change: Change, session_key: str, reason: str) -> Verb[SessionEntry | None]:
+def mark_resume_pending(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
     """The turn was cut off: the session goes on at the next message. None if it may not."""
     entry = yield from load(session_key)
     if entry is None or not allows(entry.state, Event.INTERRUPTED):
@@ -196,7 +200,7 @@ def mark_resume_pending(change: Change, session_key: str, reason: str) -> Verb[S
     return (yield from move_to(change, entry, Event.INTERRUPTED, reason))
 
 
-def clear_resume_pending(change: Change, session_key: str) -> Verb[SessionEntry | None]:
+def clear_resume_pending(change: Change, session_key: str) -> Transaction[SessionEntry | None]:
     """The resumed turn succeeded, so earlier failures no longer count. None if there was no mark."""
     yield Statement("clear_attempts", (session_key,))
     entry = yield from load(session_key)
@@ -213,7 +217,7 @@ def cut_off(
     reason: str,
     *,
     since: datetime | None = None,
-) -> Verb[SessionEntry]:
+) -> Transaction[SessionEntry]:
     """Count one more interrupted run; resume the session, or suspend it when that keeps failing.
 
     How old the mark is counts *since* the run was last known to live; without it, since now.
@@ -224,7 +228,9 @@ def cut_off(
     return (yield from move_to(change, entry, Event.INTERRUPTED, reason, since=since))
 
 
-def configure(change: Change, session_key: str, settings: Mapping[str, object]) -> Verb[SessionEntry | None]:
+def configure(
+    change: Change, session_key: str, settings: Mapping[str, object]
+) -> Transaction[SessionEntry | None]:
     """Set what a person or operator chose for this session or chat: fields of the entry, by name."""
     entry = yield from load(session_key)
     if entry is None or all(getattr(entry, name) == value for name, value in settings.items()):
@@ -255,7 +261,9 @@ def _sees(scope: Scope, session: Row) -> bool:
     return scope.sees(owner=session[1], session_key=session[0])
 
 
-def _take_over(change: Change, old: SessionEntry, was: SessionEntry, target_id: str) -> Verb[SessionEntry]:
+def _take_over(
+    change: Change, old: SessionEntry, was: SessionEntry, target_id: str
+) -> Transaction[SessionEntry]:
     yield from end(change, old, EndReason.SESSION_SWITCH)
     here = _blank(change, old).altered(
         session_id=target_id,
@@ -274,7 +282,7 @@ def _take_over(change: Change, old: SessionEntry, was: SessionEntry, target_id: 
 
 def _reopen(
     change: Change, old: SessionEntry, entry: SessionEntry, event: Event, reason: EndReason
-) -> Verb[SessionEntry]:
+) -> Transaction[SessionEntry]:
     yield from titles.make_room(entry.session_id, entry.owner)
     yield from hand_over(entry.session_id, entry.session_key, entry.owner)
     yield from note_move(entry.session_id, entry.session_key, entry.owner, change.ids)

@@ -22,7 +22,7 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.record import Relation, SessionSummary
 from gateway_sessions.errors import StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.columns import DAMAGE, escaped, leave_aside, member, tell_damage
 from gateway_sessions.storage.tables.entries import ENTRY_ID, UPDATED_AT, load_by_session, readable, unarchive
@@ -39,7 +39,7 @@ END_REASON: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SessionListQuery:
     """Which sessions are asked for."""
 
     scope: Scope
@@ -67,7 +67,9 @@ class Wanted:
         return (*kind, self.min_message_count, int(self.text is not None), *_patterns(self.text or ""))
 
 
-def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
+def recent(
+    wanted: SessionListQuery, after: SessionSummary | None, limit: int
+) -> Transaction[list[SessionSummary]]:
     """Conversations, the latest active first, behind the one that ended the page before."""
     drivers = yield from _few(wanted)
     name = "list_recent" if drivers is None else "list_recent_of_few"
@@ -87,7 +89,9 @@ def recent(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[lis
     return found
 
 
-def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list[SessionSummary]]:
+def begun(
+    wanted: SessionListQuery, after: SessionSummary | None, limit: int
+) -> Transaction[list[SessionSummary]]:
     """Conversations, the latest begun first, behind the one that ended the page before."""
     drivers = yield from _few(wanted)
     if drivers is not None:
@@ -109,8 +113,8 @@ def begun(wanted: Wanted, after: SessionSummary | None, limit: int) -> Verb[list
 
 
 def _sorted_by_beginning(
-    wanted: Wanted, drivers: tuple[Any, ...], after: SessionSummary | None
-) -> Verb[list[SessionSummary]]:
+    wanted: SessionListQuery, drivers: tuple[Any, ...], after: SessionSummary | None
+) -> Transaction[list[SessionSummary]]:
     chosen = (*drivers, *BEFORE_ALL, *wanted.seen, *wanted.says)
     rows = yield Statement("list_recent_of_few", (*chosen, MORE_THAN_FEW))
     found: list[SessionSummary] = []
@@ -125,7 +129,7 @@ def _beginning(summary: SessionSummary) -> tuple[datetime, str]:
     return summary.started_at, summary.lineage_root
 
 
-def by_id(text: str, scope: Scope, limit: int) -> Verb[list[SessionSummary]]:
+def by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummary]]:
     """Sessions whose id is the text, begins with it, or holds it, in this order."""
     wanted = text.strip()
     if not wanted:
@@ -134,12 +138,12 @@ def by_id(text: str, scope: Scope, limit: int) -> Verb[list[SessionSummary]]:
     rows = yield Statement("list_by_id", (middle, *in_scope(scope), wanted, beginning, limit))
     found: list[SessionSummary] = []
     for row in rows:
-        shown = yield from _at_root(row, Wanted(scope=scope))
+        shown = yield from _at_root(row, SessionListQuery(scope=scope))
         found.append(shown or _summary(row))
     return found
 
 
-def _few(wanted: Wanted) -> Verb[tuple[Any, ...] | None]:
+def _few(wanted: SessionListQuery) -> Transaction[tuple[Any, ...] | None]:
     """By what the few sessions are found that come into question; None if there are many."""
     for question, answer in _guesses(wanted):
         rows = yield question
@@ -152,7 +156,7 @@ def _few(wanted: Wanted) -> Verb[tuple[Any, ...] | None]:
     return None
 
 
-def _guesses(wanted: Wanted) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
+def _guesses(wanted: SessionListQuery) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
     """What may be little, and how to choose by it."""
     _, owners, session_key = in_scope(wanted.scope)
     if not wanted.scope.sees_everything:
@@ -166,8 +170,10 @@ def _guesses(wanted: Wanted) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
 
 
 def _if_readable(
-    row: Row, look: Callable[[Row, Wanted], Verb[SessionSummary | None]], wanted: Wanted
-) -> Verb[SessionSummary | None]:
+    row: Row,
+    look: Callable[[Row, SessionListQuery], Transaction[SessionSummary | None]],
+    wanted: SessionListQuery,
+) -> Transaction[SessionSummary | None]:
     """What *look* makes of a row; None if it is damaged, so that all others are shown."""
     try:
         return (yield from look(row, wanted))
@@ -176,7 +182,7 @@ def _if_readable(
         return None
 
 
-def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
+def _at_root(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
     """The session in the place of the one that its conversation began with; None if that is a sub-agent's."""
     before = yield from _line_before(row)
     if any(link.relation == Relation.DELEGATE for link in before):
@@ -191,17 +197,17 @@ def _at_root(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
     return _summary(row, root)
 
 
-def _at_tip(row: Row, wanted: Wanted) -> Verb[SessionSummary | None]:
+def _at_tip(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
     """The session that a conversation goes on in today, if it says what is looked for."""
     begun = yield from _at_root(row, wanted)
     if begun is None or wanted.every_session or row[END_REASON] != EndReason.COMPRESSION:
         return begun
     tip = yield from lineage.visible_tip(row[0], wanted.scope)
     rows = yield Statement("list_one", (tip, *wanted.says))
-    return _summary(rows[0], lineage.Link(row[0], started_at=row[5])) if rows else None
+    return _summary(rows[0], lineage.LineageLink(row[0], started_at=row[5])) if rows else None
 
 
-def _line_before(row: Row) -> Verb[list[lineage.Link]]:
+def _line_before(row: Row) -> Transaction[list[lineage.LineageLink]]:
     """The sessions that a session continues."""
     if row[RELATION] != Relation.CONTINUATION:
         return []
@@ -209,14 +215,14 @@ def _line_before(row: Row) -> Verb[list[lineage.Link]]:
     return line[: [link.session_id for link in line].index(row[0])]
 
 
-def _summary(row: Row, root: lineage.Link | None = None) -> SessionSummary:
+def _summary(row: Row, root: lineage.LineageLink | None = None) -> SessionSummary:
     try:
         return _read_summary(row, root)
     except DAMAGE as error:
         tell_damage(f"session {row[0]!r}", error, "its row")
 
 
-def _read_summary(row: Row, root: lineage.Link | None) -> SessionSummary:
+def _read_summary(row: Row, root: lineage.LineageLink | None) -> SessionSummary:
     session_id, source, title, preview, last_active, started_at, owner, key, user, parent, relation, *rest = (
         row
     )
@@ -257,7 +263,7 @@ FAR_FUTURE = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class SessionTransition:
     """One thing that happened to a session."""
 
     at: datetime
@@ -287,7 +293,7 @@ class Lane:
 
 def list_entries(
     scope: Scope, since: datetime | None, after: SessionEntry | None, limit: int
-) -> Verb[list[SessionEntry]]:
+) -> Transaction[list[SessionEntry]]:
     """Visible entries, the latest written first, behind the one that ended the page before.
 
     Damaged ones are left aside; a page that is not full is the last one all the same.
@@ -308,7 +314,7 @@ def list_entries(
     return found
 
 
-def entry_of_session(session_id: str, scope: Scope) -> Verb[SessionEntry | None]:
+def entry_of_session(session_id: str, scope: Scope) -> Transaction[SessionEntry | None]:
     """The entry that holds a session now, if it is visible."""
     entry = yield from load_by_session(session_id)
     if entry is None or not scope.sees(owner=entry.owner, session_key=entry.session_key):
@@ -316,14 +322,14 @@ def entry_of_session(session_id: str, scope: Scope) -> Verb[SessionEntry | None]
     return entry
 
 
-def ended_entry(session_id: str) -> Verb[SessionEntry | None]:
+def ended_entry(session_id: str) -> Transaction[SessionEntry | None]:
     """The record of a session that is over; None if it goes on, or is gone."""
     rows = yield Statement("get_session", (session_id,))
     ended_at, record = (rows[0][2], rows[0][5]) if rows else (None, None)
     return unarchive(record) if ended_at is not None and record is not None else None
 
 
-def lane(session_key: str) -> Verb[Lane]:
+def lane(session_key: str) -> Transaction[Lane]:
     """Whether a turn runs and by which lease, how often it was cut off, and what was resumed elsewhere."""
     row = yield from load_lane(session_key)
     known = Lane(running=row.running, attempts=row.attempts, moved_session_id=row.moved_session_id)
@@ -333,24 +339,24 @@ def lane(session_key: str) -> Verb[Lane]:
     return replace(known, epoch=row.lease_epoch, token=row.lease_token, running_since=since)
 
 
-def transitions(session_key: str, limit: int) -> Verb[list[Transition]]:
+def transitions(session_key: str, limit: int) -> Transaction[list[SessionTransition]]:
     """The latest things that happened on a lane, newest first."""
     rows = yield Statement("transitions_of_lane", (session_key, limit))
-    return [Transition(from_micros(row[0]), *row[1:]) for row in rows]
+    return [SessionTransition(from_micros(row[0]), *row[1:]) for row in rows]
 
 
-def any_session() -> Verb[bool]:
+def any_session() -> Transaction[bool]:
     """Whether there has ever been a session."""
     return bool((yield Statement("any_session")))
 
 
-def lanes_since(since: datetime, after: str, limit: int) -> Verb[list[str]]:
+def lanes_since(since: datetime, after: str, limit: int) -> Transaction[list[str]]:
     """Lanes behind one on which anything was said since then, in the order of their keys."""
     rows = yield Statement("lanes_in_use_since", (after, to_micros(since), limit))
     return [row[0] for row in rows]
 
 
-def moments_on(session_key: str, since: datetime) -> Verb[list[datetime]]:
+def moments_on(session_key: str, since: datetime) -> Transaction[list[datetime]]:
     """When people wrote on a lane since then, in their order."""
     rows = yield Statement("moments_on_lane", (session_key, to_micros(since)))
     return [from_micros(row[0]) for row in rows]

@@ -14,9 +14,9 @@ from typing import Final
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.record import Relation
-from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, Group, Member, Plan
+from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, GroupMember, PrunePlan, SessionGroup
 from gateway_sessions.errors import SessionBusyError, SessionOnLaneError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.index_notes import note_changes
 
@@ -31,7 +31,7 @@ _BEGINNING: Final = (-(1 << 62), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class PrunableKind:
     """Which sessions may be pruned at all."""
 
     source: str | None = None
@@ -58,22 +58,22 @@ class Removed:
     """Chosen, and used again since."""
 
 
-def plan(bounds: Bounds, kind: Kind, limit: int | None = None) -> Verb[Plan]:
+def plan(bounds: Bounds, kind: PrunableKind, limit: int | None = None) -> Transaction[PrunePlan]:
     """What has to go so that the bounds are kept, the oldest first: all of it, or the first so many."""
     sizes = yield Statement("size_of_sessions_to_prune", kind.params)
-    made = Plan(bounds, count=sizes[0][0], text_bytes=sizes[0][1], limit=limit)
+    made = PrunePlan(bounds, count=sizes[0][0], text_bytes=sizes[0][1], limit=limit)
     yield from _offer_to(made, kind)
     return made
 
 
-def first_to_go(kind: Kind) -> Verb[datetime | None]:
+def first_to_go(kind: PrunableKind) -> Transaction[datetime | None]:
     """Return when the session was touched that grows too old before all others; None if none ever does."""
     found = FirstToGo()
     yield from _offer_to(found, kind)
     return found.last_active
 
 
-def _offer_to(taker: Plan | FirstToGo, kind: Kind) -> Verb[None]:
+def _offer_to(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[None]:
     """Offer sessions with their sub-agents, the oldest first, until no more are wanted."""
     position = _BEGINNING
     while True:
@@ -88,7 +88,7 @@ def _offer_to(taker: Plan | FirstToGo, kind: Kind) -> Verb[None]:
         position = (rows[-1][1], rows[-1][0])
 
 
-def group_of(session_id: str, *, unended: bool) -> Verb[Group | None]:
+def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | None]:
     """A session with its sub-agents, and whether they, or what the session goes on in, are used.
 
     Unless *unended*, a session that nobody has ended stays, and what it was compressed from.
@@ -110,10 +110,12 @@ def group_of(session_id: str, *, unended: bool) -> Verb[Group | None]:
             members += [_member(row)] if goes else []
             goes_on = not (goes or unended or row[ENDED])
             latest, protected = max(latest, row[1]), protected or bool(row[4]) or goes_on
-    return Group(members=tuple(members), last_active=from_micros(latest), protected=protected)
+    return SessionGroup(members=tuple(members), last_active=from_micros(latest), protected=protected)
 
 
-def remove_groups(groups: Sequence[Group], ids: Iterator[int], *, unended: bool) -> Verb[Removed]:
+def remove_groups(
+    groups: Sequence[SessionGroup], ids: Iterator[int], *, unended: bool
+) -> Transaction[Removed]:
     """Remove what was planned, but nothing that has been used since."""
     removed = Removed()
     for planned in groups:
@@ -128,14 +130,14 @@ def remove_groups(groups: Sequence[Group], ids: Iterator[int], *, unended: bool)
     return removed
 
 
-def check_deletable(session_id: str) -> Verb[None]:
+def check_deletable(session_id: str) -> Transaction[None]:
     """Raise the error that a deletion would end with, if any."""
     group = yield from group_of(session_id, unended=True)
     for member in group.members if group is not None else ():
         yield from _is_on_no_lane(member.session_id)
 
 
-def delete(session_id: str, ids: Iterator[int]) -> Verb[list[str]]:
+def delete(session_id: str, ids: Iterator[int]) -> Transaction[list[str]]:
     """Remove a session with its sub-agents; a typed error if a lane has one of them. The ids removed."""
     group = yield from group_of(session_id, unended=True)
     if group is None:
@@ -147,7 +149,7 @@ def delete(session_id: str, ids: Iterator[int]) -> Verb[list[str]]:
     return [member.session_id for member in group.members]
 
 
-def remove(session_id: str, ids: Iterator[int]) -> Verb[Counter[str]]:
+def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Remove every row that tells of a session, and count them; what came from it stands for itself."""
     one = (session_id,)
     yield Statement("detach_children", one)
@@ -169,13 +171,13 @@ def remove(session_id: str, ids: Iterator[int]) -> Verb[Counter[str]]:
     return removed
 
 
-def leftovers() -> Verb[list[str]]:
+def leftovers() -> Transaction[list[str]]:
     """Sessions that are gone while some of their messages are not."""
     rows = yield Statement("leftovers", (LEFT_OVER, _BEHIND))
     return [row[0].removeprefix(LEFT_OVER) for row in rows]
 
 
-def remove_leftover(session_id: str, ids: Iterator[int]) -> Verb[int]:
+def remove_leftover(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     """Remove some messages of a session that is gone; how many. Fewer than `PIECE` were the last."""
     if (yield from meta.get(f"{LEFT_OVER}{session_id}")) is None:
         return 0  # somebody else has, and by now there may be a new session of that name
@@ -185,13 +187,13 @@ def remove_leftover(session_id: str, ids: Iterator[int]) -> Verb[int]:
     return removed
 
 
-def make_way(session_id: str, ids: Iterator[int]) -> Verb[None]:
+def make_way(session_id: str, ids: Iterator[int]) -> Transaction[None]:
     """A session of that name is about to begin: all that is left of an earlier one goes first."""
     while (yield from remove_leftover(session_id, ids)):
         pass
 
 
-def _remove_messages(session_id: str, ids: Iterator[int]) -> Verb[int]:
+def _remove_messages(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     rows = yield Statement("some_messages_of_session", (session_id, PIECE))
     gone = [(row[0],) for row in rows]
     yield Statement("delete_message", many=gone)
@@ -200,7 +202,7 @@ def _remove_messages(session_id: str, ids: Iterator[int]) -> Verb[int]:
     return len(rows)
 
 
-def _is_on_no_lane(session_id: str) -> Verb[None]:
+def _is_on_no_lane(session_id: str) -> Transaction[None]:
     keys = yield Statement("lane_of_session", (session_id,))
     if not keys:
         return
@@ -210,9 +212,9 @@ def _is_on_no_lane(session_id: str) -> Verb[None]:
     raise SessionOnLaneError(keys[0][0], session_id)
 
 
-def _member(row: Row) -> Member:
-    return Member(row[0], messages=row[2], text_bytes=row[3])
+def _member(row: Row) -> GroupMember:
+    return GroupMember(row[0], messages=row[2], text_bytes=row[3])
 
 
-def _alone(row: Row) -> Group:
-    return Group(members=(_member(row),), last_active=from_micros(row[1]), protected=bool(row[4]))
+def _alone(row: Row) -> SessionGroup:
+    return SessionGroup(members=(_member(row),), last_active=from_micros(row[1]), protected=bool(row[4]))

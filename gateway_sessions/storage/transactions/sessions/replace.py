@@ -11,7 +11,7 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.state_machine import Event, advance
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.entries import archive, put, remove
 from gateway_sessions.storage.transactions.sessions import titles
@@ -23,7 +23,7 @@ def interaction_at(entry: SessionEntry, change: Change) -> datetime:
     return max(change.now, entry.last_interaction_at)
 
 
-def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[SessionEntry]:
+def begin(change: Change, entry: SessionEntry, parent: str | None) -> Transaction[SessionEntry]:
     """Write a new session and make it the current one of its lane."""
     yield from add_row(entry, change.now, parent)
     if not entry.entry_id:
@@ -31,7 +31,7 @@ def begin(change: Change, entry: SessionEntry, parent: str | None) -> Verb[Sessi
     return (yield from put(change.scheduled(entry)))
 
 
-def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
+def end(change: Change, entry: SessionEntry, reason: EndReason) -> Transaction[bool]:
     """End the entry's session and owe the hooks a call; a session that has ended already stays as it is."""
     rows = yield Statement("get_session", (entry.session_id,))
     if not rows or rows[0][2] is not None:
@@ -42,7 +42,9 @@ def end(change: Change, entry: SessionEntry, reason: EndReason) -> Verb[bool]:
     return True
 
 
-def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason) -> Verb[SessionEntry]:
+def succeed(
+    change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason
+) -> Transaction[SessionEntry]:
     """End the old session and begin the new one, which knows what it came from and has not failed yet.
 
     What people chose for a conversation before they said anything in it is meant for what they say first: it
@@ -68,7 +70,7 @@ def succeed(change: Change, old: SessionEntry, new: SessionEntry, reason: EndRea
 
 def move_to(
     change: Change, entry: SessionEntry, event: Event, reason: str | None, *, since: datetime | None = None
-) -> Verb[SessionEntry]:
+) -> Transaction[SessionEntry]:
     """Take an event of the state machine and write the entry; an illegal one raises and changes nothing.
 
     It has been so *since* then, or since now.
@@ -84,7 +86,7 @@ def move_to(
     return written
 
 
-def displaced(change: Change, entry: SessionEntry) -> Verb[None]:
+def displaced(change: Change, entry: SessionEntry) -> Transaction[None]:
     """Take the session away from its lane, because another lane goes on with it."""
     yield from remove(entry)
     yield Statement("mark_moved", (entry.session_key, entry.session_id))

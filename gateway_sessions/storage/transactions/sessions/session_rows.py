@@ -22,7 +22,7 @@ from gateway_sessions.errors import (
     SessionNotFoundError,
     SessionOnLaneError,
 )
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 from gateway_sessions.storage.tables.index_notes import note_lane
@@ -92,7 +92,7 @@ class NewSession:
 
 def add_row(
     entry: SessionEntry, started_at: datetime, parent: str | None, relation: Relation = Relation.SUCCESSION
-) -> Verb[None]:
+) -> Transaction[None]:
     """A new session of a lane, with nothing said in it."""
     micros = to_micros(started_at)
     who = (entry.owner, entry.platform or UNKNOWN_SOURCE, entry.origin and entry.origin.participant_id)
@@ -101,7 +101,7 @@ def add_row(
     yield Statement("add_totals", (entry.session_id, micros))
 
 
-def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
+def create(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
     """A session made by hand; one that is there already learns only what it did not know."""
     check_session_id(new.session_id)
     source = check_word("source", new.source)
@@ -127,13 +127,13 @@ def create(new: NewSession, ids: Iterator[int]) -> Verb[str]:
     return new.session_id
 
 
-def get(session_id: str) -> Verb[SessionRecord | None]:
+def get(session_id: str) -> Transaction[SessionRecord | None]:
     """All that is known of a session."""
     rows = yield Statement("session_record", (session_id,))
     return decode_record(rows[0]) if rows else None
 
 
-def end_row(session_id: str, reason: str, now: datetime) -> Verb[bool]:
+def end_row(session_id: str, reason: str, now: datetime) -> Transaction[bool]:
     """End a session that is on no lane; False if it has ended already, and that reason stands."""
     check_reason(reason)
     yield from _is_on_no_lane(session_id)
@@ -141,21 +141,21 @@ def end_row(session_id: str, reason: str, now: datetime) -> Verb[bool]:
     return bool(changed[0][0])
 
 
-def reopen_row(session_id: str) -> Verb[bool]:
+def reopen_row(session_id: str) -> Transaction[bool]:
     """Let a session that is on no lane go on; False if it has not ended."""
     yield from _is_on_no_lane(session_id)
     changed = yield Statement("reopen_session_row", (session_id,))
     return bool(changed[0][0])
 
 
-def change(statement: str, session_id: str, *values: object) -> Verb[None]:
+def change(statement: str, session_id: str, *values: object) -> Transaction[None]:
     """Set columns of a session's row; `SessionNotFoundError` if there is none."""
     changed = yield Statement(statement, (*values, session_id), alone=True)
     if not changed[0][0]:
         raise SessionNotFoundError(session_id)
 
 
-def note_prompt(session_id: str, prompt: str) -> Verb[bool]:
+def note_prompt(session_id: str, prompt: str) -> Transaction[bool]:
     """Write the prompt of a session down unless it has one."""
     noted = yield Statement(
         "note_system_prompt", (prompt, session_id), alone=True, lock=of_session(session_id)
@@ -163,7 +163,7 @@ def note_prompt(session_id: str, prompt: str) -> Verb[bool]:
     return bool(noted[0][0])
 
 
-def count_messages(session_id: str, *, include_hidden: bool) -> Verb[int]:
+def count_messages(session_id: str, *, include_hidden: bool) -> Transaction[int]:
     """How many messages are part of the conversation, or are stored at all."""
     rows = yield Statement("stored_messages_of_session", (session_id,))
     if not rows:
@@ -171,7 +171,9 @@ def count_messages(session_id: str, *, include_hidden: bool) -> Verb[int]:
     return int(rows[0][1 if include_hidden else 0])
 
 
-def count(scope: Scope, *, source: str | None, min_message_count: int, include_archived: bool) -> Verb[int]:
+def count(
+    scope: Scope, *, source: str | None, min_message_count: int, include_archived: bool
+) -> Transaction[int]:
     """How many sessions are visible."""
     wanted = (source, source, min_message_count, include_archived)
     if scope.sees_everything:
@@ -210,7 +212,7 @@ def _record(*row: Any) -> SessionRecord:
     )
 
 
-def _owner(new: NewSession, key: str | None, parent: str | None) -> Verb[str]:
+def _owner(new: NewSession, key: str | None, parent: str | None) -> Transaction[str]:
     """The owner of the lane, or the person named; else the owner of the session that it came from."""
     found = (yield Statement("owner_of_lane", (key,))) if key else ()
     if not found and new.owner is None and parent is not None:
@@ -218,7 +220,7 @@ def _owner(new: NewSession, key: str | None, parent: str | None) -> Verb[str]:
     return str(found[0][0]) if found else new.owner or new.nobodys
 
 
-def _descent(new: NewSession, *, there: bool) -> Verb[tuple[str | None, str | None]]:
+def _descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, str | None]]:
     """The parent and the relation to store, once it is certain that they leave a tree."""
     parent = new.parent_session_id
     if parent is None:
@@ -237,7 +239,7 @@ def _descent(new: NewSession, *, there: bool) -> Verb[tuple[str | None, str | No
     return parent, str(relation)
 
 
-def _usual_relation(parent: str, new: NewSession) -> Verb[Relation]:
+def _usual_relation(parent: str, new: NewSession) -> Transaction[Relation]:
     """What a compressed session goes on in continues it; anything else took its parent's place."""
     ended = yield Statement("session_to_descend_from", (parent,))
     if ended[0][3] != EndReason.COMPRESSION or new.source == TOOL_SOURCE:
@@ -246,7 +248,7 @@ def _usual_relation(parent: str, new: NewSession) -> Verb[Relation]:
     return Relation.CONTINUATION if not taken or taken[0][0] == new.session_id else Relation.SUCCESSION
 
 
-def _is_no_descendant(parent: str, session_id: str) -> Verb[None]:
+def _is_no_descendant(parent: str, session_id: str) -> Transaction[None]:
     """The parent exists, and does not itself come from the session."""
     current: str | None = parent
     for _ in range(LONGEST_DESCENT):
@@ -261,7 +263,7 @@ def _is_no_descendant(parent: str, session_id: str) -> Verb[None]:
             return
 
 
-def _is_on_no_lane(session_id: str) -> Verb[None]:
+def _is_on_no_lane(session_id: str) -> Transaction[None]:
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
     lanes = yield Statement("lane_of_session", (session_id,))

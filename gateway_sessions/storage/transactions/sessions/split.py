@@ -19,7 +19,7 @@ from gateway_sessions.errors import (
     SessionEndedError,
     SessionNotFoundError,
 )
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Actor, LaneEvent
 from gateway_sessions.storage.tables.entries import load_by_session, put
@@ -28,7 +28,7 @@ from gateway_sessions.storage.transactions.sessions.remove import make_way
 from gateway_sessions.storage.transactions.sessions.replace import end_of, logged
 from gateway_sessions.storage.transactions.transcripts import messages as transcript
 from gateway_sessions.storage.transactions.transcripts.authors import in_place_of
-from gateway_sessions.storage.transactions.transcripts.messages import Page
+from gateway_sessions.storage.transactions.transcripts.messages import MessagePage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Descent:
     system_prompt: str | None = None
 
 
-def split(descent: Descent, messages: Sequence[Message]) -> Verb[str]:
+def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
     """The session is over, and *messages*, a summary of it, go on in a new one; its lane follows.
 
     Whoever comes later gets the continuation that is there.
@@ -77,7 +77,7 @@ def split(descent: Descent, messages: Sequence[Message]) -> Verb[str]:
     return descent.new_session_id
 
 
-def branch(descent: Descent, at_message_id: int | None) -> Verb[str]:
+def branch(descent: Descent, at_message_id: int | None) -> Transaction[str]:
     """A new session with a copy of what was said, up to that message; nothing happens to the old one."""
     check_session_id(descent.new_session_id)
     parent = yield from _parent(descent.session_id)
@@ -92,19 +92,19 @@ def branch(descent: Descent, at_message_id: int | None) -> Verb[str]:
     if rows and tuple(rows[0]) == (descent.session_id, Relation.BRANCH):
         return descent.new_session_id  # asked for again by somebody who did not get the answer
     yield from _descend(descent, Relation.BRANCH, parent)
-    said = yield from transcript.page(descent.session_id, Page(after_seq=0, before_seq=before))
+    said = yield from transcript.page(descent.session_id, MessagePage(after_seq=0, before_seq=before))
     yield from transcript.append(descent.new_session_id, said, descent.now, descent.ids, copied=True)
     return descent.new_session_id
 
 
-def _parent(session_id: str) -> Verb[Row]:
+def _parent(session_id: str) -> Transaction[Row]:
     rows = yield Statement("session_to_descend_from", (session_id,))
     if not rows:
         raise SessionNotFoundError(session_id)
     return rows[0]
 
 
-def _descend(descent: Descent, relation: Relation, parent: Row) -> Verb[None]:
+def _descend(descent: Descent, relation: Relation, parent: Row) -> Transaction[None]:
     """Write the row of the new session: it belongs where the old one does, and is called after it."""
     new_id, micros = descent.new_session_id, to_micros(descent.now)
     if (yield Statement("session_exists", (new_id,))):
@@ -120,7 +120,7 @@ def _descend(descent: Descent, relation: Relation, parent: Row) -> Verb[None]:
     yield Statement("add_totals_of_descendant", (new_id, micros, descent.session_id))
 
 
-def _follow(descent: Descent, entry: SessionEntry) -> Verb[None]:
+def _follow(descent: Descent, entry: SessionEntry) -> Transaction[None]:
     """Let the lane go on with the new session. Nothing else about it changes, so nor does its due instant."""
     yield from put(entry.evolve(descent.now, session_id=descent.new_session_id))
     row = Transition(

@@ -9,12 +9,12 @@ from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.errors import SessionEndedError, SessionNotFoundError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.entries import load
 from gateway_sessions.storage.transactions.sessions import lane_changes, titles
-from gateway_sessions.storage.transactions.sessions import split as splitting
+from gateway_sessions.storage.transactions.sessions import split as session_split
 from gateway_sessions.storage.transactions.sessions.find_or_create import IdTaken
 from gateway_sessions.storage.transactions.sessions.split import Descent
 
@@ -38,7 +38,9 @@ class Branching:
     at_message_id: int | None = None
 
 
-def split(change: Change, new_session_id: str, asked: Compression) -> Verb[SessionEntry | IdTaken | None]:
+def split(
+    change: Change, new_session_id: str, asked: Compression
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Let the lane go on with the summary, if it still has the session that was summarised."""
     entry = yield from load(asked.session_key)
     if entry is None:
@@ -56,11 +58,13 @@ def split(change: Change, new_session_id: str, asked: Compression) -> Verb[Sessi
         model=asked.model,
         system_prompt=asked.system_prompt,
     )
-    yield from splitting.split(descent, asked.messages)
+    yield from session_split.split(descent, asked.messages)
     return (yield from load(asked.session_key))
 
 
-def branch(change: Change, new_session_id: str, asked: Branching) -> Verb[SessionEntry | IdTaken | None]:
+def branch(
+    change: Change, new_session_id: str, asked: Branching
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Let the lane go on with a copy of its session."""
     entry = yield from load(asked.session_key)
     if entry is None:
@@ -70,7 +74,7 @@ def branch(change: Change, new_session_id: str, asked: Branching) -> Verb[Sessio
     descent = Descent(
         session_id=entry.session_id, new_session_id=new_session_id, now=change.now, ids=change.ids
     )
-    yield from splitting.branch(descent, asked.at_message_id)
+    yield from session_split.branch(descent, asked.at_message_id)
     return (
         yield from lane_changes.switch(
             change, asked.session_key, new_session_id, Scope.lane(asked.session_key)
@@ -80,7 +84,7 @@ def branch(change: Change, new_session_id: str, asked: Branching) -> Verb[Sessio
 
 def resume(
     change: Change, session_key: str, text: str, scope: Scope, fork_id: str | None
-) -> Verb[SessionEntry | IdTaken | None]:
+) -> Transaction[SessionEntry | IdTaken | None]:
     """Let the lane go on with the session that somebody means; with a fork if it is another owner's.
 
     Without the id of one, the session moves.
@@ -91,7 +95,7 @@ def resume(
     return (yield from lane_changes.switch_or_fork(change, session_key, target, scope, fork_id))
 
 
-def _was_continued(session_id: str, entry: SessionEntry) -> Verb[None]:
+def _was_continued(session_id: str, entry: SessionEntry) -> Transaction[None]:
     """Somebody else was faster with the same; anything else that happened is a `SessionEndedError`."""
     line = yield from lineage.chain(session_id)
     if entry.session_id in line[line.index(session_id) :]:

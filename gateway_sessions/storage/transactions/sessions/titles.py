@@ -23,7 +23,7 @@ from gateway_sessions.errors import (
     SessionNotFoundError,
     TitleTakenError,
 )
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 
 MAX_CANDIDATES: Final = 10
@@ -37,7 +37,7 @@ def in_scope(scope: Scope) -> tuple[Any, ...]:
     return int(scope.sees_everything), owners, scope.session_key
 
 
-def title_of(session_id: str) -> Verb[str | None]:
+def title_of(session_id: str) -> Transaction[str | None]:
     """What the session is called."""
     rows = yield Statement("titled_session", (session_id,))
     return rows[0][2] if rows else None
@@ -45,7 +45,7 @@ def title_of(session_id: str) -> Verb[str | None]:
 
 def set_title(
     session_id: str, title: str | None, scope: Scope | None, author: str | None = None
-) -> Verb[bool]:
+) -> Transaction[bool]:
     """Call the session so, or nothing; False if there is no such session in sight.
 
     *author* is the person who says so, if not the owner of the session.
@@ -70,7 +70,7 @@ def set_title(
     return True
 
 
-def set_title_if_none(session_id: str, title: str) -> Verb[bool]:
+def set_title_if_none(session_id: str, title: str) -> Transaction[bool]:
     """Call a session so that nobody has named; if the title is taken, the next one of its lineage."""
     rows = yield Statement("titled_session", (session_id,))
     if not rows or rows[0][2] is not None:
@@ -80,19 +80,19 @@ def set_title_if_none(session_id: str, title: str) -> Verb[bool]:
     return True
 
 
-def next_free(owner: str, title: str) -> Verb[str]:
+def next_free(owner: str, title: str) -> Transaction[str]:
     """The title if that owner has no session in its lineage, else the next one of it."""
     base, _ = base_title(clean_title(title))
     return next_title(title, (yield from taken_in_lineage(owner, base)))
 
 
-def taken_in_lineage(owner: str, base: str) -> Verb[set[str]]:
+def taken_in_lineage(owner: str, base: str) -> Transaction[set[str]]:
     """The title and those with a number behind it, as far as that owner has them."""
     rows = yield Statement("titles_of_owner", (owner, base, owner, *lineage_range(base)))
     return {row[0] for row in rows}
 
 
-def make_room(session_id: str, owner: str) -> Verb[None]:
+def make_room(session_id: str, owner: str) -> Transaction[None]:
     """The session is about to be that owner's: if another one of theirs has its title, it gets a number."""
     rows = yield Statement("titled_session", (session_id,))
     if not rows or rows[0][2] is None or rows[0][0] == owner:
@@ -103,7 +103,7 @@ def make_room(session_id: str, owner: str) -> Verb[None]:
         yield Statement("set_title", (free, titled_by, title_owner, session_id))
 
 
-def hand_on(session_id: str, to: str) -> Verb[None]:
+def hand_on(session_id: str, to: str) -> Transaction[None]:
     """Give the title of a session to the same owner's one in its place, unless that has one itself."""
     given, taking = (
         (yield Statement("titled_session", (session_id,))),
@@ -117,14 +117,14 @@ def hand_on(session_id: str, to: str) -> Verb[None]:
         yield Statement("set_title", (title, titled_by, title_owner, to))
 
 
-def next_in_lineage(title: str, scope: Scope) -> Verb[str]:
+def next_in_lineage(title: str, scope: Scope) -> Transaction[str]:
     """The title if nothing in sight has it, else the next one of its lineage."""
     base, _ = base_title(title)
     rows = yield Statement("titled_sessions", (base, *lineage_range(base), *in_scope(scope)))
     return next_title(title, [row[2] for row in rows])
 
 
-def resolve_title(text: str, scope: Scope) -> Verb[str | None]:
+def resolve_title(text: str, scope: Scope) -> Transaction[str | None]:
     """The newest session of the title's lineage, at its tip; None if nothing in sight is called so."""
     found = yield from _by_title(text, scope)
     if len(found) > 1:
@@ -132,7 +132,7 @@ def resolve_title(text: str, scope: Scope) -> Verb[str | None]:
     return found[0] if found else None
 
 
-def resolve(text: str, scope: Scope) -> Verb[str]:
+def resolve(text: str, scope: Scope) -> Transaction[str]:
     """The one session that is meant by an id, the beginning of an id, or a title, at its tip."""
     wanted = text.strip()
     if not wanted:
@@ -151,7 +151,7 @@ def resolve(text: str, scope: Scope) -> Verb[str]:
     return found[0]
 
 
-def _by_title(text: str, scope: Scope) -> Verb[list[str]]:
+def _by_title(text: str, scope: Scope) -> Transaction[list[str]]:
     """For each owner the session that is meant, at its tip."""
     try:
         title = clean_title(text)
@@ -175,7 +175,7 @@ def _meant(title: str, rows: list[Row]) -> str | None:
     return max(candidates, key=lambda row: (row[3], row[0]))[0] if candidates else None
 
 
-def _by_prefix(text: str, scope: Scope) -> Verb[list[str]]:
+def _by_prefix(text: str, scope: Scope) -> Transaction[list[str]]:
     """The tips of sessions whose id begins so; as many as can be shown."""
     tips: dict[str, None] = {}
     after = ""
@@ -192,7 +192,7 @@ def _by_prefix(text: str, scope: Scope) -> Verb[list[str]]:
     return list(tips)
 
 
-def _candidates(session_ids: Iterable[str]) -> Verb[list[SessionCandidate]]:
+def _candidates(session_ids: Iterable[str]) -> Transaction[list[SessionCandidate]]:
     found: list[SessionCandidate] = []
     for session_id in session_ids:
         rows = yield Statement("session_candidate", (session_id,))
@@ -200,7 +200,7 @@ def _candidates(session_ids: Iterable[str]) -> Verb[list[SessionCandidate]]:
     return found[:MAX_CANDIDATES]
 
 
-def first_exchange(session_id: str, limit: int) -> Verb[tuple[list[str], list[str]] | None]:
+def first_exchange(session_id: str, limit: int) -> Transaction[tuple[list[str], list[str]] | None]:
     """What people and the agent said first in a session that wants a title; None if it wants none."""
     if not (yield Statement("untitled_session", (session_id,))):
         return None

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gateway_sessions.core.transcript.messages import SEVERAL_IDS, Message
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.messages import decode_all
-from gateway_sessions.storage.transactions.transcripts.messages import Page, page
+from gateway_sessions.storage.transactions.transcripts.messages import MessagePage, page
 
 _NOBODY: Final = frozenset[str]()
 
@@ -28,7 +28,7 @@ class Whose(NamedTuple):
     people: tuple[str, ...] | None
 
 
-def hand_over(session_id: str, session_key: str | None, owner: str) -> Verb[None]:
+def hand_over(session_id: str, session_key: str | None, owner: str) -> Transaction[None]:
     """Tell each message of a session whose it is: the session is about to be that owner's, on that lane."""
     rows = yield Statement("get_session", (session_id,))
     if not rows:
@@ -40,7 +40,7 @@ def hand_over(session_id: str, session_key: str | None, owner: str) -> Verb[None
         yield Statement("say_where", (was_key, session_id))
 
 
-def in_place_of(session_id: str, messages: Sequence[Message]) -> Verb[list[Message]]:
+def in_place_of(session_id: str, messages: Sequence[Message]) -> Transaction[list[Message]]:
     """The messages that are about to take the place of a session's conversation, with whose they are.
 
     One that was part of it stays its author's. Any other one sums up all that was said, so it is everybody's.
@@ -51,13 +51,13 @@ def in_place_of(session_id: str, messages: Sequence[Message]) -> Verb[list[Messa
         return list(messages)
     known: Mapping[str, Whose] = {
         _told(one): Whose(one.author, one.from_lane, one.people)
-        for one in (yield from page(session_id, Page(after_seq=0)))
+        for one in (yield from page(session_id, MessagePage(after_seq=0)))
     }
     everybody = Whose(None, None, tuple(sorted(people)))
     return [_with(one, known.get(_told(one), everybody)) for one in messages]
 
 
-def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Verb[Sequence[Message]]:
+def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Transaction[Sequence[Message]]:
     """The messages, each of several of a platform with these, if it was part of the conversation."""
     if not any(SEVERAL_IDS in one.extra and one.platform_messages is None for one in messages):
         return messages
@@ -71,7 +71,7 @@ def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Verb[S
     ]
 
 
-def _people_of(session_id: str) -> Verb[frozenset[str]]:
+def _people_of(session_id: str) -> Transaction[frozenset[str]]:
     """The people who said something in a conversation, but the owner of its session."""
     rows = yield Statement("people_of_conversation", (session_id,))
     owners = yield Statement("get_session", (session_id,))

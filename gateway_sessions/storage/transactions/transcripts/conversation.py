@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Message, Spoken
 from gateway_sessions.core.transcript.replay import Chat, conversation_of
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.messages import decode_spoken
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
 
@@ -18,7 +18,7 @@ MAX_OVERLAP = 64
 
 def conversation(
     session_id: str, limit: int | None, *, include_ancestors: bool, pending: Sequence[Message] = ()
-) -> Verb[list[Chat]]:
+) -> Transaction[list[Chat]]:
     """What goes to a model: always valid, whatever the transcript went through.
 
     At its end stands what is *pending*: messages that are not in the transcript yet.
@@ -40,7 +40,7 @@ def conversation(
     return conversation_of([*said, *pending], limit=None if limit is None else limit + len(pending))
 
 
-def _said(session_id: str, limit: int | None) -> Verb[list[Spoken]]:
+def _said(session_id: str, limit: int | None) -> Transaction[list[Spoken]]:
     if limit is None:
         return decode_spoken((yield Statement("conversation_of_session", (session_id,))))
     rows = yield Statement("end_of_conversation", (session_id, rows_of(limit)))

@@ -16,7 +16,7 @@ from gateway_sessions.core.transcript.messages import (
     UserTurn,
     brief,
 )
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.messages import decode_all
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist, rows_of
 from gateway_sessions.storage.transactions.transcripts.rewrite import rows_made_of
@@ -36,7 +36,7 @@ class Anchor:
     include_hidden: bool = False
 
 
-def around(anchor: Anchor) -> Verb[MessageWindow]:
+def around(anchor: Anchor) -> Transaction[MessageWindow]:
     """The message and its neighbours; nothing if it is not there, or hidden from whoever asks."""
     places = yield Statement("find_message", (anchor.message_id, anchor.session_id))
     if not places:
@@ -45,14 +45,14 @@ def around(anchor: Anchor) -> Verb[MessageWindow]:
     seq, _, hidden = places[0]
     if hidden not in SHOWN and not anchor.include_hidden:
         return MessageWindow()
-    reach = max(anchor.window, 0)
+    radius = max(anchor.window, 0)
     where = (anchor.session_id, seq, anchor.include_hidden)
-    before = decode_all((yield Statement("visible_messages_until", (*where, reach + 1))))
-    behind = decode_all((yield Statement("visible_messages_from", (*where, reach + 1))))
+    before = decode_all((yield Statement("visible_messages_until", (*where, radius + 1))))
+    behind = decode_all((yield Statement("visible_messages_from", (*where, radius + 1))))
     return MessageWindow((*reversed(before), *behind[1:]), len(before) - 1, len(behind) - 1)
 
 
-def anchored(anchor: Anchor) -> Verb[AnchoredView]:
+def anchored(anchor: Anchor) -> Transaction[AnchoredView]:
     """The window around a message, and the first and last texts outside it, all of the roles to keep."""
     seen = yield from around(anchor)
     if not seen.messages:
@@ -65,7 +65,7 @@ def anchored(anchor: Anchor) -> Verb[AnchoredView]:
     return AnchoredView(_of_roles(seen, anchor), tuple(decode_all(start)), tuple(decode_all(reversed(end))))
 
 
-def recent_user_turns(session_id: str, limit: int) -> Verb[list[UserTurn]]:
+def recent_user_turns(session_id: str, limit: int) -> Transaction[list[UserTurn]]:
     """What people said to the agent, the latest first."""
     rows = yield Statement("recent_user_turns", (session_id, rows_of(limit)))
     if not rows:
@@ -76,7 +76,7 @@ def recent_user_turns(session_id: str, limit: int) -> Verb[list[UserTurn]]:
     ]
 
 
-def has_platform_message(session_id: str, platform_message_id: str) -> Verb[bool]:
+def has_platform_message(session_id: str, platform_message_id: str) -> Transaction[bool]:
     """Whether a message of that name was ever stored in the session."""
     rows = yield Statement("platform_message_exists", (session_id, platform_message_id))
     found = bool(rows or (yield from rows_made_of([session_id], platform_message_id)))

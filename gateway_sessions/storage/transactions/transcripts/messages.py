@@ -12,7 +12,7 @@ from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.search.documents import Searchable
 from gateway_sessions.core.transcript.messages import Message
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.messages import Stored, decode_all, encode
@@ -31,7 +31,7 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class MessagePage:
     """Which messages of a session are asked for."""
 
     after_seq: int | None = None
@@ -60,7 +60,7 @@ def rows_of(limit: int | None) -> int:
 
 def append(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int], *, copied: bool = False
-) -> Verb[Appended]:
+) -> Transaction[Appended]:
     """Add messages behind the last one, all or none; `SessionNotFoundError` if there is no such session.
 
     `SentBeforeErasureError` for what was sent before the session's owner or its author was erased, unless it
@@ -79,7 +79,7 @@ def append(
     return Appended(message_ids, sum(one.replaced for one in stored))
 
 
-def page(session_id: str, asked: Page) -> Verb[list[Message]]:
+def page(session_id: str, asked: MessagePage) -> Transaction[list[Message]]:
     """Messages in their order: the first behind `after_seq`, or without it the last before `before_seq`."""
     backwards = asked.before_seq is not None and asked.after_seq is None
     rows = yield Statement("messages_before" if backwards else "messages_after", (session_id, *asked.params))
@@ -88,7 +88,7 @@ def page(session_id: str, asked: Page) -> Verb[list[Message]]:
     return decode_all(reversed(rows) if backwards else rows)
 
 
-def must_exist(session_id: str) -> Verb[None]:
+def must_exist(session_id: str) -> Transaction[None]:
     """Raise `SessionNotFoundError` if there is no such session."""
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
@@ -114,7 +114,7 @@ def _said(session_id: str, stored: Sequence[Stored]) -> list[Searchable]:
 
 def _advance(
     session_id: str, stored: Sequence[Stored], now: int, sent: Sequence[tuple[int, str | None]]
-) -> Verb[None]:
+) -> Transaction[None]:
     first_sent = min((instant for instant, _ in sent), default=tombstones.ANY_TIME)
     active = [one for one in stored if one.active]
     brought = (

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from gateway_sessions.core.transcript.messages import PREVIEW_READS, Hidden, Rewind, preview_of
 from gateway_sessions.errors import InvalidInputError, NothingToUndoError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.transactions.transcripts.messages import must_exist
 
 PREVIEW_PAGE = 20
 
 
-def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Verb[Rewind | None]:
+def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewind | None]:
     """Take back the last turns, as far as there are any; None if nobody has said anything to the agent."""
     rows = yield Statement("recent_user_turns", (session_id, max(turns, 1)))
     if not rows:
@@ -22,7 +22,7 @@ def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Verb[Rewind | Non
     return (yield from _rewind_to(session_id, rows[-1], ids))
 
 
-def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Verb[Rewind]:
+def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Transaction[Rewind]:
     """Take back a message of a person and all that came after it."""
     rows = yield Statement("user_turn", (message_id, session_id))
     if not rows:
@@ -32,7 +32,7 @@ def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Verb[Rewi
     return (yield from _rewind_to(session_id, rows[0], ids))
 
 
-def restore(session_id: str) -> Verb[int]:
+def restore(session_id: str) -> Transaction[int]:
     """Bring back exactly what the last rewind took, unless the conversation has gone on since."""
     rows = yield Statement("last_rewind", (session_id,))
     if not rows:
@@ -47,7 +47,7 @@ def restore(session_id: str) -> Verb[int]:
     return len(shown)
 
 
-def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) -> Verb[list[Row]]:
+def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) -> Transaction[list[Row]]:
     """Hide all that is part of the conversation from a place on; the rows that were."""
     rows = yield Statement("active_messages_from", (session_id, seq))
     if rows:
@@ -60,13 +60,13 @@ def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) ->
 
 def adjust(
     session_id: str, *, messages: int = 0, calls: int = 0, size: int = 0, rewinds: int = 0, edits: int = 0
-) -> Verb[None]:
+) -> Transaction[None]:
     """Add to the totals, and look anew how the conversation begins."""
     preview = yield from _preview(session_id)
     yield Statement("adjust_totals", (messages, calls, size, rewinds, edits, preview, session_id))
 
 
-def _rewind_to(session_id: str, target: Row, ids: Iterator[int]) -> Verb[Rewind]:
+def _rewind_to(session_id: str, target: Row, ids: Iterator[int]) -> Transaction[Rewind]:
     message_id, seq, _, text = target
     hidden = yield from hide_from(session_id, seq, Hidden.REWOUND, ids)
     if hidden:
@@ -87,7 +87,7 @@ def _first_texts(session_id: str, after_seq: int) -> Statement:
     return Statement("first_user_texts", which, lock=of_session(session_id))
 
 
-def _preview(session_id: str) -> Verb[str | None]:
+def _preview(session_id: str) -> Transaction[str | None]:
     seq = 0
     while rows := (yield _first_texts(session_id, seq)):
         for _, text in rows:

@@ -13,7 +13,7 @@ from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.queue.edits import Effect, Rewording, edited_by_hand, holds, plan_rewording
 from gateway_sessions.core.text import Intake
 from gateway_sessions.core.transcript.messages import STEERED, Content, Hidden, Message, MessageVersion
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables.change import Change
 from gateway_sessions.storage.tables.columns import content_of, escaped
 from gateway_sessions.storage.tables.index_notes import note_changes
@@ -30,21 +30,21 @@ _TOLD: Final = 3
 
 def replace(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
-) -> Verb[Appended]:
+) -> Transaction[Appended]:
     """Put *messages* in the place of the conversation; what is hidden stays, in the places before them."""
     whole = yield from in_place_of(session_id, messages)
     yield from _delete(session_id, ids, hidden_too=False)
     return (yield from append(session_id, whole, now, ids))
 
 
-def clear(session_id: str, ids: Iterator[int]) -> Verb[int]:
+def clear(session_id: str, ids: Iterator[int]) -> Transaction[int]:
     """Delete every message, hidden ones too; how many there were."""
     return (yield from _delete(session_id, ids, hidden_too=True))
 
 
 def compact(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
-) -> Verb[tuple[int, Appended]]:
+) -> Transaction[tuple[int, Appended]]:
     """Let *messages*, a summary, stand for the conversation, which stays stored; how many were hidden."""
     summary = yield from in_place_of(session_id, messages)
     hidden = yield from hide_from(session_id, 0, Hidden.COMPACTED, ids)
@@ -52,7 +52,7 @@ def compact(
     return len(hidden), (yield from append(session_id, summary, now, ids))
 
 
-def rows_made_of(session_ids: Sequence[str], message_id: str) -> Verb[list[Message]]:
+def rows_made_of(session_ids: Sequence[str], message_id: str) -> Transaction[list[Message]]:
     """The rows in these sessions that were made of a platform's message, hidden ones too."""
     ids = msgspec.json.encode(list(session_ids)).decode()
     like = f"%{escaped(json.dumps(message_id, ensure_ascii=False))}%"
@@ -60,7 +60,7 @@ def rows_made_of(session_ids: Sequence[str], message_id: str) -> Verb[list[Messa
     return [one for one in decode_all(rows) if holds(one, message_id)]
 
 
-def change_said(session_key: str, rewording: Rewording, change: Change) -> Verb[Effect]:
+def change_said(session_key: str, rewording: Rewording, change: Change) -> Transaction[Effect]:
     """Change what was said on a lane in every session that has it: it may have been copied or moved."""
     sessions = yield Statement("sessions_said_on", (session_key, session_key))
     found = Effect.NONE
@@ -74,7 +74,7 @@ def change_said(session_key: str, rewording: Rewording, change: Change) -> Verb[
 
 def edit(
     session_id: str, platform_message_id: str, content: Content, now: datetime, ids: Iterator[int]
-) -> Verb[tuple[bool, bool]]:
+) -> Transaction[tuple[bool, bool]]:
     """Let a message say something else and keep what it said.
 
     Whether that changed anything, and whether characters had to be replaced.
@@ -86,7 +86,9 @@ def edit(
     return (yield from _write(rows[-1], edited_by_hand(rows[-1], platform_message_id, content), now, ids))
 
 
-def retract(session_id: str, platform_message_id: str, now: datetime, ids: Iterator[int]) -> Verb[bool]:
+def retract(
+    session_id: str, platform_message_id: str, now: datetime, ids: Iterator[int]
+) -> Transaction[bool]:
     """Take out what was deleted on its platform; False if there is no such message, or it is out for that."""
     rows = yield from rows_made_of([session_id], platform_message_id)
     if not rows:
@@ -100,7 +102,7 @@ def retract(session_id: str, platform_message_id: str, now: datetime, ids: Itera
 
 def reword(
     message_id: int, told: Message | None, now: datetime, ids: Iterator[int], *, keep: bool
-) -> Verb[None]:
+) -> Transaction[None]:
     """Let a row say what the messages say now that it was made of, or hide it.
 
     If *keep*, what it said is kept; what somebody took back is not.
@@ -125,7 +127,7 @@ def reword(
     yield from _write(row, becomes, now, ids, keep=keep)
 
 
-def versions(session_id: str, message_id: int) -> Verb[list[MessageVersion]]:
+def versions(session_id: str, message_id: int) -> Transaction[list[MessageVersion]]:
     """What a message said before it was edited, the first version first."""
     rows = yield Statement("message_versions", (session_id, message_id))
     return [
@@ -138,7 +140,7 @@ def versions(session_id: str, message_id: int) -> Verb[list[MessageVersion]]:
     ]
 
 
-def _carry_out(row: Message, rewording: Rewording, now: datetime, ids: Iterator[int]) -> Verb[Effect]:
+def _carry_out(row: Message, rewording: Rewording, now: datetime, ids: Iterator[int]) -> Transaction[Effect]:
     """Do to a row what an edit or a deletion does to it."""
     effect, becomes = plan_rewording(row, rewording)
     if effect is Effect.HIDDEN:
@@ -148,7 +150,7 @@ def _carry_out(row: Message, rewording: Rewording, now: datetime, ids: Iterator[
     return effect
 
 
-def _hide(row: Message, ids: Iterator[int]) -> Verb[None]:
+def _hide(row: Message, ids: Iterator[int]) -> Transaction[None]:
     """Nothing of the row is left where it was said."""
     if row.hidden_because is Hidden.RETRACTED:
         return
@@ -159,7 +161,7 @@ def _hide(row: Message, ids: Iterator[int]) -> Verb[None]:
 
 def _write(
     was: Message, becomes: Message, now: datetime, ids: Iterator[int], *, keep: bool = True
-) -> Verb[tuple[bool, bool]]:
+) -> Transaction[tuple[bool, bool]]:
     """Write a row as it is from now on. Whether it says something else, and whether characters were replaced.
 
     If *keep*, what it said is kept; otherwise nothing is left of what it ever said.
@@ -193,7 +195,7 @@ def _columns(intake: Intake, row: Message) -> tuple[str | None, ...]:
     )
 
 
-def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) -> Verb[int]:
+def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) -> Transaction[int]:
     """Delete some messages, hidden ones too; those that are left stay as they are. How many were deleted."""
     rows = yield Statement("stored_messages", (session_id,))
     chosen = frozenset(message_ids)
@@ -205,7 +207,7 @@ def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) ->
     return gone
 
 
-def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Verb[int]:
+def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Transaction[int]:
     """Delete the conversation, or all messages; how many were deleted."""
     rows = yield Statement("stored_messages", (session_id,))
     if not rows:
@@ -218,7 +220,9 @@ def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Verb[in
     return gone
 
 
-def _without(session_id: str, rows: Sequence[Row], chosen: Collection[int], ids: Iterator[int]) -> Verb[int]:
+def _without(
+    session_id: str, rows: Sequence[Row], chosen: Collection[int], ids: Iterator[int]
+) -> Transaction[int]:
     """Delete messages of a session and let those that are left close the ranks; how many were deleted."""
     gone = [(row[0],) for row in rows if row[0] in chosen]
     left = [row for row in rows if row[0] not in chosen]

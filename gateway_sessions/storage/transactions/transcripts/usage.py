@@ -47,12 +47,12 @@ from gateway_sessions.core.usage.usage_events import (
     worse,
 )
 from gateway_sessions.errors import InvalidInputError, SessionNotFoundError
-from gateway_sessions.ports import Row, Rows, Statement, Verb
+from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables.entries import archive, load, load_by_session, put_unqueried, unarchive
 from gateway_sessions.storage.tables.locks import of_session
 
 
-def record(session_id: str, usage: Usage, now: datetime) -> Verb[bool]:
+def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
     """Count the event, on the session and on the entry that has it; False if it was counted already."""
     known = yield Statement("usage_event", (usage.event_id,))
     if known and known[0][0] != session_id:
@@ -79,7 +79,7 @@ def record(session_id: str, usage: Usage, now: datetime) -> Verb[bool]:
     return True
 
 
-def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Verb[None]:
+def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Transaction[None]:
     """Count what a turn has spent, however it ended, and also if it has lost its lane, or its session.
 
     Nothing is refused: what an earlier try was counted for in another session has been counted, and nothing
@@ -92,7 +92,7 @@ def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Ver
 
 def amend(
     event_id: str, actual_cost_usd: float, source: tuple[str | None, str | None], now: datetime
-) -> Verb[bool]:
+) -> Transaction[bool]:
     """Note what an event really cost; False if that was known already."""
     known = yield Statement("usage_event", (event_id,))
     if not known:
@@ -113,7 +113,7 @@ def amend(
     return True
 
 
-def usage_of_session(session_id: str) -> Verb[SessionUsage]:
+def usage_of_session(session_id: str) -> Transaction[SessionUsage]:
     """What the session has used, by model and task."""
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
@@ -125,7 +125,7 @@ def usage_of_session(session_id: str) -> Verb[SessionUsage]:
     return SessionUsage(session_id=session_id, parts=ranked(parts))
 
 
-def spent(session_id: str, day: tuple[datetime, datetime]) -> Verb[Spent]:
+def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]:
     """What the session has used, and on that day its owner and everybody."""
     owners = yield Statement("owner_of_session", (session_id,))
     if not owners:
@@ -148,7 +148,7 @@ def used_in(columns: Row) -> UsageSum:
     return UsageSum(**dict(zip(UsageSum.__struct_fields__, (one or 0 for one in columns), strict=True)))
 
 
-def _note_route(session_id: str, usage: Usage, model: str | None, provider: str | None) -> Verb[None]:
+def _note_route(session_id: str, usage: Usage, model: str | None, provider: str | None) -> Transaction[None]:
     """Write on the session what the first event tells; its row is large, so not again and again."""
     if model is None and usage.model is not None:
         yield Statement("set_model", (usage.model, session_id))
@@ -165,7 +165,7 @@ def _costs(before: Row, estimated: float | None, actual: float | None) -> tuple[
     )
 
 
-def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Verb[None]:
+def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Transaction[None]:
     """Show the use on the entry that has the session, or keep it with the record of an ended one."""
     entry = yield from load_by_session(session_id)
     if entry is not None:  # perhaps on another lane than the one that this is about
@@ -210,7 +210,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return msgspec.json.encode(sorted(self.scope.owners)).decode(), self.scope.session_key
 
 
-def insights(question: Question) -> Verb[Insights]:
+def insights(question: Question) -> Transaction[Insights]:
     """The whole report."""
     counts = Counts()
     yield from _count_sessions(question, counts)
@@ -230,7 +230,7 @@ def insights(question: Question) -> Verb[Insights]:
     )
 
 
-def _count_sessions(question: Question, counts: Counts) -> Verb[None]:
+def _count_sessions(question: Question, counts: Counts) -> Transaction[None]:
     since = to_micros(question.since)
     for source, sessions, started, micros in (
         yield question.asked("insight_sessions", first=(since, since, since))
@@ -238,7 +238,7 @@ def _count_sessions(question: Question, counts: Counts) -> Verb[None]:
         counts.sessions[source] = (sessions, started, timedelta(microseconds=micros))
 
 
-def _count_messages(question: Question, counts: Counts) -> Verb[None]:
+def _count_messages(question: Question, counts: Counts) -> Transaction[None]:
     """Several queries that read little, or one that finds the messages of a few sessions once."""
     since = to_micros(question.since)
     if not question.scope.sees_everything:
@@ -263,13 +263,13 @@ def _add_messages(counts: Counts, rows: Rows) -> None:
             counts.tools[tool] += said
 
 
-def _count_usage(question: Question, counts: Counts) -> Verb[None]:
+def _count_usage(question: Question, counts: Counts) -> Transaction[None]:
     for source, model, provider, task, *sums in (yield question.asked("insight_usage")):
         part = ModelUsage(model=model, provider=provider, task=task, used=used_in(sums))
         counts.used.setdefault(source, []).append(part)
 
 
-def _top(question: Question) -> Verb[TopSessions]:
+def _top(question: Question) -> Transaction[TopSessions]:
     found: defaultdict[str, list[TopSession]] = defaultdict(list)
     for ranking, session_id, source, title, started_at, amount in (
         yield question.asked("insight_top", last=(TOP,) * 4)

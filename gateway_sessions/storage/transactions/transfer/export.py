@@ -13,7 +13,7 @@ from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.usage.usage_events import CostStatus, Usage
 from gateway_sessions.errors import SessionNotFoundError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import lineage
 from gateway_sessions.storage.tables.columns import content_of, from_json, member
 from gateway_sessions.storage.tables.messages import decode_all
@@ -31,7 +31,7 @@ Members = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ExportQuery:
     """Which sessions are exported, and how much of them."""
 
     scope: Scope
@@ -71,25 +71,25 @@ class Beginning:
         return len(self.messages) < self.head.page
 
 
-def ids(wanted: Wanted, after: Position, limit: int) -> Verb[list[tuple[Position, bool]]]:
+def ids(wanted: ExportQuery, after: Position, limit: int) -> Transaction[list[tuple[Position, bool]]]:
     """A page of sessions: their positions, and whether they may continue another one."""
     rows = yield Statement("sessions_to_export", (*after, *wanted.params, limit))
     return [((row[1], row[0]), row[2] == Relation.CONTINUATION) for row in rows]
 
 
-def count(wanted: Wanted) -> Verb[int]:
+def count(wanted: ExportQuery) -> Transaction[int]:
     """How many sessions there are to export."""
     rows = yield Statement("count_sessions_to_export", wanted.params)
     return int(rows[0][0])
 
 
-def logical_line(session_id: str, scope: Scope) -> Verb[list[str]]:
+def logical_line(session_id: str, scope: Scope) -> Transaction[list[str]]:
     """The visible sessions of the line of compressions around a session, in its order."""
     links = yield from lineage.line(session_id)
     return [link.session_id for link in links if link.visible(scope)]
 
 
-def head(session_id: str, scope: Scope) -> Verb[Head]:
+def head(session_id: str, scope: Scope) -> Transaction[Head]:
     """All of a session but its messages; `SessionNotFoundError` if it cannot be seen."""
     rows = yield Statement("session_record", (session_id,))
     more = yield Statement("get_session", (session_id,))
@@ -106,7 +106,7 @@ def head(session_id: str, scope: Scope) -> Verb[Head]:
     return Head(members, page, {row[0]: number for number, row in enumerate(acts, 1)}, average)
 
 
-def beginnings(session_ids: Sequence[str], wanted: Wanted) -> Verb[list[Beginning]]:
+def beginnings(session_ids: Sequence[str], wanted: ExportQuery) -> Transaction[list[Beginning]]:
     """The first of these sessions: at least one, and as many as make a page of bounded size together."""
     found: list[Beginning] = []
     rows = size = 0
@@ -120,7 +120,7 @@ def beginnings(session_ids: Sequence[str], wanted: Wanted) -> Verb[list[Beginnin
     return found
 
 
-def messages(session_id: str, of: Head, after_seq: int, wanted: Wanted) -> Verb[list[Members]]:
+def messages(session_id: str, of: Head, after_seq: int, wanted: ExportQuery) -> Transaction[list[Members]]:
     """The next page of messages."""
     asked = (after_seq, EVERYTHING, wanted.include_hidden, of.page)
     found = decode_all((yield Statement("messages_after", (session_id, *asked))))
@@ -139,7 +139,7 @@ def messages(session_id: str, of: Head, after_seq: int, wanted: Wanted) -> Verb[
     ]
 
 
-def whole(session_id: str, wanted: Wanted) -> Verb[Members]:
+def whole(session_id: str, wanted: ExportQuery) -> Transaction[Members]:
     """A session with all of its messages."""
     first = yield from head(session_id, wanted.scope)
     found: list[Members] = []
@@ -148,7 +148,7 @@ def whole(session_id: str, wanted: Wanted) -> Verb[Members]:
     return first.members | {"messages": found}
 
 
-def whole_if_there(session_id: str, wanted: Wanted) -> Verb[Members | None]:
+def whole_if_there(session_id: str, wanted: ExportQuery) -> Transaction[Members | None]:
     """The same; None if it has gone since somebody saw it."""
     try:
         return (yield from whole(session_id, wanted))

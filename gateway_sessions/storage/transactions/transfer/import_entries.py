@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway_sessions.core.instants import to_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.change import Change, LaneEvent
 from gateway_sessions.storage.tables.columns import from_json
@@ -27,7 +27,7 @@ IMPORTED = "index_imported"
 """Set once the file that was found at the first start has been taken in, or there was none."""
 
 
-def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]:
+def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Transaction[int]:
     """Write those entries whose lane and session are not known yet; how many that were.
 
     Not those that began before their owner was erased.
@@ -51,13 +51,13 @@ def import_entries(change: Change, entries: Sequence[SessionEntry]) -> Verb[int]
     return written
 
 
-def import_done() -> Verb[None]:
+def import_done() -> Transaction[None]:
     """Never look at that file again."""
     yield from remember(IMPORTED, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSession:
     """A session that is here."""
 
     provenance: Mapping[str, Any] | None
@@ -83,9 +83,9 @@ class LaneState:
         return self.session_id is None and self.holder is None and not self.erased
 
 
-def known(session_ids: Sequence[str], member: str) -> Verb[dict[str, Known]]:
+def known(session_ids: Sequence[str], member: str) -> Transaction[dict[str, KnownSession]]:
     """Those of the sessions that are here."""
-    found: dict[str, Known] = {}
+    found: dict[str, KnownSession] = {}
     for session_id in session_ids:
         rows = yield Statement("session_as_taken_in", (session_id,))
         if not rows:
@@ -95,13 +95,13 @@ def known(session_ids: Sequence[str], member: str) -> Verb[dict[str, Known]]:
         counts = yield Statement("stored_messages_of_session", (session_id,))
         note = note_in(columns)
         empty = not counts or counts[0][1] == 0
-        found[session_id] = Known(
+        found[session_id] = KnownSession(
             extra.get(member), empty, note.get("parent_session_id"), note.get("relation")
         )
     return found
 
 
-def lane_states(entries: Sequence[SessionEntry]) -> Verb[list[LaneState]]:
+def lane_states(entries: Sequence[SessionEntry]) -> Transaction[list[LaneState]]:
     """What stands in the way of each lane."""
     states: list[LaneState] = []
     for entry in entries:

@@ -25,7 +25,7 @@ from gateway_sessions.core.sessions.titles import MAX_TITLE, base_title, next_nu
 from gateway_sessions.core.text import Intake
 from gateway_sessions.core.usage.usage_events import COUNTS, Usage
 from gateway_sessions.errors import InvalidInputError, StorageCorruptError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import tombstones
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.entries import archive, unarchive
@@ -226,7 +226,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ImportedSession:
     """What became of one session."""
 
     fate: Fate
@@ -245,7 +245,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Run:
+class DryRun:
     """What a run that writes nothing has to remember, because the database will not know it."""
 
     pretend: bool = False
@@ -273,17 +273,23 @@ class Run:
             self.continued.add(parent)
 
 
-def take_in(one: Encoded, run: Run, ids: Iterator[int], *, fill: bool = False) -> Verb[Outcome]:
+def take_in(
+    one: Encoded, run: DryRun, ids: Iterator[int], *, fill: bool = False
+) -> Transaction[ImportedSession]:
     """Write a session, or say why not. With *fill*, one that is here and empty counts as missing."""
     here = yield Statement("session_as_taken_in", (one.session_id,))
     if one.session_id in run.parents:
         same = run.digests.get(one.session_id) == one.digest
-        return Outcome(Fate.SKIPPED) if same else Outcome(Fate.CLASH, "it stands in the file twice")
+        return (
+            ImportedSession(Fate.SKIPPED)
+            if same
+            else ImportedSession(Fate.CLASH, "it stands in the file twice")
+        )
     empty = bool(here) and fill and (yield from _is_empty(one.session_id))
     if here and not empty:
         return (yield from _met(one, here[0]))
     if problem := (yield from _refusal(one, run)):
-        return Outcome(Fate.CLASH, problem)
+        return ImportedSession(Fate.CLASH, problem)
     outcome, placed = yield from _placed(one.columns, here[0] if here else None, run)
     if run.pretend:
         run.note(one, placed)
@@ -295,15 +301,15 @@ def take_in(one: Encoded, run: Run, ids: Iterator[int], *, fill: bool = False) -
     return outcome
 
 
-def one_after_another(verbs: Sequence[Callable[[], Verb[T]]]) -> Verb[list[T]]:
+def one_after_another(transactions: Sequence[Callable[[], Transaction[T]]]) -> Transaction[list[T]]:
     """What each of them finds; nothing is written in between."""
     found: list[T] = []
-    for verb in verbs:
-        found += [(yield from verb())]
+    for transaction in transactions:
+        found += [(yield from transaction())]
     return found
 
 
-def attach(child: str, parent: str, relation: str | None, run: Run) -> Verb[bool | None]:
+def attach(child: str, parent: str, relation: str | None, run: DryRun) -> Transaction[bool | None]:
     """Give a session the parent that its file names, if it is here by now; None if that would be a circle."""
     comes_from = yield from _comes_from(parent, child, run)
     if comes_from is not False:
@@ -323,9 +329,9 @@ def attach(child: str, parent: str, relation: str | None, run: Run) -> Verb[bool
     return True
 
 
-def _placed(columns: Columns, here: Row | None, run: Run) -> Verb[tuple[Outcome, Columns]]:
+def _placed(columns: Columns, here: Row | None, run: DryRun) -> Transaction[tuple[ImportedSession, Columns]]:
     """The title and the parent that it can have here; what the file said otherwise is kept in a note."""
-    placed, outcome = dict(columns), Outcome(Fate.IMPORTED)
+    placed, outcome = dict(columns), ImportedSession(Fate.IMPORTED)
     if here is not None:
         known = columns_of(here)
         placed |= {name: known[name] for name in OF_THE_LANE}
@@ -347,7 +353,7 @@ def _placed(columns: Columns, here: Row | None, run: Run) -> Verb[tuple[Outcome,
     return outcome, placed
 
 
-def _met(one: Encoded, here: Row) -> Verb[Outcome]:
+def _met(one: Encoded, here: Row) -> Transaction[ImportedSession]:
     """A session with that id is here: the same one, if nothing has happened to it since it was taken in."""
     columns, wanted = columns_of(here), dict(one.columns)
     note: dict[str, Any] = {}
@@ -356,13 +362,15 @@ def _met(one: Encoded, here: Row) -> Verb[Outcome]:
         columns |= {**note, "extra": without_note(columns["extra"])}
     if columns != wanted:
         names = ", ".join(name for name in COLUMNS if columns[name] != wanted[name])
-        return Outcome(Fate.CLASH, f"another session has its id; they differ in {names}")
+        return ImportedSession(Fate.CLASH, f"another session has its id; they differ in {names}")
     if problem := (yield from _difference(one)):
-        return Outcome(Fate.CLASH, f"another session has its id; {problem}")
-    return Outcome(Fate.SKIPPED, waits_for=note.get("parent_session_id"), relation=note.get("relation"))
+        return ImportedSession(Fate.CLASH, f"another session has its id; {problem}")
+    return ImportedSession(
+        Fate.SKIPPED, waits_for=note.get("parent_session_id"), relation=note.get("relation")
+    )
 
 
-def _difference(one: Encoded) -> Verb[str | None]:
+def _difference(one: Encoded) -> Transaction[str | None]:
     """How the messages and the use here differ from the file's, if they do."""
     acts = yield Statement("acts_of_hiding", (one.session_id,))
     numbers: dict[int | None, int] = {row[0]: number for number, row in enumerate(acts, 1)}
@@ -383,7 +391,7 @@ def _difference(one: Encoded) -> Verb[str | None]:
     return None
 
 
-def _refusal(one: Encoded, run: Run) -> Verb[str | None]:
+def _refusal(one: Encoded, run: DryRun) -> Transaction[str | None]:
     erased = yield from tombstones.erased_since(one.columns["owner"], one.first_instant)
     if erased is not None:
         return f"it began before its owner was erased, on {erased:%Y-%m-%d}"
@@ -398,12 +406,12 @@ def _refusal(one: Encoded, run: Run) -> Verb[str | None]:
     return f"usage event {counted[0]!r} was counted for another session" if counted else None
 
 
-def _is_empty(session_id: str) -> Verb[bool]:
+def _is_empty(session_id: str) -> Transaction[bool]:
     rows = yield Statement("stored_messages_of_session", (session_id,))
     return bool(rows) and rows[0][1] == 0
 
 
-def _free_title(owner: str, title: str | None, run: Run) -> Verb[str | None]:
+def _free_title(owner: str, title: str | None, run: DryRun) -> Transaction[str | None]:
     """The title, or the next one of its lineage if somebody has it."""
     if title is None:
         return None
@@ -420,11 +428,11 @@ def _free_title(owner: str, title: str | None, run: Run) -> Verb[str | None]:
     return found
 
 
-def _has(owner: str, title: str, besides: Collection[str]) -> Verb[bool]:
+def _has(owner: str, title: str, besides: Collection[str]) -> Transaction[bool]:
     return title in besides or bool((yield Statement("holder_of_title", (owner, title))))
 
 
-def _comes_from(parent: str, session_id: str, run: Run) -> Verb[bool | None]:
+def _comes_from(parent: str, session_id: str, run: DryRun) -> Transaction[bool | None]:
     """Whether the would-be parent comes from the session itself; None if it is not here."""
     current: str | None = parent
     for _ in range(LONGEST_DESCENT):
@@ -440,7 +448,7 @@ def _comes_from(parent: str, session_id: str, run: Run) -> Verb[bool | None]:
     return True
 
 
-def _free_relation(relation: str | None, parent: str, run: Run) -> Verb[str | None]:
+def _free_relation(relation: str | None, parent: str, run: DryRun) -> Transaction[str | None]:
     """The relation, or that of a branch if the parent goes on elsewhere already."""
     if relation != Relation.CONTINUATION:
         return relation
@@ -448,7 +456,7 @@ def _free_relation(relation: str | None, parent: str, run: Run) -> Verb[str | No
     return str(Relation.BRANCH) if taken or parent in run.continued else relation
 
 
-def _write(one: Encoded, ids: Iterator[int]) -> Verb[None]:
+def _write(one: Encoded, ids: Iterator[int]) -> Transaction[None]:
     yield from make_way(one.session_id, ids)
     yield Statement("take_in_session", tuple(one.columns[name] for name in COLUMNS))
     yield Statement("take_in_totals", one.totals)

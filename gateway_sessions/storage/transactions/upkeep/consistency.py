@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway_sessions.core.notices.units import such_as
 from gateway_sessions.core.queue.state_machine import ItemEvent
-from gateway_sessions.ports import Rows, Statement, Verb
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables.inbox import recount
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
 from gateway_sessions.storage.tables.moves import moving
@@ -85,7 +85,7 @@ CHECKS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Inconsistency:
     """One kind of thing that is wrong, how often, and an example."""
 
     check: str
@@ -96,25 +96,25 @@ class Finding:
         return such_as(self.count, *CHECKS[self.check], self.example)
 
 
-def findings() -> Verb[list[Finding]]:
+def findings() -> Transaction[list[Inconsistency]]:
     """All that the tables disagree about."""
-    found: list[Finding] = []
+    found: list[Inconsistency] = []
     for check in CHECKS:
         one = yield from finding(check)
         found += [one] if one is not None else []
     return found
 
 
-def finding(check: str) -> Verb[Finding | None]:
+def finding(check: str) -> Transaction[Inconsistency | None]:
     """What the tables disagree about in one respect."""
     if check == _CIRCLES:
         wrong = yield from _oldest_of_circles()
     else:
         wrong = [str(row[0]) for row in (yield Statement(check))]
-    return Finding(check, len(wrong), wrong[0]) if wrong else None
+    return Inconsistency(check, len(wrong), wrong[0]) if wrong else None
 
 
-def mend() -> Verb[list[Finding]]:
+def mend() -> Transaction[list[Inconsistency]]:
     """Make the tables agree; returns what was wrong. Missing messages stay missing."""
     wrong = yield from findings()
     for name in _ORPHANS:
@@ -132,7 +132,7 @@ def mend() -> Verb[list[Finding]]:
     return wrong
 
 
-def _mend_queues() -> Verb[None]:
+def _mend_queues() -> Transaction[None]:
     """Let everything that was accepted wait on its lane, or run there."""
     yield from _change("restore_lane", (yield Statement("queues_without_lane")))
     # First every message is in some state: what follows looks for states that do not fit together.
@@ -151,7 +151,7 @@ def _mend_queues() -> Verb[None]:
         yield from put_lane(lane)
 
 
-def _oldest_of_circles() -> Verb[list[str]]:
+def _oldest_of_circles() -> Transaction[list[str]]:
     """Of sessions that come from each other in a circle, the one that began first: there it is cut."""
     rows = yield Statement("sessions_with_parent")
     parents: dict[str, str] = {row[0]: row[1] for row in rows}
@@ -171,11 +171,11 @@ def _oldest_of_circles() -> Verb[list[str]]:
     return oldest
 
 
-def _move(name: str, event: ItemEvent, rows: Rows) -> Verb[None]:
+def _move(name: str, event: ItemEvent, rows: Rows) -> Transaction[None]:
     if rows:
         yield moving(name, event, many=[tuple(row) for row in rows])
 
 
-def _change(name: str, rows: Rows) -> Verb[None]:
+def _change(name: str, rows: Rows) -> Transaction[None]:
     if rows:
         yield Statement(name, many=[tuple(row) for row in rows])

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway_sessions.core.search.documents import Searchable
-from gateway_sessions.ports import Row, Rows, Statement, Verb
+from gateway_sessions.ports import Row, Rows, Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.messages import searchable
@@ -64,7 +64,7 @@ _HIDDEN_BY: Final = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TablePage:
     """Some rows of a table."""
 
     rows: Rows
@@ -85,7 +85,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MoveState:
     """What a database says of moves."""
 
     identity: str
@@ -105,18 +105,18 @@ class Found:
         return Stage.DONE if self.moved_from == identity == self.identity else None
 
 
-NOTHING: Final = Found(identity="", moving=None, moved_from=None, empty=True)
+NOTHING: Final = MoveState(identity="", moving=None, moved_from=None, empty=True)
 """What an empty database says."""
 
 
-def page(table: str, after: Key, limit: int) -> Verb[Page]:
+def page(table: str, after: Key, limit: int) -> Transaction[TablePage]:
     """The rows behind the key *after*, up to *limit* of them."""
     rows = yield Statement(f"move_out_{table}", (*after, limit))
     last = tuple(rows[-1][: len(after)]) if rows else after
-    return Page(rows, last, sum(map(_size, rows)), sum(map(_digest, rows)))
+    return TablePage(rows, last, sum(map(_size, rows)), sum(map(_digest, rows)))
 
 
-def take_in(table: str, one: Page) -> Verb[None]:
+def take_in(table: str, one: TablePage) -> Transaction[None]:
     """Store a page, and that it is stored."""
     said = partial(_said, one.rows) if table == "messages" else None
     yield Statement(f"move_in_{table}", many=[tuple(row) for row in one.rows], said=said)
@@ -127,7 +127,7 @@ def _said(rows: Rows) -> list[Searchable]:
     return [searchable(row[1], (*row[_ROLE:_HIDDEN_BY], *row[_HIDDEN_BY + 1 :])) for row in rows]
 
 
-def reached(table: str) -> Verb[Key]:
+def reached(table: str) -> Transaction[Key]:
     """The last key that was taken in."""
     noted = yield from meta.get(f"{NOTE}{table}")
     if noted is None:
@@ -135,13 +135,13 @@ def reached(table: str) -> Verb[Key]:
     return tuple(from_json(f"fact {NOTE + table!r}", noted, list[int | str]))
 
 
-def counts() -> Verb[dict[str, int]]:
+def counts() -> Transaction[dict[str, int]]:
     """How many rows each table has."""
     rows = yield Statement("rows_of_tables")
     return {str(name): int(count) for name, count in rows}
 
 
-def facts() -> Verb[dict[str, str]]:
+def facts() -> Transaction[dict[str, str]]:
     """All that is told of the store itself."""
     rows = yield Statement("all_facts")
     return {
@@ -151,22 +151,22 @@ def facts() -> Verb[dict[str, str]]:
     }
 
 
-def take_in_facts(given: Mapping[str, str]) -> Verb[None]:
+def take_in_facts(given: Mapping[str, str]) -> Transaction[None]:
     """Let them be told of the store here."""
     for name, value in given.items():
         yield from meta.remember(name, value)
 
 
-def identity() -> Verb[str]:
+def identity() -> Transaction[str]:
     """Of the store that is here, as it is now."""
     return _identity((yield from facts()))
 
 
-def look() -> Verb[Found]:
+def look() -> Transaction[MoveState]:
     """What is here, as far as moves are concerned."""
     told = yield from facts()
     rows = yield from counts()
-    return Found(
+    return MoveState(
         identity=_identity(told),
         moving=(yield from meta.get(meta.MOVING)),
         moved_from=(yield from meta.get(meta.MOVED_FROM)),
@@ -174,12 +174,12 @@ def look() -> Verb[Found]:
     )
 
 
-def begin(identity: str) -> Verb[None]:
+def begin(identity: str) -> Transaction[None]:
     """From now on nobody can open what is here, until all of it has come."""
     yield from meta.remember(meta.MOVING, identity)
 
 
-def finish(identity: str) -> Verb[None]:
+def finish(identity: str) -> Transaction[None]:
     """All has come: what is here is a store like any other."""
     for table in BEGINNINGS:
         yield Statement("forget_meta", (f"{NOTE}{table}",))

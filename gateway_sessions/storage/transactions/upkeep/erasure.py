@@ -20,7 +20,7 @@ from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.instants import from_micros, to_micros
 from gateway_sessions.core.sessions.erasure import Subject, tombstone_of
 from gateway_sessions.errors import SessionBusyError
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.columns import from_json
 from gateway_sessions.storage.tables.entries import load, put, remove
@@ -39,7 +39,7 @@ ERASED: Final = "erased"
 _OF_THE_PERSON: Final = ("user_id", "user_id_alt", "user_name")
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ErasurePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What has to be done to forget somebody; as a note, it outlives the process that began."""
 
     tombstone: str
@@ -61,10 +61,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunErasure:
     """What the first step found and did."""
 
-    plan: Plan
+    plan: ErasurePlan
     rows: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -75,7 +75,7 @@ def begin(
     *,
     keep_copies: bool,
     known_as: Sequence[str] = (),
-) -> Verb[Begun]:
+) -> Transaction[BegunErasure]:
     """Take their lanes from them and refuse what they sent before; `SessionBusyError` while a turn runs."""
     secret = yield from meta.install_secret()
     current = yield Statement("lanes_of_owner", (subject.owner,))
@@ -95,7 +95,7 @@ def begin(
     noted = yield from meta.get(f"{ERASING}{tombstone}")
     known = _read_plan(noted).lanes if noted is not None else ()
     limits = yield Statement("index_limits")
-    plan = Plan(
+    plan = ErasurePlan(
         tombstone=tombstone,
         erased_at=to_micros(erased_at),
         keep_copies=keep_copies,
@@ -105,26 +105,26 @@ def begin(
         ids=tuple(known_as),
     )
     yield from _note(plan)
-    return Begun(plan, Counter(entries=len(current)) + waiting)
+    return BegunErasure(plan, Counter(entries=len(current)) + waiting)
 
 
-def forget_name(plan: Plan) -> Verb[None]:
+def forget_name(plan: ErasurePlan) -> Transaction[None]:
     """No row is left to remove: the note need not name them any more."""
     yield from _note(msgspec.structs.replace(plan, owner=None, lanes=(), ids=()))
 
 
-def finish(plan: Plan) -> Verb[None]:
+def finish(plan: ErasurePlan) -> Transaction[None]:
     """Nothing is left to do."""
     yield Statement("forget_meta", (f"{ERASING}{plan.tombstone}",))
 
 
-def unfinished() -> Verb[list[Plan]]:
+def unfinished() -> Transaction[list[ErasurePlan]]:
     """The erasures that were begun and not finished."""
     rows = yield Statement("unfinished_erasures", (ERASING, _BEHIND))
     return [_read_plan(row[0]) for row in rows]
 
 
-def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Verb[Counter[str]]:
+def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Remove some of their sessions; nothing counted means that none is left."""
     rows = yield Statement("sessions_of_owner_until", (subject.owner, to_micros(erased_at), PAGE))
     removed: Counter[str] = Counter()
@@ -137,7 +137,7 @@ def erase_sessions(subject: Subject, erased_at: datetime, ids: Iterator[int]) ->
     return removed
 
 
-def erase_lane(session_key: str, erased_at: datetime) -> Verb[Counter[str]]:
+def erase_lane(session_key: str, erased_at: datetime) -> Transaction[Counter[str]]:
     """Remove what else is known of a lane, as far as it happened until then."""
     until = (session_key, to_micros(erased_at))
     removed: Counter[str] = Counter()
@@ -149,13 +149,13 @@ def erase_lane(session_key: str, erased_at: datetime) -> Verb[Counter[str]]:
     return removed
 
 
-def ids_in_rooms(subject: Subject) -> Verb[list[str]]:
+def ids_in_rooms(subject: Subject) -> Transaction[list[str]]:
     """Return the ids of all people who began sessions of others on the platform of a person."""
     rows = yield Statement("users_of_sessions_of_others", (subject.owner, subject.platform))
     return [row[0] for row in rows]
 
 
-def scrub(subject: Subject, also: Sequence[str] = ()) -> Verb[Counter[str]]:
+def scrub(subject: Subject, also: Sequence[str] = ()) -> Transaction[Counter[str]]:
     """Let entries and sessions of rooms not say any more, by any id, that this person opened them."""
     if subject.user_id is None:
         return Counter()
@@ -165,7 +165,7 @@ def scrub(subject: Subject, also: Sequence[str] = ()) -> Verb[Counter[str]]:
     return Counter({erasure.SCRUBBED: changed})
 
 
-def _scrub(subject: Subject, user_id: str) -> Verb[int]:
+def _scrub(subject: Subject, user_id: str) -> Transaction[int]:
     """Take one id of a person out of what is of others; return how many rows named it."""
     whose = (subject.owner, subject.platform)
     named = f"%{_escaped(msgspec.json.encode(user_id).decode())}%"
@@ -188,33 +188,33 @@ def _scrub(subject: Subject, user_id: str) -> Verb[int]:
     return changed + int(rows[0][0])
 
 
-def lane_history(session_key: str) -> Verb[list[dict[str, Any]]]:
+def lane_history(session_key: str) -> Transaction[list[dict[str, Any]]]:
     """All that happened on a lane, for a person who wants to know."""
     rows = yield Statement("transitions_of_owner_lane", (session_key,))
     names = ("at", "session_id", "event", "from_state", "to_state", "reason", "actor")
     return [dict(zip(names, (from_micros(row[0]).isoformat(), *row[1:]), strict=True)) for row in rows]
 
 
-def lanes_of(subject: Subject) -> Verb[list[str]]:
+def lanes_of(subject: Subject) -> Transaction[list[str]]:
     """The lanes that are or were theirs."""
     current = yield Statement("lanes_of_owner", (subject.owner,))
     earlier = yield from _earlier_lanes(subject.owner)
     return sorted({row[0] for row in current} | {row[0] for row in earlier})
 
 
-def said_before(subject: Subject, plan: Plan) -> message_erasure.Said:
+def said_before(subject: Subject, plan: ErasurePlan) -> message_erasure.Said:
     """What of theirs an erasure has to remove from sessions of others."""
     return message_erasure.Said(subject.owner, plan.last_message_id, plan.erased_at)
 
 
-def _earlier_lanes(owner: str) -> Verb[list[Row]]:
+def _earlier_lanes(owner: str) -> Transaction[list[Row]]:
     """Lanes that were theirs and are nobody else's now, whatever became of the sessions there."""
     had = yield Statement("lanes_that_were_of_owner", (owner, owner))
     left = yield Statement("lanes_left_by", (owner, owner))
     return [*had, *left]
 
 
-def _taken_from_its_lane(session_id: str) -> Verb[Counter[str]]:
+def _taken_from_its_lane(session_id: str) -> Transaction[Counter[str]]:
     """A session that was resumed since the first step loses its lane as well."""
     keys = yield Statement("lane_of_session", (session_id,))
     entry = (yield from load(keys[0][0])) if keys else None
@@ -227,12 +227,12 @@ def _taken_from_its_lane(session_id: str) -> Verb[Counter[str]]:
     return Counter(entries=1)
 
 
-def _note(plan: Plan) -> Verb[None]:
+def _note(plan: ErasurePlan) -> Transaction[None]:
     yield from meta.remember(f"{ERASING}{plan.tombstone}", msgspec.json.encode(plan).decode())
 
 
-def _read_plan(text: str) -> Plan:
-    return from_json("the plan of an erasure", text, Plan)
+def _read_plan(text: str) -> ErasurePlan:
+    return from_json("the plan of an erasure", text, ErasurePlan)
 
 
 def _is_of(origin: SessionSource, user_id: str) -> bool:

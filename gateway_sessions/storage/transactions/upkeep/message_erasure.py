@@ -15,7 +15,7 @@ from gateway_sessions.core.export.jsonl import message_members
 from gateway_sessions.core.identity.keys import is_room
 from gateway_sessions.core.queue.state_machine import ReplyEvent
 from gateway_sessions.core.transcript.messages import Message
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables.messages import decode_all
 from gateway_sessions.storage.tables.moves import moving
 from gateway_sessions.storage.transactions.transcripts import rewrite
@@ -40,19 +40,19 @@ class Said(NamedTuple):
         return (self.owner, json.dumps(self.owner, ensure_ascii=False), self.last_message_id, self.sent_until)
 
 
-def sessions_with(said: Said, after: str, limit: int) -> Verb[list[tuple[str, str]]]:
+def sessions_with(said: Said, after: str, limit: int) -> Transaction[list[tuple[str, str]]]:
     """Sessions of others in which the person said something, behind an id, each with its platform."""
     rows = yield Statement("sessions_with_words_of", (*said.params, said.owner, after, limit))
     return [(row[0], row[1]) for row in rows]
 
 
-def count(said: Said) -> Verb[int]:
+def count(said: Said) -> Transaction[int]:
     """How many messages of the person are in sessions of others."""
     rows = yield Statement("count_words_in_sessions_of_others", (*said.params, said.owner))
     return int(rows[0][0])
 
 
-def told(said: Said, session_id: str, platform: str) -> Verb[dict[str, Any] | None]:
+def told(said: Said, session_id: str, platform: str) -> Transaction[dict[str, Any] | None]:
     """What the person said in a session of somebody else, and nothing else of it.
 
     None if there are only summaries, which tell of others as well.
@@ -67,7 +67,7 @@ def told(said: Said, session_id: str, platform: str) -> Verb[dict[str, Any] | No
     return {"said_in": session_id, "platform": platform, "messages": messages}
 
 
-def erase_some(said: Said, ids: Iterator[int]) -> Verb[Counter[str]]:
+def erase_some(said: Said, ids: Iterator[int]) -> Transaction[Counter[str]]:
     """Remove what the person said in one session of somebody else; nothing counted: none is left."""
     sessions = yield from sessions_with(said, "", 1)
     if not sessions:
@@ -79,7 +79,7 @@ def erase_some(said: Said, ids: Iterator[int]) -> Verb[Counter[str]]:
     return Counter(messages=len(gone))
 
 
-def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) -> Verb[set[int]]:
+def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) -> Transaction[set[int]]:
     """What agents said in a session behind messages that came there from elsewhere: it may repeat these.
 
     In a room, what agents answered to people who write there is everybody's.
@@ -105,7 +105,7 @@ def _answers_to_others(said: Said, session_id: str, found: Sequence[Message]) ->
 
 def take_out(
     session_id: str, message_ids: Collection[int], ids: Iterator[int], *, title_owner: str
-) -> Verb[None]:
+) -> Transaction[None]:
     """Remove messages of a session, and what was made of them."""
     yield from rewrite.remove(session_id, message_ids, ids)
     yield Statement("forget_title_of_words", (title_owner, session_id))
@@ -116,19 +116,19 @@ def take_out(
             yield Statement("set_extra_of_session", (left, session_id))
 
 
-def forget_titles(owner: str) -> Verb[Counter[str]]:
+def forget_titles(owner: str) -> Transaction[Counter[str]]:
     """Sessions of others are not called any more what they were called while they were the person's."""
     changed = yield Statement("forget_titles_of_owner", (owner, owner))
     return Counter(titles=changed[0][0])
 
 
-def titles_of(owner: str, after: str, limit: int) -> Verb[list[dict[str, Any]]]:
+def titles_of(owner: str, after: str, limit: int) -> Transaction[list[dict[str, Any]]]:
     """Return how a person called sessions of others, behind an id."""
     rows = yield Statement("titles_given_by", (owner, owner, after, limit))
     return [{"titled": row[0], "platform": row[1], "title": row[2]} for row in rows]
 
 
-def _messages(said: Said, session_id: str) -> Verb[list[Message]]:
+def _messages(said: Said, session_id: str) -> Transaction[list[Message]]:
     return decode_all((yield Statement("words_in_session", (session_id, *said.params))))
 
 

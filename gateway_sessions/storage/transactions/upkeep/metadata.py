@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import locks, meta
 
 PREFIX: Final = "program:"
 
 
-def get(key: str) -> Verb[str | None]:
+def get(key: str) -> Transaction[str | None]:
     """Return the text kept under that name; None if there is none."""
     stored = yield from meta.get(f"{PREFIX}{key}")
     return None if stored is None else str(stored)
 
 
-def put(key: str, value: str | None) -> Verb[None]:
+def put(key: str, value: str | None) -> Transaction[None]:
     """Keep a text under that name, or forget it."""
     name = f"{PREFIX}{key}"
     if value is None:

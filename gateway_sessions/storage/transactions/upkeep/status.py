@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gateway_sessions.core.instants import from_micros
 from gateway_sessions.core.sessions.entry import SessionEntry
-from gateway_sessions.ports import Statement, Verb
+from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import entries, meta
 
 
@@ -33,7 +33,7 @@ class LaneInUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class PendingWork:
     """How much there is to do."""
 
     running: int
@@ -55,30 +55,30 @@ class SourceCount:
     sessions: int
 
 
-def schema_version() -> Verb[int]:
+def schema_version() -> Transaction[int]:
     """The version of the schema that the database has."""
     return (yield from meta.number("schema_version"))
 
 
-def count_lanes() -> Verb[int]:
+def count_lanes() -> Transaction[int]:
     """How many lanes have a session."""
     rows = yield Statement("count_lanes")
     return int(rows[0][0])
 
 
-def by_source() -> Verb[list[SourceCount]]:
+def by_source() -> Transaction[list[SourceCount]]:
     """How much there is of each source, the one with most sessions first."""
     rows = yield Statement("count_by_source")
     return [SourceCount(platform=source, sessions=sessions) for source, sessions in rows]
 
 
-def count_messages() -> Verb[int]:
+def count_messages() -> Transaction[int]:
     """How many messages there are."""
     rows = yield Statement("count_messages")
     return int(rows[0][0])
 
 
-def lanes_in_use(limit: int) -> Verb[list[LaneInUse]]:
+def lanes_in_use(limit: int) -> Transaction[list[LaneInUse]]:
     """Lanes where a turn runs, then lanes where one waits, each kind from the oldest on."""
     found: list[LaneInUse] = []
     for key, epoch, token, leased_at, attempts, waiting, ready_at in (
@@ -100,10 +100,10 @@ def lanes_in_use(limit: int) -> Verb[list[LaneInUse]]:
     return found
 
 
-def work() -> Verb[Work]:
+def work() -> Transaction[PendingWork]:
     """How much there is to do."""
     [(running, behind, waiting, oldest, owed, messages, replies)] = yield Statement("count_work")
-    return Work(
+    return PendingWork(
         running=running,
         waiting=behind + waiting,
         oldest_waiting=_instant(oldest),
@@ -113,13 +113,13 @@ def work() -> Verb[Work]:
     )
 
 
-def running_by_opening() -> Verb[dict[int, int]]:
+def running_by_opening() -> Transaction[dict[int, int]]:
     """How many turns each opening of the store has begun and not ended."""
     rows = yield Statement("count_running")
     return {int(epoch): int(running) for epoch, running in rows}
 
 
-def first_due(limit: int) -> Verb[list[SessionEntry]]:
+def first_due(limit: int) -> Transaction[list[SessionEntry]]:
     """Entries whose policy may be due first; the instant itself, only their policies know."""
     rows = yield Statement("first_entries_due", (limit,))
     return entries.readable(rows)

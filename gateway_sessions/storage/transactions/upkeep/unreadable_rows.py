@@ -33,12 +33,12 @@ from gateway_sessions.core.sessions.entry import SessionEntry, SessionState
 from gateway_sessions.core.sessions.record import Relation
 from gateway_sessions.core.transcript.messages import Hidden
 from gateway_sessions.core.usage.usage_events import CostStatus
-from gateway_sessions.ports import Row, Statement, Verb
+from gateway_sessions.ports import Row, Statement, Transaction
 from gateway_sessions.storage.tables import entries, meta
 from gateway_sessions.storage.tables.columns import DAMAGE
 from gateway_sessions.storage.tables.tombstones import ERASING
 from gateway_sessions.storage.transactions.upkeep.copy_store import BEGINNINGS, Key
-from gateway_sessions.storage.transactions.upkeep.erasure import Plan
+from gateway_sessions.storage.transactions.upkeep.erasure import ErasurePlan
 
 PAGE: Final = 500
 SET_ASIDE: Final = "it was damaged, and set aside by a repair"
@@ -107,7 +107,7 @@ def key_of(table: str) -> tuple[str, ...]:
     return TABLES[table].columns[: len(BEGINNINGS[table])]
 
 
-def unreadable(table: str) -> Verb[list[Unreadable]]:
+def unreadable(table: str) -> Transaction[list[Unreadable]]:
     """The rows of a table of which something cannot be read."""
     after, found = BEGINNINGS[table], list[Unreadable]()
     while True:
@@ -321,7 +321,7 @@ UNKNOWN_SECRET: Final = "no copy of the store tells it"  # noqa: S105 -- what is
 UNKNOWN_PLAN: Final = "nobody knows what was still to be erased: ask for that erasure again"
 
 
-def damaged_facts(guessed: Collection[str] = ()) -> Verb[dict[str, Any]]:
+def damaged_facts(guessed: Collection[str] = ()) -> Transaction[dict[str, Any]]:
     """The facts that no opening of the store would understand, as they are stored.
 
     So is a plan that is among the *guessed*, whose text was none: whom it names now, it may never have named.
@@ -334,7 +334,7 @@ def damaged_facts(guessed: Collection[str] = ()) -> Verb[dict[str, Any]]:
     }
 
 
-def mend_fact(name: str, secret: bytes | None) -> Verb[str | None]:
+def mend_fact(name: str, secret: bytes | None) -> Transaction[str | None]:
     """Let the store be opened again; what is lost by it, in words, or None.
 
     *secret* is the store's own, as far as a copy of it tells. What is forgotten is found out anew: a
@@ -370,7 +370,7 @@ def _epoch(stored: Any) -> int:
     return epoch
 
 
-_READ_PLAN: Final = msgspec.json.Decoder(Plan).decode
+_READ_PLAN: Final = msgspec.json.Decoder(ErasurePlan).decode
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
     meta.EPOCH: _epoch,
     meta.OWN_SECRET: meta.to_bytes,

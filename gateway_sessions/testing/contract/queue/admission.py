@@ -24,10 +24,10 @@ from gateway_sessions.core.queue.items import ItemKind
 from gateway_sessions.core.queue.receipts import Accepted, Disposition, Duplicate, RejectReason
 from gateway_sessions.core.sessions.busy_mode import BusyMode
 from gateway_sessions.errors import FencedError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.storage.tables.lanes import load_lane, put_lane
-from gateway_sessions.storage.transactions.queue.admit import Noted, RunningTurn
+from gateway_sessions.storage.transactions.queue.admit import Noted, RunningTurnFacts
 from gateway_sessions.testing.clock import FakeClock
 from gateway_sessions.testing.contract.database.unstorable_values import CIRCLE, nested
 from gateway_sessions.testing.contract.queue.bench import (
@@ -289,7 +289,7 @@ class AdmissionContract(StoreContract):
         deaf = await accept(store, "two", rules=rules)
         assert (deaf.disposition, deaf.demoted) == (Disposition.QUEUED, "cannot_steer")
         await store.clear_queue(LANE)
-        heard = await accept(store, "three", rules=rules, running=RunningTurn(can_steer=True))
+        heard = await accept(store, "three", rules=rules, running=RunningTurnFacts(can_steer=True))
         assert heard.disposition is Disposition.STEERS
         assert await turn.steer(heard.seq)
 
@@ -344,7 +344,7 @@ class AdmissionContract(StoreContract):
             assert (await accept(store, "one", sent_at=clock.now())).seq == 1
 
 
-def _miscount(wrong: int, of: int | None = None) -> Verb[None]:
+def _miscount(wrong: int, of: int | None = None) -> Transaction[None]:
     """Let the lane say that so many turns wait there, *of* so many messages that ever came."""
     lane = yield from load_lane(LANE, locked=True)
     lane.waiting, lane.next_seq = wrong, of or lane.next_seq

@@ -9,12 +9,12 @@ from rich.console import Console
 from gateway_sessions import OwnerStatus
 from gateway_sessions.cli.output.live import overview_page
 from gateway_sessions.core.status import AgentCounts, LoopLag
-from gateway_sessions.runtime.operator.overview import Glance
-from gateway_sessions.storage.transactions.upkeep.status import Work
+from gateway_sessions.runtime.operator.overview import Overview
+from gateway_sessions.storage.transactions.upkeep.status import PendingWork
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-WORK = Work(running=0, waiting=0, oldest_waiting=None, owed_replies=0, dead_messages=0, dead_replies=0)
-NOTHING = Glance(now=NOW, owner=None, owner_problem=None, sessions=0, work=WORK, lanes=(), resets=())
+WORK = PendingWork(running=0, waiting=0, oldest_waiting=None, owed_replies=0, dead_messages=0, dead_replies=0)
+NOTHING = Overview(now=NOW, owner=None, owner_problem=None, sessions=0, work=WORK, lanes=(), resets=())
 OWNER = OwnerStatus(
     pid=7, program="1.0", schema=1, database="/there", epoch=2, generation=3, lanes=0,
     opened_at=NOW - timedelta(hours=1), uptime_seconds=3600, draining=False,
@@ -22,7 +22,7 @@ OWNER = OwnerStatus(
 COUNTS = AgentCounts(idle=3, room=1280, lent=2, closing=0, weight=0, hits=95, misses=5)
 
 
-def told(seen: Glance) -> dict[str, str]:
+def told(seen: Overview) -> dict[str, str]:
     console = Console(width=200)
     with console.capture() as capture:
         console.print(overview_page(seen))
@@ -52,7 +52,7 @@ def told(seen: Glance) -> dict[str, str]:
         ),
     ],
 )
-def test_agents_and_the_loop_are_told_of_as_far_as_they_are_known(seen: Glance, agents: str, loop: str):
+def test_agents_and_the_loop_are_told_of_as_far_as_they_are_known(seen: Overview, agents: str, loop: str):
     assert (told(seen)["Agents"], told(seen)["Event loop"]) == (agents, loop)
     assert told(seen)["Given up"] == "nothing"
 

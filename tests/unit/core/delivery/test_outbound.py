@@ -91,7 +91,7 @@ def test_a_message_without_words_and_things_is_empty(message: OutboundMessage, i
 
 def test_another_text_changes_nothing_else():
     message = OutboundMessage(text="a", attachments=(PHOTO,), is_notice=True, format=TextFormat.MARKDOWN)
-    assert message.saying("b") == OutboundMessage(
+    assert message.with_text("b") == OutboundMessage(
         text="b", attachments=(PHOTO,), is_notice=True, format=TextFormat.MARKDOWN
     )
 
@@ -106,7 +106,7 @@ def test_another_text_changes_nothing_else():
 def test_what_is_sent_is_what_is_stored(text: str, sent: str):
     message = OutboundMessage(text=text)
     assert message.text == sent
-    assert OutboundMessage(text="a").saying(text) == message
+    assert OutboundMessage(text="a").with_text(text) == message
     assert msgspec.json.decode(record_text("reply", message, {}), type=OutboundMessage) == message
     assert Attachment(kind=AttachmentKind.PHOTO, url=text, name=text) == Attachment(
         kind=AttachmentKind.PHOTO, url=sent, name=sent

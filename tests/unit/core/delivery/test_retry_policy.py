@@ -257,7 +257,7 @@ def test_rules_that_make_no_sense_are_refused(members: dict[str, timedelta]):
 
 def test_a_repeat_says_first_what_it_is():
     message = OutboundMessage(text="```\ncode\n```", attachments=(PHOTO,), format=TextFormat.MARKDOWN)
-    assert marked(message) == message.saying(f"{REPEATED}\n```\ncode\n```")
+    assert marked(message) == message.with_text(f"{REPEATED}\n```\ncode\n```")
 
 
 def test_a_repeat_of_a_photo_says_so_as_well():
@@ -301,4 +301,4 @@ def test_each_part_has_room_for_the_mark(unit: LengthUnit, idempotent: bool, max
 
 def test_a_long_text_of_blanks_is_one_empty_message():
     message = OutboundMessage(text=" " * 500, attachments=(PHOTO,))
-    assert split_message(message, AdapterCapabilities(max_length=100)) == (message.saying(""),)
+    assert split_message(message, AdapterCapabilities(max_length=100)) == (message.with_text(""),)

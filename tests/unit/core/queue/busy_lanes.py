@@ -13,9 +13,9 @@ from gateway_sessions.core.queue.busy_modes import (
     BusyRules,
     Enqueue,
     LaneLoad,
+    LastWaitingTurn,
     Merge,
     Refuse,
-    Waiting,
     plan_arrival,
 )
 from gateway_sessions.core.queue.inbound import Attachment, AttachmentKind, InboundMessage
@@ -38,13 +38,13 @@ def photo(sender: str = "alice", **others: Any) -> Arrival:
     return arrival(sender, **({"has_media": True, "has_text": False, "characters": 0} | others))
 
 
-def slot(sender: str = "alice", ago: timedelta = DEBOUNCE, **others: Any) -> Waiting:
+def slot(sender: str = "alice", ago: timedelta = DEBOUNCE, **others: Any) -> LastWaitingTurn:
     """The last waiting turn, said a moment ago."""
     known: dict[str, Any] = {"seq": 7, "characters": 5, "first_at": AT - ago, "last_at": AT - ago}
-    return Waiting(sender=sender, **(known | others))
+    return LastWaitingTurn(sender=sender, **(known | others))
 
 
-def load(last: Waiting | None = None, **others: Any) -> LaneLoad:
+def load(last: LastWaitingTurn | None = None, **others: Any) -> LaneLoad:
     """A lane on which a turn runs, and perhaps one waits."""
     return LaneLoad(**({"running": True, "waiting": 1 if last else 0, "last": last} | others))
 
@@ -73,7 +73,7 @@ class Item:
 
     messages: list[int]
     ready_at: datetime
-    waiting: Waiting
+    waiting: LastWaitingTurn
 
 
 class Lane:
@@ -144,7 +144,7 @@ class Lane:
             (gone,) = (item for item in self.items if item.waiting.seq == plan.drop)
             self.items.remove(gone)
             self.dropped += gone.messages
-        last = Waiting(
+        last = LastWaitingTurn(
             seq=number,
             sender=one.sender,
             solo=one.solo or one.internal,

@@ -10,7 +10,7 @@ from gateway_sessions.core.search.query import (
     MAX_PHRASES,
     Branch,
     Phrase,
-    Query,
+    SearchQuery,
     matches,
     occurrences,
     parse_query,
@@ -22,8 +22,8 @@ def word(*parts: str, prefix: bool = False) -> Phrase:
     return Phrase(parts, prefix)
 
 
-def all_of(*phrases: Phrase, excluded: tuple[Phrase, ...] = ()) -> Query:
-    return Query((Branch(phrases, excluded),))
+def all_of(*phrases: Phrase, excluded: tuple[Phrase, ...] = ()) -> SearchQuery:
+    return SearchQuery((Branch(phrases, excluded),))
 
 
 A, B, C = word("a"), word("b"), word("c")
@@ -37,12 +37,12 @@ A, B, C = word("a"), word("b"), word("c")
         ("a a", all_of(A)),
         ('"exact phrase"', all_of(word("exact", "phrase"))),
         ("“curly quotes”", all_of(word("curly", "quotes"))),
-        ("a OR b", Query((Branch((A,)), Branch((B,))))),
-        ("a b OR c", Query((Branch((A, B)), Branch((C,))))),
+        ("a OR b", SearchQuery((Branch((A,)), Branch((B,))))),
+        ("a b OR c", SearchQuery((Branch((A, B)), Branch((C,))))),
         ("a NOT b", all_of(A, excluded=(B,))),
         ("a -b", all_of(A, excluded=(B,))),
         ('a -"b c"', all_of(A, excluded=(word("b", "c"),))),
-        ("a OR b NOT c", Query((Branch((A,)), Branch((B,), (C,))))),
+        ("a OR b NOT c", SearchQuery((Branch((A,)), Branch((B,), (C,))))),
         ("deploy*", all_of(word("deploy", prefix=True))),
         ('"to deploy"*', all_of(word("to", "deploy", prefix=True))),
         ("foo_bar*", all_of(word("foo", "bar", prefix=True))),
@@ -82,9 +82,9 @@ def test_punctuation_holds_words_together_and_does_nothing_else(text, expected):
         ("-a", all_of(A)),
         ("a NOT", all_of(A)),
         ("a AND NOT b", all_of(A, excluded=(B,))),
-        ("a OR OR b", Query((Branch((A,)), Branch((B,))))),
-        ("a AND OR b", Query((Branch((A,)), Branch((B,))))),
-        ("a OR NOT b", Query((Branch((A,)), Branch((B,))))),
+        ("a OR OR b", SearchQuery((Branch((A,)), Branch((B,))))),
+        ("a AND OR b", SearchQuery((Branch((A,)), Branch((B,))))),
+        ("a OR NOT b", SearchQuery((Branch((A,)), Branch((B,))))),
         ("OR", all_of(word("or"))),
         ("AND NOT", all_of(word("and"), word("not"))),
         ("or and", all_of(word("or"), word("and"))),
@@ -111,7 +111,7 @@ def test_a_run_without_spaces_may_go_on_on_both_sides(text, expected):
 
 @pytest.mark.parametrize("text", ["", "  ", "???", '"', '"" -', "*", "()"])
 def test_a_query_without_words_has_no_branches(text):
-    assert parse_query(text) == Query()
+    assert parse_query(text) == SearchQuery()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gateway_sessions.core.search import tokenizer
 from gateway_sessions.core.search.tokenizer import (
     GAP,
     LONGEST_WORD,
-    Kind,
+    CharacterKind,
     aligned,
     bare,
     fold,
@@ -159,7 +159,9 @@ def test_only_letters_with_accents_are_asked_for_what_they_are_without(monkeypat
 )
 def test_words_of_a_folded_text_are_its_runs_of_letters_and_digits(text: str):
     folded = fold(text)
-    assert words_of_folded(folded) == {folded[a:b] for a, b, kind in runs(folded) if kind is Kind.WORD}
+    assert words_of_folded(folded) == {
+        folded[a:b] for a, b, kind in runs(folded) if kind is CharacterKind.WORD
+    }
 
 
 def test_text_of_usual_characters_is_folded_like_any_other():

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway_sessions import InvalidInputError
-from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, Group, Member, Plan
+from gateway_sessions.core.sessions.retention import Bounds, FirstToGo, GroupMember, PrunePlan, SessionGroup
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -12,13 +12,15 @@ def bounds(days: float | None = None, count: int | None = None, size: int | None
     return Bounds.at(NOW, days, count, size)
 
 
-def group(name: str, *, days: float, size: int = 10, protected: bool = False, others: str = "") -> Group:
-    members = (Member(name, 1, size), *(Member(one, 1, size) for one in others))
-    return Group(members=members, last_active=NOW - timedelta(days=days), protected=protected)
+def group(
+    name: str, *, days: float, size: int = 10, protected: bool = False, others: str = ""
+) -> SessionGroup:
+    members = (GroupMember(name, 1, size), *(GroupMember(one, 1, size) for one in others))
+    return SessionGroup(members=members, last_active=NOW - timedelta(days=days), protected=protected)
 
 
-def taken(wanted: Bounds, *groups: Group, count: int = 0, size: int = 0) -> list[str]:
-    plan = Plan(wanted, count=count, text_bytes=size)
+def taken(wanted: Bounds, *groups: SessionGroup, count: int = 0, size: int = 0) -> list[str]:
+    plan = PrunePlan(wanted, count=count, text_bytes=size)
     for one in groups:
         plan.offer(one)
     return [one.session_id for one in plan.members]
@@ -60,7 +62,7 @@ def test_an_age_below_a_day_means_what_it_says():
 
 
 def test_what_hangs_together_goes_together_and_counts_once():
-    plan = Plan(bounds(count=1), count=4, text_bytes=0)
+    plan = PrunePlan(bounds(count=1), count=4, text_bytes=0)
     assert plan.offer(group("d", days=9))
     assert plan.offer(group("a", days=8, others="de"))
     assert not plan.offer(group("e", days=8))

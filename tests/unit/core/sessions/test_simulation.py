@@ -6,7 +6,7 @@ from gateway_sessions import SessionResetPolicy
 from gateway_sessions.core.sessions.policy_rules import PolicyBook
 from gateway_sessions.core.sessions.reasons import EndReason
 from gateway_sessions.core.sessions.reset_policy import ResetMode
-from gateway_sessions.core.sessions.simulation import Activity, WouldReset, simulate
+from gateway_sessions.core.sessions.simulation import LaneActivity, WouldReset, simulate
 
 START = datetime(2026, 3, 28, 12, tzinfo=UTC)
 
@@ -17,7 +17,7 @@ def at(*hours: float) -> list[datetime]:
 
 def resets(policy: SessionResetPolicy, *hours: float, zone: str = "UTC") -> list[tuple[float, EndReason]]:
     book = PolicyBook(default=policy, zone_name=zone)
-    found = simulate(Activity("agent:main:cli:dm:1", book.resolve("cli", "dm"), at(*hours)))
+    found = simulate(LaneActivity("agent:main:cli:dm:1", book.resolve("cli", "dm"), at(*hours)))
     return [((one.at - START) / timedelta(hours=1), one.reason) for one in found]
 
 
@@ -46,6 +46,6 @@ def test_no_policy_no_reset_and_no_activity_no_reset():
 
 def test_it_is_told_which_lane_and_since_when_it_was_silent():
     policy = PolicyBook(default=SessionResetPolicy(mode=ResetMode.IDLE, idle_minutes=5)).resolve("cli", "dm")
-    assert list(simulate(Activity("lane", policy, at(0, 1)))) == [
+    assert list(simulate(LaneActivity("lane", policy, at(0, 1)))) == [
         WouldReset("lane", START + timedelta(hours=1), EndReason.IDLE, START)
     ]

@@ -7,9 +7,9 @@ import msgspec
 
 from gateway_sessions.core.identity.source import SessionSource
 from gateway_sessions.core.queue.inbound import InboundMessage, stored_form
-from gateway_sessions.runtime.gateway.remote_turns import Letter, Reach
+from gateway_sessions.runtime.gateway.remote_turns import RemoteTurns, Signal
 from gateway_sessions.runtime.gateway.running_turn import StopReason
-from gateway_sessions.storage.tables.nodes import Mail, Post
+from gateway_sessions.storage.tables.nodes import Post, SignalRow
 
 KEY, OTHER = "agent:main:telegram:dm:ann", "agent:main:telegram:dm:bob"
 
@@ -19,19 +19,19 @@ class Database:
 
     epoch = 7
 
-    def __init__(self, *mail: Mail) -> None:
-        self.mail = list(enumerate(mail, 1))
+    def __init__(self, *signals: SignalRow) -> None:
+        self.signals = list(enumerate(signals, 1))
         self.thrown_away = 0
 
-    async def read(self, _verb: Callable[[], object]) -> Post:
+    async def read(self, _transaction: Callable[[], object]) -> Post:
         return Post(
-            mail=tuple(one for _, one in self.mail),
-            mail_ids=tuple(at for at, _ in self.mail),
+            signals=tuple(one for _, one in self.signals),
+            signal_ids=tuple(at for at, _ in self.signals),
             leases=frozenset({(KEY, 3), (OTHER, 3)}),
         )
 
-    async def write(self, _verb: Callable[[], object]) -> None:
-        self.thrown_away, self.mail = len(self.mail), []
+    async def write(self, _transaction: Callable[[], object]) -> None:
+        self.thrown_away, self.signals = len(self.signals), []
 
 
 class Running:
@@ -54,23 +54,23 @@ class Running:
         await self.takes.wait()
 
 
-async def test_a_letter_that_cannot_be_read_is_thrown_away_and_the_next_one_is_read():
+async def test_a_signal_that_cannot_be_read_is_thrown_away_and_the_next_one_is_read():
     """A node of another version may have written it: it must not end the gateway."""
     database = Database(
-        Mail(session_key=KEY, token=3, kind=Letter.STEER, body="{"),
-        Mail(session_key=KEY, token=3, kind="of tomorrow", body=None),
-        Mail(session_key=KEY, token=3, kind=Letter.INTERRUPT, body=None),
+        SignalRow(session_key=KEY, token=3, kind=Signal.STEER, body="{"),
+        SignalRow(session_key=KEY, token=3, kind="of tomorrow", body=None),
+        SignalRow(session_key=KEY, token=3, kind=Signal.INTERRUPT, body=None),
     )
     running = Running()
     lanes: Any = SimpleNamespace(running={KEY: running})
     ledger: Any = SimpleNamespace(knows=lambda *_: True)
     db: Any = database
-    assert await Reach(lanes, ledger, db, None).sweep() == 3
+    assert await RemoteTurns(lanes, ledger, db, None).sweep() == 3
     assert running.stopped == [StopReason.MESSAGE]
     assert database.thrown_away == 3
 
 
-def letter_about(text: str) -> str:
+def signal_about(text: str) -> str:
     message = InboundMessage(source=SessionSource(platform="telegram", chat_id="ann"), text=text)
     return msgspec.json.encode({"payload": stored_form(message), "seq": 2}).decode()
 
@@ -86,14 +86,14 @@ async def test_an_agent_that_is_slow_to_take_a_message_keeps_no_other_lane_waiti
     slow, other = Running(), Running(OTHER)
     other.takes = slow.takes  # it takes the message only once the other one was stopped
     database = Database(
-        Mail(session_key=KEY, token=3, kind=Letter.STEER, body=first),
-        Mail(session_key=KEY, token=3, kind=Letter.STEER, body=second),
-        Mail(session_key=OTHER, token=3, kind=Letter.INTERRUPT, body=None),
+        SignalRow(session_key=KEY, token=3, kind=Signal.STEER, body=first),
+        SignalRow(session_key=KEY, token=3, kind=Signal.STEER, body=second),
+        SignalRow(session_key=OTHER, token=3, kind=Signal.INTERRUPT, body=None),
     )
     lanes: Any = SimpleNamespace(running={KEY: slow, OTHER: other})
     ledger: Any = SimpleNamespace(knows=lambda *_: True)
     db: Any = database
     async with asyncio.timeout(15):
-        assert await Reach(lanes, ledger, db, None).sweep() == 3
+        assert await RemoteTurns(lanes, ledger, db, None).sweep() == 3
     assert other.stopped == [StopReason.MESSAGE]
     assert slow.told == ["one", "two"]

@@ -47,61 +47,61 @@ async def store(home: Path, fake_clock: FakeClock) -> AsyncIterator[SessionStore
 
 async def test_a_client_acts_through_the_owner_and_reads_what_it_did(store: SessionStore, home: Path):
     old = await store.get_or_create_session(dm("1"))
-    async with connect(home, QUICK) as seat:
-        assert await seat.get_session(old.session_key) == old
-        new = await seat.do("reset_session", session_key=old.session_key)
+    async with connect(home, QUICK) as client:
+        assert await client.get_session(old.session_key) == old
+        new = await client.do("reset_session", session_key=old.session_key)
         assert await store.get_session(old.session_key) == new
-        assert await seat.get_session(old.session_key) == new
-        assert await seat.list_sessions(scope=OPERATOR) == [new]
-        assert await seat.list_sessions(scope=Scope.lane("another")) == []
-        back = await seat.do("undo_reset", session_key=old.session_key)
+        assert await client.get_session(old.session_key) == new
+        assert await client.list_sessions(scope=OPERATOR) == [new]
+        assert await client.list_sessions(scope=Scope.lane("another")) == []
+        back = await client.do("undo_reset", session_key=old.session_key)
         assert back.session_id == old.session_id
 
 
 async def test_values_of_every_kind_go_both_ways(store: SessionStore, home: Path):
     entry = await store.get_or_create_session(dm("1"))
     key = entry.session_key
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         policy = SessionResetPolicy(idle_minutes=5)
-        assert (await seat.do("set_reset_policy", session_key=key, policy=policy)).reset_policy == policy
-        assert (await seat.do("set_zone", session_key=key, zone="Europe/Berlin")).zone == "Europe/Berlin"
+        assert (await client.do("set_reset_policy", session_key=key, policy=policy)).reset_policy == policy
+        assert (await client.do("set_zone", session_key=key, zone="Europe/Berlin")).zone == "Europe/Berlin"
         override = {"model": "m", "api_key": "secret"}
-        changed = await seat.do("set_model_override", session_key=key, override=override)
+        changed = await client.do("set_model_override", session_key=key, override=override)
         assert changed.model_override == {"model": "m"}
-        page = await seat.do("list_sessions", scope=await store.scope_of(dm("1")), after=None)
+        page = await client.do("list_sessions", scope=await store.scope_of(dm("1")), after=None)
         assert [one.session_key for one in page] == [key]
-        explained = await seat.do("explain", session_key=key)
+        explained = await client.do("explain", session_key=key)
         assert explained == await store.explain(key)
-        assert await seat.do("suspend_session", session_key=key, reason="tidying") is True
-        assert await seat.do("flush") is None
+        assert await client.do("suspend_session", session_key=key, reason="tidying") is True
+        assert await client.do("flush") is None
 
 
 async def test_errors_are_those_of_the_method(store: SessionStore, home: Path):
     entry = await store.get_or_create_session(dm("1"))
     key = entry.session_key
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         with pytest.raises(NothingToUndoError) as nothing:
-            await seat.do("undo_reset", session_key=key)
+            await client.do("undo_reset", session_key=key)
         assert nothing.value.where == key
         with pytest.raises(SessionNotFoundError) as unknown:
-            await seat.do("switch_session", session_key=key, target_session_id="gone", scope=OPERATOR)
+            await client.do("switch_session", session_key=key, target_session_id="gone", scope=OPERATOR)
         assert unknown.value.session_id == "gone"
         with pytest.raises(InvalidInputError, match="reason"):
-            await seat.do("suspend_session", session_key=key, reason="two\nlines")
+            await client.do("suspend_session", session_key=key, reason="two\nlines")
 
 
 async def test_what_is_not_offered_or_not_taken_is_refused(store: SessionStore, home: Path):
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         with pytest.raises(InvalidInputError, match="did you mean 'reset_session'"):
-            await seat.do("reset_sesion")
+            await client.do("reset_sesion")
         with pytest.raises(InvalidInputError, match="no operation '__aexit__'"):
-            await seat.do("__aexit__")
+            await client.do("__aexit__")
         with pytest.raises(InvalidInputError, match=r"reset_session: .*session_key"):
-            await seat.do("reset_session")
+            await client.do("reset_session")
         with pytest.raises(InvalidInputError, match=r"reset_session: .*unknown field"):
-            await seat.do("reset_session", session_key="a", more=1)
+            await client.do("reset_session", session_key="a", more=1)
         with pytest.raises(InvalidInputError, match=r"reset_session: .*`str`"):
-            await seat.do("reset_session", session_key=3)
+            await client.do("reset_session", session_key=3)
 
 
 def test_every_operation_can_be_described():
@@ -119,8 +119,8 @@ def test_every_operation_can_be_described():
 async def test_the_owner_says_how_it_is(store: SessionStore, home: Path, fake_clock: FakeClock):
     await store.get_or_create_session(dm("1"))
     fake_clock.step(seconds=90)
-    async with connect(home, QUICK) as seat:
-        status = await seat.owner()
+    async with connect(home, QUICK) as client:
+        status = await client.owner()
     assert status == await store.control.status()
     assert status is not None
     assert (status.lanes, status.epoch, status.uptime_seconds, status.draining) == (1, 1, 90, False)
@@ -130,49 +130,49 @@ async def test_the_owner_says_how_it_is(store: SessionStore, home: Path, fake_cl
 async def test_without_an_owner_the_client_is_one_for_a_moment(home: Path):
     async with open_store(home) as store:
         key = (await store.get_or_create_session(dm("1"))).session_key
-    async with connect(home, QUICK) as seat:
-        assert await seat.owner() is None
-        new = await seat.do("reset_session", session_key=key)
-        assert await seat.get_session(key) == new
+    async with connect(home, QUICK) as client:
+        assert await client.owner() is None
+        new = await client.do("reset_session", session_key=key)
+        assert await client.get_session(key) == new
         with pytest.raises(SessionNotFoundError):
-            await seat.do("switch_session", session_key=key, target_session_id="gone", scope=OPERATOR)
+            await client.do("switch_session", session_key=key, target_session_id="gone", scope=OPERATOR)
         async with open_store(home) as store:  # nobody holds the lock between two operations
             assert await store.get_session(key) == new
-            assert (await seat.do("reset_session", session_key=key)) == await store.get_session(key)
+            assert (await client.do("reset_session", session_key=key)) == await store.get_session(key)
 
 
 async def test_an_owner_that_is_just_opening_is_waited_for(home: Path, fake_clock: FakeClock):
     async with open_store(home) as store:
         key = (await store.get_or_create_session(dm("1"))).session_key
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         async with owned(home, fake_clock):
-            acting = asyncio.create_task(seat.do("reset_session", session_key=key))
+            acting = asyncio.create_task(client.do("reset_session", session_key=key))
             await asyncio.sleep(0.05)
             assert not acting.done()
         assert (await acting).session_key == key
         async with owned(home, fake_clock):
             with pytest.raises(StoreBusyError):
-                await seat.do("reset_session", session_key=key, seconds=0)
+                await client.do("reset_session", session_key=key, seconds=0)
 
 
 async def test_several_clients_act_at_once(store: SessionStore, home: Path):
     keys = [(await store.get_or_create_session(dm(str(n)))).session_key for n in range(20)]
-    async with connect(home, QUICK) as seat:
-        new = await asyncio.gather(*(seat.do("reset_session", session_key=key) for key in keys))
+    async with connect(home, QUICK) as client:
+        new = await asyncio.gather(*(client.do("reset_session", session_key=key) for key in keys))
         assert [one.session_key for one in new] == keys
         assert [await store.get_session(key) for key in keys] == new
 
 
 async def test_a_client_that_is_cancelled_leaves_nothing_behind(store: SessionStore, home: Path):
     entry = await store.get_or_create_session(dm("1"))
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         for steps in range(25):
-            acting = asyncio.create_task(seat.do("explain", session_key=entry.session_key))
+            acting = asyncio.create_task(client.do("explain", session_key=entry.session_key))
             for _ in range(steps):
                 await asyncio.sleep(0)
             acting.cancel()
             await asyncio.wait({acting})
-        assert await seat.do("get_session", session_key=entry.session_key) == entry
+        assert await client.do("get_session", session_key=entry.session_key) == entry
 
 
 async def test_an_operation_that_takes_too_long_is_given_up(
@@ -182,11 +182,11 @@ async def test_an_operation_that_takes_too_long_is_given_up(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(control_module.Control, "drain", forever)
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         with pytest.raises(ControlError, match=r"not done within 0.05 s") as late:
-            await seat.do("drain", seconds=0.05)
+            await client.do("drain", seconds=0.05)
         assert late.value.may_have_happened
-        assert await seat.do("flush") is None
+        assert await client.do("flush") is None
 
 
 async def test_a_mistake_of_ours_is_reported_and_the_store_goes_on(
@@ -196,11 +196,11 @@ async def test_a_mistake_of_ours_is_reported_and_the_store_goes_on(
         raise ZeroDivisionError
 
     monkeypatch.setattr(control_module.Control, "drain", broken)
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         with pytest.raises(ControlError, match="nobody foresaw"):
-            await seat.do("drain")
+            await client.do("drain")
         assert "control_failed" in {vars(record).get("action") for record in caplog.records}
-        assert await seat.do("flush") is None
+        assert await client.do("flush") is None
 
 
 async def test_an_answer_that_is_too_large_is_an_error(
@@ -210,9 +210,9 @@ async def test_an_answer_that_is_too_large_is_an_error(
         return "x" * (MAX_ANSWER_BYTES + 1)
 
     monkeypatch.setattr(control_module.Control, "drain", chatty)
-    async with connect(home, QUICK) as seat:
+    async with connect(home, QUICK) as client:
         with pytest.raises(ControlError, match="has a result of 4,194,307 bytes, more than the") as refused:
-            await seat.do("drain")
+            await client.do("drain")
         assert refused.value.may_have_happened
 
 
@@ -228,8 +228,8 @@ async def test_a_request_under_way_is_answered_before_the_store_closes(
     monkeypatch.setattr(control_module.Control, "drain", slow)
     store = open_store(home, clock=fake_clock)
     await store.__aenter__()
-    async with connect(home, QUICK) as seat:
-        acting = asyncio.create_task(seat.do("drain"))
+    async with connect(home, QUICK) as client:
+        acting = asyncio.create_task(client.do("drain"))
         await begun.wait()
         closing = asyncio.create_task(store.__aexit__(None, None, None))
         await asyncio.sleep(0.01)
@@ -275,8 +275,8 @@ async def test_a_store_without_a_socket_still_works(
         assert "not here" in str(store.control.unavailable)
         assert "control_unavailable" in {vars(record).get("action") for record in caplog.records}
         assert await store.get_or_create_session(dm("1"))
-        async with connect(home, QUICK) as seat:
-            assert await seat.owner() is None
+        async with connect(home, QUICK) as client:
+            assert await client.owner() is None
 
 
 def test_errors_for_busy_lanes_can_travel():
@@ -293,13 +293,13 @@ async def test_a_client_searches_by_the_index_of_the_owner(store: SessionStore, 
     session_id = await said(store, "a wonderful world")
     await store.db.catch_up_search_index()
     await said(store, "another wonderful thing, not in the index yet")
-    async with connect(home, QUICK) as seat:
-        found = await seat.db.search_messages("wonderful", scope=OPERATOR)
+    async with connect(home, QUICK) as client:
+        found = await client.db.search_messages("wonderful", scope=OPERATOR)
         assert [hit.session_id for hit in found.hits] == [session_id] * 2
-        await seat.db.catch_up_search_index()
+        await client.db.catch_up_search_index()
         await store.db.rebuild_search_index()
-        assert len((await seat.db.search_messages("wonderful", scope=OPERATOR)).hits) == 2
-        for refused in (seat.db.rebuild_search_index, seat.db.check_search_index):
+        assert len((await client.db.search_messages("wonderful", scope=OPERATOR)).hits) == 2
+        for refused in (client.db.rebuild_search_index, client.db.check_search_index):
             with pytest.raises(StorageError, match="opened for reading"):
                 await refused()
 
@@ -309,7 +309,7 @@ async def test_without_an_index_a_client_looks_at_the_messages(store: SessionSto
     await store.db.catch_up_search_index()
     for path in home.glob("search.db*"):
         path.unlink()
-    async with connect(home, QUICK) as seat:
-        assert len((await seat.db.search_messages("wonderful", scope=OPERATOR)).hits) == 1
-        assert seat.db.search_index.state == "unavailable"
+    async with connect(home, QUICK) as client:
+        assert len((await client.db.search_messages("wonderful", scope=OPERATOR)).hits) == 1
+        assert client.db.search_index.state == "unavailable"
     assert not (home / "search.db").exists()

@@ -20,7 +20,7 @@ from gateway_sessions.runtime.queue.admission import (
     KnownEvents,
     RecentOwners,
 )
-from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurn
+from gateway_sessions.storage.transactions.queue.admit import NO_TURN, RunningTurnFacts
 from tests.unit.core.queue.busy_lanes import arrival, load
 
 FLOOD = 200
@@ -159,7 +159,7 @@ def refusals(lanes: FullLanes, now: float = 0.0, **found: object) -> RejectReaso
     rules = found.pop("rules", APART)
     running = found.pop("running", NO_TURN)
     assert isinstance(rules, BusyRules)
-    assert isinstance(running, RunningTurn)
+    assert isinstance(running, RunningTurnFacts)
     refuse = lanes.refusal("lane", arrival(**found), rules, running, now)
     return None if refuse is None else refuse.reason
 
@@ -180,7 +180,7 @@ def test_a_lane_that_has_refused_a_message_refuses_the_next_one():
 
 def test_a_message_that_the_lane_would_take_is_not_refused():
     assert refusals(full(), rules=BusyRules(max_queued=3, debounce=timedelta(0))) is None
-    assert refusals(full(), running=RunningTurn(can_steer=True)) is None
+    assert refusals(full(), running=RunningTurnFacts(can_steer=True)) is None
 
 
 def test_where_room_was_made_as_many_go_on_as_there_is_room_for_and_no_more():

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from gateway_sessions import ControlError, UnsupportedStorageError
 from gateway_sessions._streams import accept
-from gateway_sessions.core.control_protocol import PROTOCOL, Answer, Greeting, decode, encode, frame
+from gateway_sessions.core.control_protocol import PROTOCOL, ControlAnswer, Greeting, decode, encode, frame
 from gateway_sessions.resource import Resource
 from gateway_sessions.storage.control import client
 from gateway_sessions.storage.control import server as control_server
@@ -138,7 +138,7 @@ async def test_who_does_not_speak_the_protocol_is_told_and_sent_away(
     with raw_client(home) as client:
         client.sendall(said)
         received = await asyncio.to_thread(_everything, client)
-    answer = decode(received[received.index(b'{"failure"') :], Answer)
+    answer = decode(received[received.index(b'{"failure"') :], ControlAnswer)
     assert answer.failure is not None
     assert answer.failure.kind == "InvalidInputError"
     assert await works(home)
@@ -378,7 +378,11 @@ def greeting(**members: object) -> bytes:
         (greeting(protocol=99, program="9.9"), r"version 9.9 .* protocol 99; this program speaks", False),
         (greeting(), "closed the connection", None),
         (greeting() + frame([1], 100), "not a Answer as expected", True),
-        (greeting() + frame(Answer(result=msgspec.Raw(b'"x"')), 100), "Expected `list`|not a list", True),
+        (
+            greeting() + frame(ControlAnswer(result=msgspec.Raw(b'"x"')), 100),
+            "Expected `list`|not a list",
+            True,
+        ),
     ],
 )
 async def test_an_owner_that_makes_no_sense_is_told_apart(
@@ -406,4 +410,4 @@ async def test_nobody_can_be_asked_where_nobody_listens(home: Path):
 
 
 def test_the_pieces_of_an_answer_fit():
-    assert decode(encode(Answer()), Answer) == Answer()
+    assert decode(encode(ControlAnswer()), ControlAnswer) == ControlAnswer()

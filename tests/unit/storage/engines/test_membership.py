@@ -12,8 +12,8 @@ import pytest
 from gateway_sessions.core.cluster import ClusterRules, Node
 from gateway_sessions.errors import StorageUnavailableError
 from gateway_sessions.storage.engines.membership import Membership, ServerClock
-from gateway_sessions.storage.tables.meta import Opening
-from gateway_sessions.storage.tables.nodes import Joined, Survey
+from gateway_sessions.storage.tables.meta import StoreOpening
+from gateway_sessions.storage.tables.nodes import JoinedNode, Survey
 
 RULES = ClusterRules(heartbeat=timedelta(seconds=1), ttl=timedelta(seconds=4))
 
@@ -37,17 +37,17 @@ class Others:
         if self.away:
             raise StorageUnavailableError("the database", "is away")
 
-    async def enter(self, verb: Any) -> Joined:
+    async def enter(self, transaction: Any) -> JoinedNode:
         self._there()
         self.on_entering()
-        self.was.append(verb.args[2])
+        self.was.append(transaction.args[2])
         self.epoch += 1
         self.alive = True
-        opening = Opening(self.epoch, last_change_id=0, install_secret=b"", generation=0, settled=False)
-        return Joined(opening=opening, slot=0, first_id=1, now=1, nodes=self.nodes())
+        opening = StoreOpening(self.epoch, last_change_id=0, install_secret=b"", generation=0, settled=False)
+        return JoinedNode(opening=opening, slot=0, first_id=1, now=1, nodes=self.nodes())
 
-    async def aside(self, verb: Any) -> Survey:
-        del verb
+    async def aside(self, transaction: Any) -> Survey:
+        del transaction
         self._there()
         return Survey(self.alive, 1, self.nodes())
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway_sessions import Scope
-from gateway_sessions.core.search.criteria import Certain, Part, certain_of_literal
+from gateway_sessions.core.search.criteria import Certain, WordPart, certain_of_literal
 from gateway_sessions.core.search.documents import UNLISTED, label, month_label, year_label
 from gateway_sessions.core.search.filters import SearchFilter
-from gateway_sessions.core.search.query import Branch, Phrase, Query, parse_query
+from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery, parse_query
 from gateway_sessions.core.search.stems import FORM, Stemming, Stems
 from gateway_sessions.storage.search.sqlite_match import (
     FEW_WORDS,
@@ -32,23 +32,23 @@ def test_a_word_is_asked_for_in_all_its_forms():
     )
 
 
-def words(phrase: str, *, prefix: bool = False) -> Query:
-    return Query((Branch((Phrase(tuple(phrase.split()), prefix),)),))
+def words(phrase: str, *, prefix: bool = False) -> SearchQuery:
+    return SearchQuery((Branch((Phrase(tuple(phrase.split()), prefix),)),))
 
 
 @pytest.mark.parametrize(
     ("needle", "expected"),
     [
-        ("ocke", Certain(None, Part("ocke", at_end=False))),
-        ("ocker.", Certain(None, Part("ocker", at_end=True))),
+        ("ocke", Certain(None, WordPart("ocke", at_end=False))),
+        ("ocker.", Certain(None, WordPart("ocker", at_end=True))),
         (" docke", Certain(words("docke", prefix=True))),
         (" docker ", Certain(words("docker"))),
-        ("ker fai", Certain(words("fai", prefix=True), Part("ker", at_end=True))),
-        ("ker has fai", Certain(words("has fai", prefix=True), Part("ker", at_end=True))),
-        ("CR\u00c8ME", Certain(None, Part("creme", at_end=False))),
+        ("ker fai", Certain(words("fai", prefix=True), WordPart("ker", at_end=True))),
+        ("ker has fai", Certain(words("has fai", prefix=True), WordPart("ker", at_end=True))),
+        ("CR\u00c8ME", Certain(None, WordPart("creme", at_end=False))),
         ("机", Certain(words("机", prefix=True))),
         ("机器", Certain(words("机器"))),
-        ("x机器", Certain(words("机器"), Part("x", at_end=True))),
+        ("x机器", Certain(words("机器"), WordPart("x", at_end=True))),
         ("机器x", Certain(words("机器 器 x", prefix=True))),
         ("👍", Certain(words("👍"))),
         ("?!", Certain()),
@@ -67,7 +67,7 @@ def test_parts_are_three_letters_in_a_row():
 
 
 def test_the_words_that_have_a_part_are_asked_for():
-    match = Match(Certain(None, Part("ocke", at_end=False)))
+    match = Match(Certain(None, WordPart("ocke", at_end=False)))
     unlisted = f'({{labels}} : "{UNLISTED}")'
     assert match.expression(["docker", "rocket"]) == f'(({{text}} : ("docker" OR "rocket")) OR {unlisted})'
     assert match.expression(["x" * 70]) == f'(({{text}} : ("{"x" * 64} {"x" * 6}")) OR {unlisted})'
@@ -76,7 +76,7 @@ def test_the_words_that_have_a_part_are_asked_for():
 
 
 def test_more_words_are_of_use_where_nothing_else_is_certain():
-    part = Part("ocke", at_end=False)
+    part = WordPart("ocke", at_end=False)
     assert Match(Certain(words("x"), part)).most_words == FEW_WORDS
     assert Match(Certain(None, part)).most_words == SOME_WORDS
     assert Match(Certain(None, part), patient=True).most_words == MANY_WORDS

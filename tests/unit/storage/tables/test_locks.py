@@ -1,4 +1,4 @@
-"""The verbs of every message say with their first statement what they lock, so they run beside each other."""
+"""The transactions of each message name their locks in the first statement, so they run in parallel."""
 
 import itertools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from gateway_sessions.core.queue.inbound import InboundMessage
 from gateway_sessions.core.queue.items import ItemKind, Outcome
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.transcript.messages import Message
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.tables import lanes
 from gateway_sessions.storage.tables.change import Actor, Change
 from gateway_sessions.storage.tables.locks import of_lane, of_reply, of_session
@@ -36,7 +36,7 @@ CHANGE = Change(
     policies=Config(timezone="UTC").policy_book("UTC"),
     freshness=None,
 )
-REQUEST = find_or_create.Request(source=ALICE, key="k", flags=FLAGS, new_session_id="s")
+REQUEST = find_or_create.SessionRequest(source=ALICE, key="k", flags=FLAGS, new_session_id="s")
 KNOWN = SessionEntry(
     session_key="k", session_id="s", created_at=EPOCH, updated_at=EPOCH, last_interaction_at=EPOCH
 )
@@ -62,11 +62,11 @@ def message(**members: Any) -> InboundMessage:
     return InboundMessage(source=ALICE, text="hello", **members)
 
 
-def admitting(said: InboundMessage, request: find_or_create.Request) -> Verb[Any]:
+def admitting(said: InboundMessage, request: find_or_create.SessionRequest) -> Transaction[Any]:
     return admit.admit(admit.Admission(message=said, payload="", rules=BusyRules()), request, CHANGE)
 
 
-BESIDE_OTHERS: dict[str, tuple[Callable[[], Verb[Any]], str]] = {
+BESIDE_OTHERS: dict[str, tuple[Callable[[], Transaction[Any]], str]] = {
     "a message": (partial(admitting, message(message_id="1"), REQUEST), of_lane("k")),
     "one without an id": (partial(admitting, message(), REQUEST), of_lane("k")),
     "a session for a message": (partial(find_or_create.access, REQUEST, CHANGE), of_lane("k")),
@@ -97,7 +97,7 @@ BESIDE_OTHERS: dict[str, tuple[Callable[[], Verb[Any]], str]] = {
     "one that is tried again": (partial(outbox.retry, REPLY, EPOCH, "", unclear=0), of_reply(7)),
     "one that is given up": (partial(outbox.give_up, REPLY, EPOCH, "", unclear=0), of_reply(7)),
 }
-ALONE: dict[str, Callable[[], Verb[Any]]] = {
+ALONE: dict[str, Callable[[], Transaction[Any]]] = {
     "what overtakes a lane": partial(waiting.overtake, CHANGE, "k", "/stop"),
     "a reset": partial(lane_changes.reset, CHANGE, "k", "n", None),
     "what is forgotten": partial(waiting.forget, EPOCH),
@@ -106,8 +106,8 @@ ALONE: dict[str, Callable[[], Verb[Any]]] = {
 
 @pytest.mark.parametrize("what", BESIDE_OTHERS)
 def test_what_every_message_needs_runs_beside_others(what: str):
-    verb, lock = BESIDE_OTHERS[what]
-    assert next(verb()).lock == lock
+    transaction, lock = BESIDE_OTHERS[what]
+    assert next(transaction()).lock == lock
 
 
 @pytest.mark.parametrize("what", ALONE)

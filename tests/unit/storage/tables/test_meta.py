@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import pytest
 
-from gateway_sessions.ports import Rows, Statement, Verb
+from gateway_sessions.ports import Rows, Statement, Transaction
 from gateway_sessions.storage.tables import meta
 
 T = TypeVar("T")
@@ -12,12 +12,12 @@ T = TypeVar("T")
 SECRET = bytes(range(32))
 
 
-def ask(verb: Verb[T], facts: dict[str, object]) -> T:
-    """Run the verb on these facts."""
+def ask(transaction: Transaction[T], facts: dict[str, object]) -> T:
+    """Run the transaction on these facts."""
     answer: Rows | None = None
     try:
         while True:
-            answer = _answer(verb.send(answer) if answer is not None else next(verb), facts)
+            answer = _answer(transaction.send(answer) if answer is not None else next(transaction), facts)
     except StopIteration as stop:
         return stop.value
 

@@ -334,10 +334,10 @@ def test_a_statement_is_not_made_for_an_event_that_it_does_not_carry_out():
 
 
 def test_an_item_that_does_not_take_the_event_is_an_error():
-    verb = move_items("take_item", ItemEvent.BEGUN, [(1, 2), (1, 3)])
-    assert len(next(verb).many or ()) == 2
+    transaction = move_items("take_item", ItemEvent.BEGUN, [(1, 2), (1, 3)])
+    assert len(next(transaction).many or ()) == 2
     with pytest.raises(InvalidTransitionError) as refused:
-        verb.send([(1,)])
+        transaction.send([(1,)])
     assert refused.value.event == ItemEvent.BEGUN
 
 
@@ -350,14 +350,14 @@ def test_an_item_that_somebody_else_has_moved_refuses_the_event_and_stays(
     database: sqlite3.Connection, state: ItemState
 ):
     add_item(database, ROWS[state][0])
-    verb = move_items("cancel_item", ItemEvent.CANCELLED, [("cancelled", 9, "person", 5)])
-    statement = next(verb)
+    transaction = move_items("cancel_item", ItemEvent.CANCELLED, [("cancelled", 9, "person", 5)])
+    statement = next(transaction)
     changed = database.executemany(QUERIES[statement.name].sql, statement.many or ()).rowcount
     if (state, ItemEvent.CANCELLED) in ITEM_MOVES:
         with pytest.raises(StopIteration):
-            verb.send([(changed,)])
+            transaction.send([(changed,)])
         assert state_of_item(database) is ItemState.CANCELLED
     else:
         with pytest.raises(InvalidTransitionError, match="does not take cancelled"):
-            verb.send([(changed,)])
+            transaction.send([(changed,)])
         assert state_of_item(database) is state

@@ -24,7 +24,7 @@ def test_kinds_never_meet_in_a_row():
 
 
 def test_every_name_has_a_row():
-    names = (locks.of_mail(7), locks.OF_INDEX)
+    names = (locks.of_signals(7), locks.OF_INDEX)
     assert all(number_of(name) in numbers(KINDS.index("index")) for name in names)
 
 

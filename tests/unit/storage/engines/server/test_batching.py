@@ -6,19 +6,24 @@ from collections.abc import Generator
 import pytest
 
 from gateway_sessions.ports import Rows, Statement
-from gateway_sessions.storage.engines.server.batching import Group, Groups, Member, Outcome
-from gateway_sessions.storage.engines.server.executor import Begun
+from gateway_sessions.storage.engines.server.batching import (
+    Groups,
+    TransactionGroup,
+    TransactionOutcome,
+    WaitingTransaction,
+)
+from gateway_sessions.storage.engines.server.executor import BegunTransaction
 
 
 def nothing() -> Generator[Statement, Rows, None]:
     yield Statement("nothing")
 
 
-def member(epoch: int | None = 1) -> Member[None]:
-    return Member(Begun(nothing()), epoch)
+def member(epoch: int | None = 1) -> WaitingTransaction[None]:
+    return WaitingTransaction(BegunTransaction(nothing()), epoch)
 
 
-async def waiting(groups: Groups, *members: Member[None]) -> list[asyncio.Task[object]]:
+async def waiting(groups: Groups, *members: WaitingTransaction[None]) -> list[asyncio.Task[object]]:
     tasks = [asyncio.ensure_future(groups.enter(one)) for one in members]
     await asyncio.sleep(0)
     return tasks
@@ -38,7 +43,7 @@ async def test_all_that_wait_go_together_behind_the_one_that_came_first():
     groups.leave()
     assert await leader == some
     assert not any(one.done() for one in others)
-    Group(some).settle([Outcome(None)] * 3)
+    TransactionGroup(some).settle([TransactionOutcome(None)] * 3)
     assert [await one for one in others] == [(), ()]
 
 
@@ -107,7 +112,7 @@ async def test_who_goes_away_before_the_commit_tears_its_group():
     some = [member() for _ in range(2)]
     tasks = await waiting(groups, *some)
     groups.leave()
-    group = Group(some)
+    group = TransactionGroup(some)
     await tasks[0]
     assert not group.is_torn
     tasks[1].cancel()
@@ -124,19 +129,19 @@ async def test_who_goes_away_while_its_group_is_committed_learns_first_that_this
     some = [member() for _ in range(2)]
     tasks = await waiting(groups, *some)
     groups.leave()
-    group = Group(some)
+    group = TransactionGroup(some)
     await tasks[0]
     group.begin_commit()
     for _ in range(2):  # even who is cancelled twice
         tasks[1].cancel()
         await asyncio.sleep(0.01)
         assert not tasks[1].done()
-    group.settle([Outcome(None)] * 2)
+    group.settle([TransactionOutcome(None)] * 2)
     with pytest.raises(asyncio.CancelledError):
         await tasks[1]
 
 
 def test_an_outcome_is_a_result_or_an_error():
-    assert Outcome(7).get() == 7
+    assert TransactionOutcome(7).get() == 7
     with pytest.raises(ValueError, match="no"):
-        Outcome(None, ValueError("no")).get()
+        TransactionOutcome(None, ValueError("no")).get()

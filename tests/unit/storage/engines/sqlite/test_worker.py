@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sessions import SessionDB
 from gateway_sessions.errors import InvalidInputError
-from gateway_sessions.ports import Verb
+from gateway_sessions.ports import Transaction
 from gateway_sessions.storage.engines.sqlite import worker
 from gateway_sessions.storage.engines.sqlite.worker import TOLD_AT_ONCE, fill_seconds
 from gateway_sessions.storage.tables import meta
@@ -70,7 +70,7 @@ async def test_the_loop_does_other_things_while_a_large_batch_is_answered(
     assert max(answered.values()) <= 2 * TOLD_AT_ONCE
 
 
-def remembering(number: int, tries: Counter[int], *, fails: bool) -> Verb[int]:
+def remembering(number: int, tries: Counter[int], *, fails: bool) -> Transaction[int]:
     """Write two things, and fail behind the first one or not."""
     tries[number] += 1
     yield from meta.remember(f"a{number}", number)
@@ -87,17 +87,17 @@ async def remembered(db: SessionDB, numbers: range) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("failing", [{0}, {3}, {7}, {1, 2, 6}, set(range(8))])
-async def test_a_verb_that_fails_after_it_wrote_takes_nobody_along(
+async def test_a_transaction_that_fails_after_it_wrote_takes_nobody_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: set[int]
 ):
     monkeypatch.setattr(worker, "fill_seconds", lambda _: 10.0)
     tries = Counter[int]()
     async with SessionDB.open(tmp_path / "sessions.db") as db:
         await db.write(partial(meta.remember, "first", 1))
-        for first in (0, 8):  # in the second batch each verb can be undone alone
+        for first in (0, 8):  # in the second batch each transaction can be undone alone
             numbers = range(first, first + 8)
-            verbs = [partial(remembering, n, tries, fails=n - first in failing) for n in numbers]
-            answers = await asyncio.gather(*map(db.write, verbs), return_exceptions=True)
+            transactions = [partial(remembering, n, tries, fails=n - first in failing) for n in numbers]
+            answers = await asyncio.gather(*map(db.write, transactions), return_exceptions=True)
             told = [str(one) if isinstance(one, InvalidInputError) else one for one in answers]
             assert told == [str(n) if n - first in failing else n for n in numbers]
             written = {f"{letter}{n}": str(n) for n in numbers if n - first not in failing for letter in "ab"}
@@ -106,10 +106,10 @@ async def test_a_verb_that_fails_after_it_wrote_takes_nobody_along(
     assert max(tries.values()) <= 2
 
 
-async def test_a_verb_that_fails_before_it_wrote_makes_nobody_run_twice(tmp_path: Path):
+async def test_a_transaction_that_fails_before_it_wrote_makes_nobody_run_twice(tmp_path: Path):
     tries = Counter[int]()
 
-    def refused() -> Verb[None]:
+    def refused() -> Transaction[None]:
         yield from meta.get("first")
         raise InvalidInputError("no")
 

@@ -1,1 +1,0 @@
-"""The rows in which every endpoint for chat completions takes a conversation."""
