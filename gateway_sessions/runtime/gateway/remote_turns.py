@@ -111,7 +111,7 @@ class RemoteTurns:
                 logger.warning("signals could not be read", exc_info=True, extra={"action": "signals_failed"})
 
     async def sweep(self) -> int:
-        """Find the turns that lost their lanes, and obey the signals of others; return how many there were."""
+        """Find turns that lost their lanes, and obey the signals of others; return how many there were."""
         epoch, before = self._db.epoch, list(self._lanes.running.values())
         post = await self._db.read(partial(transactions.post_of, epoch))
         for one in before:

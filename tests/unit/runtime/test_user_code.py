@@ -14,8 +14,8 @@ import pytest
 
 from gateway_sessions.errors import CancelledItselfError
 from gateway_sessions.runtime.user_code import (
-    GRACE,
     CANCEL_AGAIN_EVERY,
+    GRACE,
     MAX_PROBLEM,
     PATIENCE,
     answer_within,
