@@ -240,7 +240,7 @@ ORDER BY merged_into IS NOT NULL, seq
 -- name: revive
 -- It waits again, behind everything that waits, with all that was part of it.
 UPDATE inbox SET outcome = NULL, settled_at = NULL, settled_by = NULL, problem = NULL, token = NULL,
-    tries = 0, place = ?, ready_at = ?
+    tries = 0, messages = {greater}(messages, 1), place = ?, ready_at = ?
 WHERE session_key = ? AND outcome = 'dead' AND (seq = ? OR merged_into = ?)
 
 -- name: forget_items

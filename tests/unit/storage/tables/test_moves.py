@@ -67,6 +67,7 @@ ROWS: Final[Mapping[ItemState, tuple[ItemColumns, ...]]] = {
     ItemState.DEAD: (
         ItemColumns("message", "dead", TOKEN, None, None, 2, 9),
         ItemColumns("message", "dead", None, None, None, 1, 9),
+        ItemColumns("message", "dead", TOKEN, None, TOKEN, 0, 9),
     ),
     ItemState.DEAD_MERGED: (ItemColumns("message", "dead", TOKEN, HEAD, None, 1, 9),),
     ItemState.TURNED: (
@@ -280,6 +281,15 @@ def test_a_statement_that_keeps_the_state_keeps_it(database: sqlite3.Connection,
         assert database.execute(QUERIES[name].sql, params).rowcount == 1
         assert state_of_item(database) is state
         database.execute("ROLLBACK TO one")
+
+
+def test_what_was_said_into_a_turn_leads_one_of_its_own_when_it_is_tried_again(database: sqlite3.Connection):
+    """A repair gives up also what was said into a turn: `messages` must not tell then that it still was."""
+    add_item(database, ItemColumns("message", "dead", TOKEN, None, TOKEN, 0, 9))
+    run(database, "revive")
+    assert state_of_item(database) is ItemState.WAITING
+    run(database, "take_item")
+    assert state_of_item(database) is ItemState.RUNNING
 
 
 # Rows in no state
