@@ -1,10 +1,15 @@
 """Adapters bring messages in and take replies out; those here need no library of a platform.
 
-- `protocol`: what an adapter offers a gateway, and work that runs while it is connected.
-- `console`: one person at a terminal, or a pipe.
-- `webhook`: any program that posts signed messages and takes signed replies.
-- `set_aside`: updates that cannot be read are kept in files.
-- `_http`: HTTP/1.1 for the webhook and the health endpoint, on top of `h11`.
+- ``_http``: The webhook and the health endpoint speak HTTP/1.1 here: one request on a connection, and one
+  answer to it.
+- ``console``: The console adapter connects one person at a terminal, or a pipe: lines come in, and replies
+  go out.
+- ``protocol``: An adapter connects a gateway to one account of a platform, and this is the protocol between
+  the two.
+- ``set_aside``: Adapters put updates that they cannot read aside in files, so that no update blocks all
+  others.
+- ``webhook``: The webhook adapter connects any program, which posts signed messages and is posted signed
+  replies.
 """
 
 from gateway_sessions.adapters.protocol import Adapter, Submit, in_background

@@ -1,8 +1,10 @@
 """Agents answer turns; the one here asks a model, and its errors say what can go wrong with that.
 
-- `openai`: the agent, for any endpoint for chat completions; it needs the extra `openai`.
-- `endpoint`: the address of a model, its name and its key.
-- `chat_completions`: the protocol between the two, without a network.
+- ``chat_completions``: Chat completions are the protocol that endpoints for models share; its rules here
+  need no network.
+- ``endpoint``: An endpoint is the address at which a model is asked, with its name and its key.
+- ``openai``: The agent here asks a model at any endpoint for chat completions, as OpenAI and many others
+  have it.
 """
 
 from gateway_sessions.agents.endpoint import Endpoint

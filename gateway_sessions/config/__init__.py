@@ -1,8 +1,9 @@
 """A configuration is read once at the edge, checked as a whole, and frozen.
 
-- ``core_blocks``: Blocks whose records belong to the core take fields, defaults, limits and descriptions from
-  there.
-- ``draft``: A draft is a configuration while it is read: plain values, their lines, and what is wrong so far.
+- ``core_blocks``: Blocks whose records belong to the core take fields, defaults, limits and descriptions
+  from there.
+- ``draft``: A draft is a configuration while it is read: plain values, their lines, and what is wrong so
+  far.
 - ``environment``: Variables of the environment override what the file says.
 - ``gateway_sections``: These sections are read by a gateway only: turns, replies, warm agents, adapters.
 - ``keys``: A key is declared once, on the field of the record that holds its value.

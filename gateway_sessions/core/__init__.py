@@ -7,7 +7,6 @@
   lane.
 - ``committed_changes``: Records of what a transaction changed (`Transition`, `SessionEnd`), passed on after
   its commit.
-- ``completions``: The rows in which every endpoint for chat completions takes a conversation.
 - ``control_protocol``: The frames and messages that a store's owner and its clients exchange over the
   control socket.
 - ``delivery``: The way of a reply to people: outbound messages, cutting of long texts, retries of failed

@@ -1,8 +1,9 @@
 """The list at which a person chooses a conversation.
 
-- ``model``: the state of a picker as one frozen value, and what each key makes of it.
-- ``view``: the lines that the terminal shows of a picker.
-- ``keys``: the decoder of what a terminal sends for the keys of its person.
-- ``terminal``: the terminal in raw mode, drawn line by line, and as it was before afterwards.
-- ``run``: the loop that brings keys, the database's answers and the terminal together.
+- ``keys``: The decoder of what a terminal sends for the keys of its person: bytes in, presses out.
+- ``model``: The state of a picker over a list that may be endless, and what each key makes of it.
+- ``run``: The loop that brings keys, the database's answers and the terminal together.
+- ``terminal``: The terminal in raw mode: every key at once, a screen of its own, and all as it was
+  afterwards.
+- ``view``: The lines of a picker: as many as the terminal has, none of them wider than it is.
 """
