@@ -18,7 +18,8 @@ from gateway_sessions.core.instants import EPOCH
 from gateway_sessions.errors import ForeignDatabaseError, InvalidInputError, StorageUnavailableError
 from gateway_sessions.ports import Statement
 from gateway_sessions.storage.engines.postgresql.connection import PostgresLink
-from gateway_sessions.storage.engines.postgresql.engine import Limits, PostgresDriver
+from gateway_sessions.storage.engines.postgresql.engine import PostgresDriver
+from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.tables import meta
 from gateway_sessions.storage.tables.queries import load_migrations
 from tests.integration.server_contract import ServerContract, exists, make_session
@@ -72,7 +73,7 @@ class TestPostgresql(ServerContract):
     def address(self, dsn: str) -> str:
         return dsn
 
-    def make_driver(self, address: Any, limits: Limits) -> PostgresDriver:
+    def make_driver(self, address: Any, limits: ServerLimits) -> PostgresDriver:
         return PostgresDriver(address, limits=limits, jitter=lambda: 0.0)
 
     def rival(self, address: str) -> AbstractAsyncContextManager[PostgresRival]:
@@ -175,7 +176,7 @@ async def test_a_database_of_another_program_is_left_alone(dsn: str):
 
 async def test_a_server_that_says_nothing_is_given_up(dsn: str):
     """Its process is stopped, as a network that swallows everything would have it."""
-    limits = Limits(connections=1, answer_seconds=0.5)
+    limits = ServerLimits(connections=1, answer_seconds=0.5)
     async with running(PostgresDriver(dsn, limits=limits)) as driver:
         admin = await asyncpg.connect(dsn)
         ours = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
