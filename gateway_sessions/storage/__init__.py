@@ -16,7 +16,7 @@
   messages.
 - ``sessions_json``: The writer of the snapshot: one task that writes the newest state of sessions.json for
   all callers.
-- ``tables``: Reading and writing of rows, table by table; transactions are composed of these functions.
+- ``tables``: Functions that read and write rows, table by table; transactions are composed of them.
 - ``transaction_runner``: The protocol behind the methods of `SessionDB`: run a transaction, read the clock,
   make ids.
 - ``transactions``: Units of work as plain generators that yield named statements, written once for all

@@ -1,7 +1,8 @@
-"""Reading and writing of rows, table by table; transactions are composed of these functions.
+"""Functions that read and write rows, table by table; transactions are composed of them.
 
-- ``change``: `Change`: what every change of a lane carries, such as its time, actor, row ids and policies.
-- ``columns``: Decoding of column values with errors that name the damaged row, and the names of the locks.
+- ``change``: `Change`: the time, actor, row ids and policies that every change of a lane carries.
+- ``columns``: Decoding of column values with errors that name the damaged row, and escaping of text for
+  patterns.
 - ``entries``: The rows of a lane's entry: load, write, remove and archive it; damaged entries are left
   aside.
 - ``inbox``: The rows of queued messages: their order on a lane, which turn is next, and when it may begin.

@@ -1,4 +1,4 @@
-"""`Change`: what every change of a lane carries, such as its time, actor, row ids and policies."""
+"""`Change`: the time, actor, row ids and policies that every change of a lane carries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway_sessions.core.sessions.state_machine import due_instant, policy_for
 
 
 class Actor(StrEnum):
-    """Who made a change, for the transition log."""
+    """The originator of a change, for the transition log."""
 
     PERSON = "person"
     AGENT = "agent"
@@ -26,7 +26,7 @@ class Actor(StrEnum):
 
 
 class LaneEvent(StrEnum):
-    """What happens to a lane rather than to the state of its session, for the transition log."""
+    """An event of a lane itself and not of its session's state, for the transition log."""
 
     CREATED = "created"
     IMPORTED = "imported"
@@ -36,29 +36,29 @@ class LaneEvent(StrEnum):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What every change brings along, so that a transaction need not ask the world."""
+    """The facts that a change of a lane needs, so that its transaction reads no clock and makes no ids."""
 
     now: datetime
     ids: Iterator[int]
     """Rising ids for the rows of the transition log, made by the program and not by the database."""
     entry_ids: Iterator[int]
-    """Ids for new entries, of which none was ever used before."""
+    """Ids for new entries; none of them was ever used before."""
     actor: Actor
     policies: PolicyBook
     freshness: timedelta | None
     epoch: int = 0
-    """The opening of the store that makes it."""
+    """The opening of the store that makes the change."""
     id_above: Callable[[int], int] | None = None
-    """An id above a given one, where others make ids as well; None: theirs are all smaller."""
+    """Makes an id above a given one, where other nodes make ids as well; None: all their ids are smaller."""
     hooks: tuple[str, ...] = ()
-    """The hooks to call for each session that this change ends."""
+    """The names of the hooks to call for each session that this change ends."""
 
     def policy_of(self, entry: SessionEntry) -> ResolvedPolicy:
-        """The policy that judges this entry."""
+        """Return the policy that decides about this entry."""
         return policy_for(entry, self.policies)
 
     def scheduled(self, entry: SessionEntry) -> SessionEntry:
-        """The entry with the instant at which its policy has to be looked at."""
+        """Return the entry with the instant at which its policy has to be looked at again."""
         policy = self.policy_of(entry)
         due_at = due_instant(entry, policy, self.freshness)
         return entry.altered(due_at=due_at, policy_fingerprint=policy.fingerprint)

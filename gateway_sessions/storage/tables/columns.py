@@ -1,7 +1,7 @@
-"""Decoding of column values with errors that name the damaged row, and the names of the locks.
+"""Decoding of column values with errors that name the damaged row, and escaping of text for patterns.
 
-What no version of this program writes is told with what it belongs to, and left as it is: it is never guessed
-at, and never an error that nobody expects.
+A value that no version of this program writes raises an error that names its row, and the row is left as it
+is: the program never guesses at damaged data.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ DAMAGE: Final = (
     StorageCorruptError,
     msgspec.MsgspecError,
 )
-"""What goes wrong when values are read that nobody has written: caught around the reading alone."""
+"""The errors that damaged values raise while they are decoded; caught around the decoding alone."""
 
 
 def tell_damage(what: str, error: Exception, part: str = "it") -> NoReturn:
-    """Raise the error for a thing of which a *part* cannot be read."""
+    """Raise the error that a *part* of a row cannot be read."""
     found = error.problem if isinstance(error, StorageCorruptError) else f"{type(error).__name__}: {error}"
     problem = f"{part} is damaged ({found}); it was left as it is"
     raise StorageCorruptError(what, problem) from error
 
 
 def leave_aside(what: str, **facts: str) -> None:
-    """Name in the log a thing that is damaged, and without which all others go on."""
+    """Log that a damaged row is left aside, while all other rows are used."""
     told = {"action": "left_aside", "what": what, **facts}
     logger.warning("%s is damaged and left aside; 'sessiondb repair' mends it", what, extra=told)
 
 
 def from_json(what: str, text: str | bytes | None, kind: type[T]) -> T:
-    """What a column holds as JSON; nothing is null."""
+    """Decode the JSON of a column; no text is `null`."""
     try:
         return msgspec.json.decode("null" if text is None else text, type=kind)
     except DAMAGE as error:
@@ -55,12 +55,12 @@ def from_json(what: str, text: str | bytes | None, kind: type[T]) -> T:
 
 
 def content_of(what: str, parts: str) -> Content:
-    """What a message says that speaks in parts."""
+    """Decode the content of a message that consists of several parts."""
     return cast("Content", from_json(what, parts, object))
 
 
 def member(what: str, kind: type[E], value: str) -> E:
-    """The one that a column names."""
+    """Return the member of an enum that a column names."""
     try:
         return kind(value)
     except ValueError as error:
@@ -68,5 +68,5 @@ def member(what: str, kind: type[E], value: str) -> E:
 
 
 def escaped(text: str) -> str:
-    """The text as a part of a pattern: nothing in it stands for anything but itself."""
+    """Return the text as a part of a `LIKE` pattern in which every character stands for itself."""
     return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")

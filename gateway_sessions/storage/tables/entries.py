@@ -1,7 +1,7 @@
 """The rows of a lane's entry: load, write, remove and archive it; damaged entries are left aside.
 
-Its clocks have a table of their own, columns hold what queries ask for, and all else is one record of JSON,
-which msgspec reads and checks in C.
+The clocks of an entry have a table of their own, because they change with every message. Columns hold the
+members that queries ask for, and one record of JSON holds all others: msgspec reads and checks it in C.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from gateway_sessions.storage.tables.locks import of_lane
 ENTRY_ID: Final = 0
 KEY: Final = 1
 UPDATED_AT: Final = 11
-"""Where the columns of an entry stand that a page is continued by."""
+"""The places, in the row of an entry, of the columns by which the next page of a list is found."""
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """What an entry says besides its columns, by the names of its fields."""
+    """The members of an entry that have no column, by the names of its fields."""
 
     created_at: datetime
     origin: SessionSource | None = None
@@ -60,7 +60,7 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Archive(Record, kw_only=True, omit_defaults=True, gc=False):
-    """A whole entry in one piece, without its place in the tables."""
+    """A whole entry as one JSON document, without its id."""
 
     session_key: str
     session_id: str
@@ -85,9 +85,9 @@ _READ_ARCHIVE: Final = msgspec.json.Decoder(Archive)
 def load(
     session_key: str, known: SessionEntry | None = None, *, locked: bool = False
 ) -> Transaction[SessionEntry | None]:
-    """The lane's entry. A *known* copy saves decoding, but only the database says whether it is current.
+    """Return the lane's entry. A *known* copy saves decoding if the database says that it is current.
 
-    *Locked*, nobody else decides on the lane meanwhile.
+    *Locked*, no other transaction decides on the lane until the commit.
     """
     lock = of_lane(session_key) if locked else None
     if known is not None:
@@ -99,19 +99,19 @@ def load(
 
 
 def load_readable(session_key: str) -> Transaction[SessionEntry | None]:
-    """The entry of a lane; None if it has none, or one that is damaged."""
+    """Return the lane's entry; None if the lane has none, or a damaged one."""
     found = readable((yield Statement("entry_by_key", (session_key,))))
     return found[0] if found else None
 
 
 def load_by_session(session_id: str) -> Transaction[SessionEntry | None]:
-    """The entry that holds the session now."""
+    """Return the entry whose current session this is."""
     rows = yield Statement("entry_by_session", (session_id,))
     return decode(rows[0]) if rows else None
 
 
 def put(entry: SessionEntry) -> Transaction[SessionEntry]:
-    """Write the entry whole."""
+    """Write all columns of the entry and its clocks."""
     columns = (
         entry.entry_id,
         entry.session_key,
@@ -129,20 +129,20 @@ def put(entry: SessionEntry) -> Transaction[SessionEntry]:
 
 
 def put_unqueried(entry: SessionEntry) -> Transaction[SessionEntry]:
-    """Write an entry of which nothing has changed that queries ask for, except its clocks."""
+    """Write the record and the clocks of an entry whose other columns are unchanged."""
     yield Statement("put_record", (record_of(entry), entry.entry_id))
     yield Statement("put_clocks", _clocks(entry))
     return entry
 
 
 def remove(entry: SessionEntry) -> Transaction[None]:
-    """The lane has no entry any more."""
+    """Remove the entry and its clocks."""
     yield Statement("delete_entry", (entry.entry_id,))
     yield Statement("delete_clocks", (entry.entry_id,))
 
 
 def decode(row: Row) -> SessionEntry:
-    """The entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
+    """Return the entry in a row; `StorageCorruptError` if it holds what no version of this program writes."""
     try:
         return _entry(*row)
     except DAMAGE as error:
@@ -150,7 +150,7 @@ def decode(row: Row) -> SessionEntry:
 
 
 def readable(rows: Iterable[Row]) -> list[SessionEntry]:
-    """The entries in rows. Damaged ones are named and left aside: all others must not fail because of one."""
+    """Return the entries in rows. Damaged ones are logged and left aside, so that they stop no other lane."""
     found, damaged = sorted_out(rows)
     for session_key in damaged:
         leave_aside(f"the entry of lane {session_key}", session_key=session_key)
@@ -158,7 +158,7 @@ def readable(rows: Iterable[Row]) -> list[SessionEntry]:
 
 
 def sorted_out(rows: Iterable[Row]) -> tuple[list[SessionEntry], list[str]]:
-    """The entries in rows, and the lanes of those that are damaged."""
+    """Return the entries in rows, and the keys of lanes whose entries are damaged."""
     found, damaged = list[SessionEntry](), list[str]()
     for row in rows:
         try:
@@ -194,12 +194,12 @@ def _entry(*row: Any) -> SessionEntry:
 
 
 def archive(entry: SessionEntry) -> str:
-    """The entry as text, to be kept with its ended session."""
+    """Return the entry as text, to be kept with its ended session."""
     return _text(Archive(**_fields_of(entry, _IN_ARCHIVE)))
 
 
 def unarchive(text: str) -> SessionEntry:
-    """The entry as it was when its session ended; its lane may have another place in the tables by now."""
+    """Return the entry as it was when its session ended; its lane may have another entry by now."""
     try:
         return SessionEntry(**msgspec.structs.asdict(_READ_ARCHIVE.decode(text)))
     except DAMAGE as error:
@@ -213,17 +213,17 @@ def _clocks(entry: SessionEntry) -> tuple[int, int, int, int | None]:
 
 
 def record_of(entry: SessionEntry) -> str:
-    """What a row holds of an entry besides its columns."""
+    """Return the record of an entry: the members that have no column."""
     return _text(Record(**_fields_of(entry, _IN_RECORD)))
 
 
 def blank_record(created_at: datetime) -> str:
-    """The same of one of which nothing else is known."""
+    """Return the record of an entry of which only the creation time is known."""
     return _text(Record(created_at=created_at))
 
 
 def _fields_of(entry: SessionEntry, names: Iterable[str]) -> dict[str, Any]:
-    """Those fields; of the origin without what tells of one message only."""
+    """Return some fields; of the origin only what holds for more than one message."""
     fields = {name: getattr(entry, name) for name in names}
     return fields | {"origin": entry.origin.lasting if entry.origin is not None else None}
 

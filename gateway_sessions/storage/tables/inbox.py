@@ -19,15 +19,15 @@ from gateway_sessions.storage.tables.lanes import LaneRow, count_waiting
 from gateway_sessions.storage.tables.moves import move_items
 
 PLACES: Final = 1 << 20
-"""Room behind each message for those that come to wait behind it later: dead letters that are tried again."""
+"""Room behind each message for dead letters that are tried again and wait behind it."""
 TRIED_AGAIN_APART: Final = 1 << 8
-"""Room behind each of these, for the rest of its turn when others lead that, one after another."""
+"""Room behind each dead letter for the other messages of its turn, which may come to lead it one by one."""
 
 _READ: Final = msgspec.json.Decoder(InboundMessage)
 
 
 class InboxItem(NamedTuple):
-    """A message as it is kept."""
+    """A row of the queue: a message and its place."""
 
     item_id: int
     seq: int
@@ -35,59 +35,59 @@ class InboxItem(NamedTuple):
     merged_into: int | None
     admitted_at: int
     transcript_id: int | None
-    """Its row in the transcript, if it has one."""
+    """The id of its row in the transcript, if it has one."""
     payload: str | None
     place: int
     sender: str = ""
     growing: str | None = None
-    """Which message of the platform its answer grows in, as it is stored."""
+    """The platform message in which its reply grows, as it is stored."""
     steered: bool | int = False
-    """Whether it was said into the turn that it is part of, while that ran."""
+    """True if the message was given to its turn while that ran."""
 
     @property
     def state_in_turn(self) -> ItemState:
-        """Its state as one of the messages that a running turn is about."""
+        """Return the message's state as one of the messages of a running turn."""
         if self.steered:
             return ItemState.STEERED
         return ItemState.RUNNING if self.merged_into is None else ItemState.RUNNING_MERGED
 
     @property
     def author(self) -> str | None:
-        """The person who said it, by their owner name; None if a room does not tell."""
+        """Return the owner name of the person who said the message; None if a room does not tell."""
         return author_on(self.owner, self.sender)
 
 
 class NextTurn(NamedTuple):
-    """The turn that begins next on a lane, by the message that leads it."""
+    """The turn that begins next on a lane, identified by the message that leads it."""
 
     seq: int
     ready_at: int
     last_at: int
-    """When the latest of its messages came."""
+    """The time at which the latest of its messages came."""
     item_id: int
     tries: int
-    """How often it was cut off before another one was next."""
+    """The number of tries that were cut off before another turn became the next one."""
 
 
 def next_turn(session_key: str) -> Transaction[NextTurn | None]:
-    """Look which turn begins next on a lane."""
+    """Return the turn that begins next on a lane; None if none waits."""
     rows = yield Statement("next_waiting", (session_key,))
     return NextTurn(*rows[0]) if rows else None
 
 
 def inbox_item(row: Row) -> InboxItem:
-    """The message that a row holds."""
+    """Return the queued message in a row."""
     return InboxItem(*row)
 
 
 def items_of_next(session_key: str, head_id: int, seq: int) -> Transaction[list[InboxItem]]:
-    """What a waiting turn is about, the message that leads it first: that one has this id and this place."""
+    """Return the messages of a waiting turn; the one with this id and this seq leads it and comes first."""
     items = map(inbox_item, (yield Statement("items_of_next", (head_id, session_key, seq))))
     return sorted(items, key=lambda one: (one.merged_into is not None, one.seq))
 
 
 def decode_message(session_key: str, payload: str | None) -> InboundMessage:
-    """The message again; `StorageCorruptError` if it is none."""
+    """Decode a queued message; `StorageCorruptError` if it is damaged."""
     try:
         return _READ.decode(payload or "")
     except DAMAGE as error:
@@ -95,7 +95,7 @@ def decode_message(session_key: str, payload: str | None) -> InboundMessage:
 
 
 def readable(session_key: str, payload: str | None) -> InboundMessage | None:
-    """The message again; None if it is damaged."""
+    """Decode a queued message; None if it is damaged."""
     try:
         return decode_message(session_key, payload)
     except StorageCorruptError:
@@ -103,30 +103,33 @@ def readable(session_key: str, payload: str | None) -> InboundMessage | None:
 
 
 def place_of(seq: int) -> int:
-    """Where a message waits that was accepted as the *seq*-th."""
+    """Return the place in the queue of the message that was accepted as the *seq*-th."""
     return seq * PLACES
 
 
 def last_place(lane: LaneRow) -> Transaction[int]:
-    """A place behind all that waits or runs, and before all that will ever come."""
+    """Return a place behind all messages that wait or run, and before all that will ever come."""
     rows = yield Statement("last_open_place", (lane.session_key,))
     return max(int(rows[0][0]), place_of(lane.next_seq - 1)) + TRIED_AGAIN_APART
 
 
 def waiting_turn(session_key: str, seq: int) -> Transaction[int | None]:
-    """The id of the message that leads a turn, if that waits; hardly any was put elsewhere than it came."""
+    """Return the id of the message that leads a turn, if the turn waits.
+
+    The place that follows from *seq* is tried first: few messages were moved from there.
+    """
     rows = yield Statement("turn_in_place", (session_key, place_of(seq), seq))
     rows = rows or (yield Statement("turn_anywhere", (session_key, seq)))
     return rows[0][0] if rows else None
 
 
 def is_ready(lane: LaneRow, now: datetime) -> bool:
-    """Whether the lane's next turn may begin."""
+    """Return whether the lane's next turn may begin."""
     return lane.ready_at is not None and lane.ready_at <= to_micros(now)
 
 
 def reckon_ready(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
-    """Find out when the next turn may begin, and how often it was cut off if *another* one is next now."""
+    """Set the time at which the next turn may begin; if *another* turn became next, its tries as well."""
     lane.ready_at = None
     if lane.running:
         return
@@ -138,10 +141,11 @@ def reckon_ready(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
 
 
 def line_up(lane: LaneRow, now: datetime) -> Transaction[NextTurn | None]:
-    """Find out when the lane's next turn may begin, and which one that is, now that one has ended.
+    """Set the time at which the lane's next turn may begin, now that a turn has ended, and return that turn.
 
-    It stands in line from now on, behind those that others have waited for; or it begins later, as more may
-    come that belongs to it. What came later than now, on a clock that was set back since, waits no longer.
+    The next turn stands in line from now on, behind turns of other lanes that have waited longer. It begins
+    later if its burst may still go on. A message with a time later than now, from a clock that was set back
+    since, makes its turn wait no longer.
     """
     lane.ready_at = None
     following = (yield from next_turn(lane.session_key)) if lane.waiting else None
@@ -153,20 +157,20 @@ def line_up(lane: LaneRow, now: datetime) -> Transaction[NextTurn | None]:
 
 
 def stand_in_line(lane: LaneRow, now: datetime) -> Transaction[None]:
-    """Do so, and let the next turn know since when it stands there."""
+    """Let the lane's next turn stand in line, as `line_up` does, and store the time in its row."""
     following = yield from line_up(lane, now)
     if following is not None:
         yield Statement("set_ready_at", (lane.ready_at, following.item_id))
 
 
 def recount(lane: LaneRow, *, another: bool = False) -> Transaction[None]:
-    """Find out anew how many turns wait on the lane, and what there is to know of the next one."""
+    """Count anew how many turns wait on the lane, and set what the lane knows of the next one."""
     lane.waiting = yield from count_waiting(lane.session_key)
     yield from reckon_ready(lane, another=another)
 
 
 def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Transaction[int | None]:
-    """What became part of a message's turn goes on without it; the id of what leads that turn then."""
+    """Let the other messages of a turn go on without the one that led it; return the id of the new leader."""
     if not others:
         return None
     first, *rest = others
@@ -176,7 +180,7 @@ def let_others_lead(item_id: int, others: Sequence[InboxItem]) -> Transaction[in
 
 
 def is_next(lane: LaneRow, seq: int) -> Transaction[bool]:
-    """Whether a turn that waits is the next one, whose tries its lane counts."""
+    """Return whether a waiting turn is the next one, so that the lane counts its tries."""
     if lane.running:
         return False
     following = yield from next_turn(lane.session_key)

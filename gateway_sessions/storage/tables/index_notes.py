@@ -1,6 +1,7 @@
 """Notes for the search index that messages it has read were changed, removed or moved.
 
-Whether a message is hidden, the index does not know: the truth is asked for that.
+No note is made when a message is hidden or shown again: the index does not store whether a message is hidden,
+and each search asks the message's row.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ from gateway_sessions.ports import Statement, Transaction
 
 
 def note_changes(message_ids: Iterable[int], ids: Iterator[int]) -> Transaction[None]:
-    """These messages were edited, removed or given to somebody else."""
+    """Note that these messages were edited, removed or given to another owner."""
     if rows := [(next(ids), message_id) for message_id in message_ids]:
         yield Statement("add_index_change", many=rows)
 
 
 def note_move(session_id: str, session_key: str, owner: str, ids: Iterator[int]) -> Transaction[None]:
-    """A session is about to belong to that lane and owner: what was said in it is found there from now on."""
+    """Note that a session moves to that lane and owner: its messages are found there from now on."""
     rows = yield Statement("get_session", (session_id,))
     if rows and (rows[0][0], rows[0][1]) != (session_key, owner):
         yield from _note_session(session_id, ids)
 
 
 def note_lane(session_id: str, ids: Iterator[int]) -> Transaction[None]:
-    """A session is about to get a lane, if it has none."""
+    """Note that a session gets a lane, if it has none."""
     rows = yield Statement("get_session", (session_id,))
     if rows and rows[0][0] is None:
         yield from _note_session(session_id, ids)

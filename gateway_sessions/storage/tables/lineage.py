@@ -12,7 +12,7 @@ from gateway_sessions.ports import Rows, Statement, Transaction
 
 @dataclass(frozen=True, slots=True)
 class LineageLink:
-    """One session of a line."""
+    """One session of a line of compressions."""
 
     session_id: str
     owner: str = ""
@@ -22,12 +22,12 @@ class LineageLink:
     relation: str | None = None
 
     def visible(self, scope: Scope) -> bool:
-        """Whether *scope* may see it."""
+        """Return whether *scope* may see the session."""
         return scope.sees(owner=self.owner, session_key=self.session_key)
 
 
 def line(session_id: str) -> Transaction[list[LineageLink]]:
-    """The sessions from the first one to the tip, of which each continues the one before."""
+    """Return the sessions from the first one to the tip; each continues the one before."""
     rows = yield Statement("continuations", (session_id, session_id))
     links = {row[0]: LineageLink(row[0], *row[2:]) for row in rows}
     ids = chain_of(session_id, {row[0]: row[1] for row in rows})
@@ -35,17 +35,17 @@ def line(session_id: str) -> Transaction[list[LineageLink]]:
 
 
 def chain(session_id: str) -> Transaction[list[str]]:
-    """The ids of the line, the session alone if it is unknown."""
+    """Return the ids of the line; the session's alone if the session is unknown."""
     return [link.session_id for link in (yield from line(session_id))]
 
 
 def tip(session_id: str) -> Transaction[str]:
-    """Where the session goes on today; itself if it was never compressed."""
+    """Return the last session of the line: the session itself if it was never compressed."""
     return (yield from chain(session_id))[-1]
 
 
 def visible_tip(session_id: str, scope: Scope) -> Transaction[str]:
-    """The last session of the line, from this one on, up to which all may be seen."""
+    """Return the last session that *scope* sees on the line before the first session that it may not see."""
     links = yield from line(session_id)
     start = [link.session_id for link in links].index(session_id)
     found = session_id
@@ -57,7 +57,7 @@ def visible_tip(session_id: str, scope: Scope) -> Transaction[str]:
 
 
 def to_resume(session_id: str) -> Transaction[str]:
-    """The latest session of the line that anything was said in; itself if nothing was said later."""
+    """Return the latest session of the line with messages; the session itself if none after it has any."""
     links = yield from line(session_id)
     start = [link.session_id for link in links].index(session_id)
     said = [link.session_id for link in links[start:] if link.message_count > 0]
@@ -65,13 +65,13 @@ def to_resume(session_id: str) -> Transaction[str]:
 
 
 def root(session_id: str) -> Transaction[str]:
-    """The session that the conversation began with: compressions, branches and delegations are followed."""
+    """Return the session that the conversation began with, before compressions, branches and delegations."""
     rows = yield Statement("ancestors", (session_id,))
     return root_of(session_id, _parents(rows))
 
 
 def family(session_id: str) -> Transaction[list[str]]:
-    """All sessions that came from the same root, in the order of their ids."""
+    """Return the ids of all sessions that descend from the same root, sorted."""
     first = yield from root(session_id)
     rows = yield Statement("descendants", (first,))
     return sorted(family_of(first, _parents(rows)) | {session_id})
@@ -87,6 +87,6 @@ def archive(session_id: str, *, archived: bool) -> Transaction[None]:
 
 
 def _parents(rows: Rows) -> dict[str, str | None]:
-    """Each session's parent, where that is one of them."""
+    """Return each session's parent; None for a parent that is not among the rows."""
     known = {row[0] for row in rows}
     return {child: parent if parent in known else None for child, parent in rows}

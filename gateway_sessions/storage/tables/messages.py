@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 MAX_ROLE: Final = 64
 MAX_OWNER: Final = 2560
-"""Of the names of people and lanes: what MySQL can look up."""
+"""The longest name of a person or a lane: MySQL can index no longer one."""
 _HIDDEN: Final = {str(reason): reason for reason in Hidden}
 _read_json = msgspec.json.Decoder().decode
 _Text: TypeAlias = str | None
@@ -41,11 +41,11 @@ _read_list = msgspec.json.Decoder(list[Any]).decode
 _read_brief = msgspec.json.Decoder(
     tuple[str, int, str, _Text, _Text, _Text, _Text, _Text, int | None, _Text, _Text, list[Any] | None]
 ).decode
-"""All that is short of a message, and what few messages have."""
+"""Reads the short members of a message, and a list of the members that few messages have."""
 _read_spoken_brief = msgspec.json.Decoder(
     tuple[str, _Text, _Text, _Text, _Text, _Text, list[Any] | None]
 ).decode
-"""The same of what matters to a model."""
+"""Reads the short members that matter to a model, and a list of the members that few messages have."""
 _read_people = msgspec.json.Decoder(tuple[str, ...]).decode
 RARE: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items", "api_content", "extra")
 """Members that few messages have; all of them are JSON."""
@@ -57,30 +57,30 @@ _TEXT: Final = frozenset({str, type(None)})
 _NOTHING: Final = {type(None)}
 _CALL_ID: Final = Message.__struct_fields__.index("tool_call_id")
 _PLATFORM_ID: Final = Message.__struct_fields__.index("platform_message_id")
-"""From the first on, but for the second and `extra`, a message has members that those of text do not have."""
+"""The members from `tool_call_id` on, except `platform_message_id` and `extra`, are empty in a plain text."""
 
 _to_search = itemgetter(0, 1, 4, 5, 7, 22, 23)
 """`role`, `content`, `tool_calls`, `tool_name`, `sent_at`, `author` and `from_lane`."""
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """What a message comes to in the database."""
+    """A message as it is written to the database, with its share of the session's totals."""
 
     text_columns: tuple[object, ...]
-    """Its columns if it is nothing but text, in the order of the statement that adds such; else none."""
+    """The columns of a message that is nothing but text, in the order of `add_text`; else empty."""
     other_columns: tuple[object, ...]
-    """All of them, from `role` on, if it has others as well."""
+    """All columns from `role` on of a message that has other columns as well; else empty."""
     sent_at: int
     active: bool
     calls: int
     size: int
     preview: str | None
     replaced: bool
-    """Whether it held characters that no database can."""
+    """True if the message held characters that no database can store."""
 
     @property
     def columns(self) -> tuple[object, ...]:
-        """From `role` on, in the order of the statement that adds any message."""
+        """Return the columns from `role` on, in the order of the statement that adds any message."""
         if self.other_columns:
             return self.other_columns
         role, content, sent_at, platform_message_id, observed, author, from_lane = self.text_columns
@@ -90,18 +90,18 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
         )
 
     def said_in(self, session_id: str) -> Searchable:
-        """What it says, for those who look for it."""
+        """Return the searchable text of the message."""
         return searchable(session_id, self.columns)
 
 
 def searchable(session_id: str, columns: Sequence[Any]) -> Searchable:
-    """What a message of these columns, from `role` on, says."""
+    """Return the searchable text of a message with these columns, from `role` on."""
     role, content, tool_calls, tool_name, sent_at, author, from_lane = _to_search(columns)
     return Searchable(session_id, role, sent_at, content, tool_name, tool_calls, author, from_lane)
 
 
 def encode(message: Message, now: datetime) -> Stored:
-    """The message as it will be stored; `InvalidInputError` for what cannot be."""
+    """Return the message as it is stored; `InvalidInputError` if it cannot be."""
     fields = msgspec.structs.astuple(message)
     others = {*map(type, fields[_CALL_ID:_PLATFORM_ID]), *map(type, fields[_PLATFORM_ID + 1 : -1])}
     if others == _NOTHING and not message.extra and type(message.content) in _TEXT:
@@ -110,7 +110,7 @@ def encode(message: Message, now: datetime) -> Stored:
 
 
 def _encode_text(message: Message, now: datetime) -> Stored:
-    """What nearly every message is: text, and who said it when."""
+    """Encode a plain text with its author and time, as nearly every message is: the quick way."""
     intake = Intake()
     text = intake.text("content", message.content)
     sent_at = to_micros(message.sent_at or now)
@@ -186,12 +186,12 @@ def _people(people: Sequence[str] | None) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _checked(name: str, value: str) -> str:
-    """The name of a person or a lane; nearly every message has one that was checked before."""
+    """Check the name of a person or a lane; the cache answers for nearly every message."""
     return check_word(name, value, MAX_OWNER)
 
 
 def _calls(calls: object) -> list[object] | None:
-    """The calls as a list; one that is not in a list is a list of one."""
+    """Return the calls as a list; a single call becomes a list of one."""
     match calls:
         case None:
             return None
@@ -204,7 +204,7 @@ def _calls(calls: object) -> list[object] | None:
 
 
 def kept_of(message: Message) -> list[Any] | None:
-    """What the row keeps of its messages: an empty list if they are several and nothing is known of each."""
+    """Return the list of platform messages that the row keeps; empty if there are several without details."""
     kept = message.platform_messages
     if kept is not None and not isinstance(kept, list):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
         problem = f"platform_messages must be a list, not {type(kept).__name__}"
@@ -213,7 +213,7 @@ def kept_of(message: Message) -> list[Any] | None:
 
 
 def content_columns(intake: Intake, content: Content) -> tuple[str | None, str | None]:
-    """Plain text as it is; of anything else the text in it and the whole of it as JSON."""
+    """Return plain text as it is; for any other content, the text in it and all of it as JSON."""
     if content is None or isinstance(content, str):
         return intake.text("content", content), None
     if not isinstance(content, (list, tuple, dict)):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers exist
@@ -224,12 +224,12 @@ def content_columns(intake: Intake, content: Content) -> tuple[str | None, str |
 
 
 def decode_all(rows: Iterable[Row]) -> list[Message]:
-    """The messages in rows; `StorageCorruptError` if one holds what no version of this program writes."""
+    """Return the messages in rows; `StorageCorruptError` for a row that no version of this program writes."""
     return _decoded(rows, _message)
 
 
 def decode_spoken(rows: Iterable[Row]) -> list[Spoken]:
-    """What of the messages in rows matters to a model; `StorageCorruptError` as for the whole of them."""
+    """Return of the messages in rows what a model is given; `StorageCorruptError` as in `decode_all`."""
     return _decoded(rows, _spoken)
 
 
@@ -302,7 +302,7 @@ def _spoken(row: Row) -> Spoken:
 
 
 def _rare_members(rare: Sequence[Any], content: str) -> dict[str, Any]:
-    """What few messages have, by its names."""
+    """Return the members that few messages have, by their names."""
     observed, is_json, *texts = rare
     members = {
         name: read(text)

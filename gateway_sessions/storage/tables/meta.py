@@ -1,12 +1,13 @@
 """Facts about the store by name: its epoch, generation, secret, stemming and pending moves.
 
-Every fact is stored as text, for not every database has a column that holds anything. Files that were made
-earlier hold numbers and bytes as they are: whoever reads a fact takes either.
+Every fact is stored as text, for not every database has a column that holds any type. Databases of earlier
+versions hold numbers and bytes as such: the functions that read facts accept both forms.
 
 The generation counts the changes that sessions.json shows. It is counted in memory, so that a change costs
-nothing more, and written down in two moments: before a file of that generation takes its place, and when no
-change will follow. So the stored one is never behind a file that belongs to this database, and after an
-orderly end it is exact. After any other end counting goes on above it, and the file is written afresh.
+nothing more, and stored at two moments: before a file of that generation takes its place, and when no change
+will follow. So the stored generation is never behind a file that belongs to this database, and after an
+orderly end it is exact. After any other end, counting goes on above the stored generation, and the file is
+written afresh.
 """
 
 from __future__ import annotations
@@ -23,55 +24,55 @@ from gateway_sessions.storage.tables.columns import DAMAGE, tell_damage
 T = TypeVar("T")
 
 EPOCH: Final = "epoch"
-"""How often the store was opened."""
+"""The number of times that the store was opened."""
 OWN_SECRET: Final = "install_secret"  # noqa: S105 -- its name
-"""What makes the pseudonyms of this store its own."""
+"""The secret that makes the pseudonyms of this store differ from those of other stores."""
 GENERATION: Final = "generation"
 SETTLED_EPOCH: Final = "settled_epoch"
 """The last opening that ended with its generation written down."""
 MOVING: Final = "moving"
-"""The store that is being moved here, and not all of which has come yet."""
+"""The store that is being moved here, as long as some of its rows have not come yet."""
 MOVED_FROM: Final = "moved_from"
 """The store that was moved here."""
 CLEARED: Final = "index_changes_cleared"
-"""Notes for the search index up to this one are gone: an index that has not taken them in is of no use."""
+"""The last note for the search index that was removed: an index that has not read it must be made again."""
 LIVED_AT: Final = "lived_at"
-"""When turns were last known to run: one that works for long writes nothing itself."""
+"""The last time at which turns are known to have run: a long turn writes no row itself."""
 STEMMING: Final = "search_stemming"
-"""By which rules words are found in all their forms; absent: as they were written only."""
+"""The rules by which words are found in all their forms; absent: only as they were written."""
 HALF_A_STORE: Final = "the store that is being moved here"
 NOT_ALL_THERE: Final = "not all of it has come yet; run the migration again, it goes on where it was cut off"
 
 
 def get(name: str) -> Transaction[Any]:
-    """One fact as it is stored, or None."""
+    """Return one fact as it is stored, or None."""
     rows = yield Statement("get_meta", (name,))
     return rows[0][0] if rows else None
 
 
 def number(name: str) -> Transaction[int]:
-    """One fact that is a number; 0 if it was never told."""
+    """Return one fact that is a number; 0 if it was never stored."""
     return _understood(name, int, (yield from get(name)) or 0)
 
 
 def install_secret() -> Transaction[bytes]:
-    """What makes the pseudonyms of this store its own; empty before it was opened for the first time."""
+    """Return the secret behind the pseudonyms of this store; empty before the store was first opened."""
     return _understood(OWN_SECRET, to_bytes, (yield from get(OWN_SECRET)) or b"")
 
 
 def remember(name: str, value: str | int | bytes) -> Transaction[None]:
-    """Set one fact."""
+    """Store one fact."""
     yield Statement("set_meta", (name, to_text(value)))
 
 
 def to_text(value: str | int | bytes) -> str:
-    """A fact as it is stored today."""
+    """Return the text that stores a fact."""
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def to_bytes(stored: str | bytes) -> bytes:
-    """A fact that is bytes, in either form."""
-    # Not `bytes(stored)` of anything: of a number it is so many zeros.
+    """Return a fact that is bytes from either form."""
+    # `memoryview` refuses a number, of which `bytes(stored)` would silently make that many zeros.
     return bytes.fromhex(stored) if isinstance(stored, str) else bytes(memoryview(stored))
 
 
@@ -84,22 +85,22 @@ def _understood(name: str, read: Callable[[Any], T], stored: object) -> T:
 
 @dataclass(frozen=True, slots=True)
 class StoreOpening:
-    """What an owner learns when it takes over the store."""
+    """The facts that an owner learns when it takes over the store."""
 
     epoch: int
-    """Leases of earlier epochs belong to processes that are gone."""
+    """The number of this opening; leases of earlier epochs belong to processes that are gone."""
     last_change_id: int
     install_secret: bytes
     generation: int
-    """At least that of any file this database was written to."""
+    """A generation at least as high as that of any sessions.json that was written from this database."""
     settled: bool
-    """Whether nothing has changed since that generation."""
+    """True if nothing has changed since that generation."""
     stemming: str = NO_STEMS.made_by
     """The rules by which words are found in all their forms."""
 
 
 def open_store(secret: bytes) -> Transaction[StoreOpening]:
-    """Begin a new epoch. *secret* becomes the store's own if it has none yet."""
+    """Begin a new epoch. *secret* becomes the store's own if the store has none yet."""
     yield from refuse_unfinished_move()
     before = yield from number(EPOCH)
     yield from remember(EPOCH, before + 1)
@@ -119,18 +120,18 @@ def open_store(secret: bytes) -> Transaction[StoreOpening]:
 
 
 def refuse_unfinished_move() -> Transaction[None]:
-    """What has come only in part must not be taken for a store."""
+    """Raise `MigrationError` if the store was moved here only in part."""
     if (yield from get(MOVING)) is not None:
         raise MigrationError(HALF_A_STORE, NOT_ALL_THERE)
 
 
 def stemming() -> Transaction[str]:
-    """The rules by which words are found in all their forms."""
+    """Return the rules by which words are found in all their forms."""
     return str((yield from get(STEMMING)) or NO_STEMS.made_by)
 
 
 def generation() -> Transaction[int]:
-    """The generation that was written down last."""
+    """Return the generation that was stored last."""
     return (yield from number(GENERATION))
 
 
@@ -140,6 +141,6 @@ def _settled() -> Transaction[int | None]:
 
 
 def settle(current: int, epoch: int) -> Transaction[None]:
-    """Nothing will change any more in this epoch: its last generation is known exactly."""
+    """Store the last generation of this epoch: no change will follow, so the generation is exact."""
     yield from remember(GENERATION, current)
     yield from remember(SETTLED_EPOCH, epoch)

@@ -1,8 +1,8 @@
 """The statements that change the state of a message or of a reply, and the moves that each of them makes.
 
-Whoever runs one of them names the event that it carries out. Each statement changes those rows only that are
-in a state which its events lead out of: tests run every statement on a row in every state, and find each of
-them here.
+A transaction that yields such a statement names the event that it carries out. Each statement changes only
+rows in a state that its events lead out of: tests run every statement on a row in every state, and find each
+of them here.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ MOVES: Final[Mapping[str, frozenset[Move]]] = MappingProxyType(
         "forget_replies_of_session": frozenset({ReplyEvent.ERASED}),
     }
 )
-"""By statement, the events that it may carry out."""
+"""The events that each statement may carry out, by the statement's name."""
 
 AS_THEY_WERE: Final = frozenset({"move_in_inbox", "move_in_outbox"})
-"""Statements that copy rows of another database, in whatever state they are."""
+"""Statements that copy rows of another database, in any state."""
 FROM_NO_STATE: Final = frozenset({"mend_item", "mend_reply"})
 """Statements that repair rows whose columns contradict each other."""
 KEEPS_ITS_STATE: Final = frozenset({"follow_item", "extend_item", "change_size"})
-"""Statements that write columns which tell a state, and leave every row in the state that it is in."""
+"""Statements that write columns of which a state is made up, and leave every row in its state."""
 
 
 ELSEWHERE: Final = "in another state"
@@ -83,9 +83,9 @@ def moving(
 
 
 def move_items(name: str, event: ItemEvent, rows: Sequence[Sequence[Any]]) -> Transaction[None]:
-    """Let an event happen to some items, of which each has its row of parameters.
+    """Let an event happen to some items; *rows* has the parameters of each.
 
-    `InvalidTransitionError` if one of them is in a state that does not take the event.
+    Raise `InvalidTransitionError` if one of them is in a state that does not take the event.
     """
     if not rows:
         return

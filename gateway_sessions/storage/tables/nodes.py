@@ -21,51 +21,51 @@ SIGNALS_PAGE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """What an opening says of itself."""
+    """The facts that a node states about itself when it opens the store."""
 
     name: str
     version: str
     ttl: timedelta
     replaces: bool
-    """Whether a node of that name must be gone by now, because its place is this one's."""
+    """True if a node of the same name must be gone by now, because this node takes its place."""
     at: int | None = None
-    """The time that its ids go by, in microseconds; None: that of the database."""
+    """The instant that the node's ids begin at, in microseconds; None: the time of the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedNode:
-    """An opening that lives."""
+    """An opening of the store as one node among others."""
 
     opening: meta.StoreOpening
     slot: int
     first_id: int
     now: int
-    """What the clock of the database said, in microseconds."""
+    """The time of the database, in microseconds."""
     nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a node learns each time it says that it lives."""
+    """The answer to a node's heartbeat."""
 
     alive: bool
-    """False: it was declared dead, and must not go on as who it was."""
+    """False if the node was declared dead: it must not go on under its epoch."""
     now: int
-    """What the clock of the database said, in microseconds."""
+    """The time of the database, in microseconds."""
     nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Living:
-    """Who is alive, for whoever takes over from the dead."""
+    """The openings that are alive, for a node that takes over the work of dead ones."""
 
     epochs: tuple[int, ...]
     has_made: Callable[[int], bool]
-    """Whether a row of that id was made by one of them."""
+    """Tells by its id whether a row was made by one of these openings."""
 
     @property
     def listed(self) -> str:
-        """The openings, as a query takes them."""
+        """Return the epochs of the openings, as queries take them."""
         return msgspec.json.encode(self.epochs).decode()
 
 
@@ -73,7 +73,7 @@ Census: TypeAlias = Callable[[], Transaction[Living]]
 
 
 def join(secret: bytes, who: Joining, was: int | None = None) -> Transaction[JoinedNode]:
-    """Open the store as one node among others. *was* is the opening that it was before, which ends."""
+    """Open the store as one node among others. *was* is the node's earlier opening, which ends."""
     opening = yield from meta.open_store(secret)
     if was is not None:
         yield Statement("forget_node", (was,))
@@ -92,19 +92,19 @@ def join(secret: bytes, who: Joining, was: int | None = None) -> Transaction[Joi
 
 
 def keep(epoch: int, ttl: timedelta) -> Transaction[Survey]:
-    """Say that a node lives, and look at the others."""
+    """Record a heartbeat of a node, and return the other nodes."""
     rows = yield Statement("keep_node", (ttl // RESOLUTION, epoch))
     now = (yield Statement("server_time"))[0][0]
     return Survey(alive=bool(rows[0][0]), now=now, nodes=(yield from all_nodes()))
 
 
 def leave(epoch: int) -> Transaction[None]:
-    """A node ends: nobody has to wait for its silence."""
+    """Remove a node that ends in order, so that no other node waits until its heartbeat is overdue."""
     yield Statement("forget_node", (epoch,))
 
 
 def all_nodes() -> Transaction[tuple[Node, ...]]:
-    """Everybody who has not been declared dead, the oldest first."""
+    """Return all nodes that have not been declared dead, the oldest first."""
     rows = yield Statement("all_nodes")
     return tuple(
         Node(
@@ -120,7 +120,10 @@ def all_nodes() -> Transaction[tuple[Node, ...]]:
 
 
 def census() -> Transaction[Living]:
-    """Declare dead who has been silent for too long; who is left. In a transaction that runs alone."""
+    """Declare nodes dead whose heartbeat is overdue, and return the others.
+
+    The transaction runs alone: no node can join between the declaration and the list.
+    """
     yield Statement("bury_nodes")
     yield Statement("forget_lost_mail")
     nodes = yield from all_nodes()
@@ -131,7 +134,7 @@ def census() -> Transaction[Living]:
 
 
 def only(epoch: int, first_id: int) -> Transaction[Living]:
-    """The same where there is one owner at a time, whose first row has that id."""
+    """Return the one opening of a store with one owner at a time; its first row has that id."""
     yield from ()
     return Living(epochs=(epoch,), has_made=lambda row_id: row_id >= first_id)
 
@@ -140,18 +143,18 @@ def only(epoch: int, first_id: int) -> Transaction[Living]:
 
 
 class SignalRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one node asks another to do with the turn that it runs."""
+    """A request of one node to another about the turn that runs there."""
 
     session_key: str
     token: int
-    """Of the turn that is meant."""
+    """The token of the turn that is meant."""
     kind: str
     body: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What a node has to look at: its signals, and which turns are still its own."""
+    """The signals that wait for a node, and the leases that it still holds."""
 
     signals: tuple[SignalRow, ...]
     signal_ids: tuple[int, ...]
@@ -159,13 +162,13 @@ class Post:
 
 
 def send(epoch: int, signals: SignalRow, signal_id: int) -> Transaction[None]:
-    """Leave something for another node."""
+    """Leave a signal for another node."""
     what = (signal_id, epoch, signals.session_key, signals.token, signals.kind, signals.body)
     yield Statement("add_signal", what, lock=of_signals(epoch))
 
 
 def post_of(epoch: int) -> Transaction[Post]:
-    """What the others have left for a node, and the turns that nobody has taken from it."""
+    """Return the signals that other nodes left for a node, and the leases that it still holds."""
     leases = yield Statement("leases_of", (epoch,))
     rows = yield Statement("signals_for", (epoch, SIGNALS_PAGE))
     signals = tuple(
@@ -175,7 +178,7 @@ def post_of(epoch: int) -> Transaction[Post]:
 
 
 def throw_away(epoch: int, signal_ids: Sequence[int]) -> Transaction[None]:
-    """It was read."""
+    """Remove signals that were read."""
     yield Statement(
         "forget_signals", (msgspec.json.encode(list(signal_ids)).decode(),), lock=of_signals(epoch)
     )

@@ -1,10 +1,11 @@
 """Named SQL queries and migrations from `.sql` files, with fragments in the dialect of each engine.
 
-A query starts with `-- name: its_name`; the comment lines below it say what it does. The word `(index)`
-behind the name marks a change that sessions.json has to show.
+A query starts with `-- name: its_name`; the comment lines below that line say what the query does. The word
+`(index)` after the name marks a query that changes what sessions.json shows.
 
-What engines say differently, or several queries say, is a fragment and starts with `-- fragment: its_name`.
-It is used as `{its_name}`, or as `{its_name:something}` if it holds an `@` for that.
+Text that differs between engines, or that several queries share, is a fragment and starts with `-- fragment:
+its_name`. A query uses a fragment as `{its_name}`. A fragment that holds an `@` is used as
+`{its_name:something}`: the text `something` takes the place of the `@`.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from typing import Final
 _HEAD = re.compile(r"^-- (?P<kind>name|fragment): (?P<name>\w+)(?P<index> \(index\))?$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
 _USE = re.compile(r"\{(?P<name>\w+)(?::(?P<argument>[^{}]*))?\}")
-"""A fragment in which no other one is used any more."""
+"""The use of a fragment whose argument uses no other fragment: the innermost uses are replaced first."""
 _PLACE = re.compile(r"(?<!@)@(?!@)")
-"""Two of them are an operator."""
+"""The place of a fragment's argument; `@@` is an operator of PostgreSQL and no such place."""
 ROOT: Final = files("gateway_sessions.storage") / "sql"
 STORE: Final = "store"
-"""The folder of the queries that every engine of the store answers."""
+"""The folder of the queries that every engine answers."""
 SEARCH: Final = "search_column"
-"""That of what only a database is asked for that keeps the search index itself."""
+"""The folder of the queries for engines whose database keeps the search index itself."""
 _NUMBERED: Final = frozenset({"postgresql"})
-"""Engines whose parameters have numbers."""
+"""Engines whose placeholders are numbered (`$1`) instead of `?`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Query:
     sql: str
     changes_snapshot: bool = False
     reads: bool = field(init=False)
-    """Whether it changes nothing."""
+    """True if the statement changes nothing."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reads", self.sql.startswith("SELECT"))
@@ -59,9 +60,10 @@ class Migration:
 
 @cache
 def load_queries(engine: str, *folders: str, dialect: Path | None = None) -> Mapping[str, Query]:
-    """All queries of some folders by name, as an engine understands them.
+    """Return all queries of some folders by name, in the dialect of an engine.
 
-    A *dialect* of it is a folder elsewhere: what stands there takes the place of what has the same name.
+    A *dialect* is a folder outside this package: its fragments take the place of the engine's fragments of
+    the same name.
     """
     parts = [part for folder in (*(folders or (STORE,)), engine) for part in _parts_of(ROOT / folder)]
     named = [head["name"] for head, _ in parts if head["kind"] == "name"]
@@ -81,7 +83,7 @@ def load_queries(engine: str, *folders: str, dialect: Path | None = None) -> Map
 
 @cache
 def load_migrations(engine: str, dialect: Path | None = None) -> tuple[Migration, ...]:
-    """All migrations of an engine in order, or those of a dialect of it that has its own."""
+    """Return all migrations of an engine in order, or those of its *dialect* if that has any."""
     folder = ROOT / engine / "migrations"
     if dialect is not None and (dialect / "migrations").is_dir():
         folder = dialect / "migrations"
@@ -94,7 +96,7 @@ def load_migrations(engine: str, dialect: Path | None = None) -> tuple[Migration
 
 
 def _parts_of(folder: Traversable) -> Iterator[tuple[re.Match[str], str]]:
-    """The heads of all queries and fragments in a folder, and what stands below them."""
+    """Yield the head of each query and fragment in a folder with the text below it, without comments."""
     for file in sorted(folder.iterdir(), key=lambda one: one.name):
         if file.name.endswith(".sql"):
             text = file.read_text("utf-8")
@@ -105,7 +107,7 @@ def _parts_of(folder: Traversable) -> Iterator[tuple[re.Match[str], str]]:
 
 
 def _expanded(sql: str, fragments: Mapping[str, str]) -> str:
-    """The query with all fragments in their places, the innermost first."""
+    """Return the query with all fragments in their places, the innermost first."""
 
     def said(use: re.Match[str]) -> str:
         return _PLACE.sub(lambda _: use["argument"] or "", fragments[use["name"]])

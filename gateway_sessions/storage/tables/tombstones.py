@@ -1,7 +1,7 @@
 """Tombstones of erased people: they refuse messages that were sent before the erasure.
 
-Whatever writes messages asks here, inside its own transaction: `append`, which everything goes through that
-adds to a session, and the taking in of files and of lanes.
+Every transaction that writes messages asks here, so that no erasure can come between the question and the
+write: `append`, through which all new messages of a session go, and the imports of files and of lanes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from gateway_sessions.ports import Statement, Transaction
 from gateway_sessions.storage.tables import meta
 
 ERASING: Final = "erasing:"
-"""With a tombstone behind it, in `meta`: what an erasure that is under way has still to do."""
+"""The prefix, in `meta`, of a fact about an unfinished erasure; the tombstone follows it."""
 ANY_TIME: Final = (1 << 63) - 1
-"""Later than any erasure."""
+"""An instant later than any erasure."""
 
 
 def erased_at(owner: str) -> Transaction[datetime | None]:
-    """When that owner was erased; what they sent until then must not come in."""
+    """Return the time at which that owner was erased; messages sent until then must not come in."""
     secret = yield from meta.install_secret()
     rows = yield Statement("get_tombstone", (tombstone_of(secret, owner),))
     return from_micros(rows[0][0]) if rows else None
 
 
 def erased_since(owner: str, instant: int) -> Transaction[datetime | None]:
-    """When that owner was erased, if that was at the instant or later."""
+    """Return the time at which that owner was erased, if that was at the instant or later."""
     if not (yield Statement("any_tombstone_since", (instant,))):
         return None
     erased = yield from erased_at(owner)
@@ -37,13 +37,13 @@ def erased_since(owner: str, instant: int) -> Transaction[datetime | None]:
 
 
 def refuse_earlier(session_id: str, owner: str, instant: int) -> Transaction[None]:
-    """`SentBeforeErasureError` if the owner was erased at that instant or later."""
+    """Raise `SentBeforeErasureError` if the owner was erased at that instant or later."""
     if (erased := (yield from erased_since(owner, instant))) is not None:
         raise SentBeforeErasureError(session_id, erased)
 
 
 def refuse_descent(session_id: str, owner: str, began_at: int) -> Transaction[None]:
-    """`SentBeforeErasureError` if the session is being removed: nothing may carry on what it says."""
+    """Raise `SentBeforeErasureError` if the session is being erased: no session may continue or copy it."""
     if not (yield Statement("any_tombstone_since", (began_at,))):
         return
     secret = yield from meta.install_secret()
