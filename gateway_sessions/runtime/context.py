@@ -13,6 +13,7 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final, TypeVar
 
 from gateway_sessions._failpoints import failpoint
@@ -95,7 +96,7 @@ class StoreContext:
     async def apply(self, actor: Actor, transaction: Callable[[Change], Transaction[T]]) -> T:
         """Run a changing transaction now, on behalf of *actor*."""
         change = self.change(actor)
-        outcome = await self.db.write(lambda: transaction(change))
+        outcome = await self.db.write(partial(transaction, change))
         failpoint("change_committed")
         return outcome
 

@@ -38,7 +38,7 @@ from gateway_sessions.runtime.queue.routing import MAX_TRIES, RoutedMessage, Rou
 from gateway_sessions.runtime.queue.turn import Turn
 from gateway_sessions.runtime.queue.waiting import WaitingTurns
 from gateway_sessions.storage.tables import locks
-from gateway_sessions.storage.tables.change import Actor, Change
+from gateway_sessions.storage.tables.change import Actor, Change, keep_result
 from gateway_sessions.storage.tables.lanes import KnownLane, LaneRow, load_lane
 from gateway_sessions.storage.transactions.queue import admit as admissions
 from gateway_sessions.storage.transactions.queue import claim as claims
@@ -53,12 +53,13 @@ from gateway_sessions.storage.transactions.queue.settle import (
     NotAsKnownError,
     Settled,
     Settlement,
+    end_turn,
 )
 from gateway_sessions.storage.transactions.queue.turn_rows import Held
 from gateway_sessions.storage.transactions.sessions.find_or_create import (
     AliasesFirst,
     SessionRequest,
-    lane_of,
+    lane_and_owner,
 )
 
 T = TypeVar("T")
@@ -223,10 +224,7 @@ class Ledger(WaitingTurns):
                 whole = structs.replace(whole, lane=lane)
             if begin:
                 whole = structs.replace(whole, starter=self._starter())
-            transaction: Callable[[SessionRequest, Change], Transaction[admissions.Outcomes]] = partial(
-                _admitting, whole, found
-            )
-            return await self._routing.ask(routed, transaction)
+            return await self._routing.ask(routed, partial(admissions.admit_and_keep, whole, found))
 
         def begun() -> tuple[str, ClaimedTurn | None]:
             return (found[-1].lane.session_key, found[-1].claimed) if found else (routed.key, None)
@@ -286,10 +284,7 @@ class Ledger(WaitingTurns):
     async def lane_of(self, source: SessionSource) -> tuple[str, str]:
         """The lane that a message of that origin belongs to, whichever name is used, and its owner."""
         routed = await self._routing.message_for(source, touched=False)
-        find: Callable[[SessionRequest, Change], Transaction[tuple[str, str] | AliasesFirst]] = (
-            _lane_and_owner
-        )
-        found: tuple[str, str] = await self._routing.ask(routed, find)
+        found: tuple[str, str] = await self._routing.ask(routed, lane_and_owner)
         return found
 
     # Going out
@@ -338,7 +333,7 @@ class Ledger(WaitingTurns):
 
         async def claim() -> ClaimedTurn | None:
             transaction = partial(claims.claim, self._starter(session_key), session_key)
-            return await self._context.apply(Actor.POLICY, partial(_noting, transaction, found))
+            return await self._context.apply(Actor.POLICY, partial(keep_result, transaction, found))
 
         try:
             claimed = await self._with_free_id(session_key, claim)
@@ -391,8 +386,8 @@ class Ledger(WaitingTurns):
                 others_wait=self.is_alone and self.waiting_on(key) > 0,
                 versioned=self.versioned,
             )
-            transaction = partial(_ending, settlement, known)
-            return await self._context.apply(Actor.AGENT, partial(_noting, transaction, found))
+            transaction = partial(end_turn, settlement, known=known)
+            return await self._context.apply(Actor.AGENT, partial(keep_result, transaction, found))
 
         try:
             try:
@@ -550,31 +545,6 @@ class Ledger(WaitingTurns):
         """The message, and as it is stored, with what a model is told of who said it."""
         named = self._speakers.named(message, routed.key, routed.aliases)
         return named, payload if named is message else stored_form(named)
-
-
-def _lane_and_owner(request: SessionRequest, _: Change) -> Transaction[tuple[str, str] | AliasesFirst]:
-    key = yield from lane_of(request)
-    return key if isinstance(key, AliasesFirst) else (key, request.owner)
-
-
-def _admitting(
-    admission: Admission, found: list[Admitted], request: SessionRequest, change: Change
-) -> Transaction[admissions.Outcomes]:
-    outcome = yield from admissions.admit(admission, request, change)
-    found[:] = [outcome] if isinstance(outcome, Admitted) else []
-    return outcome
-
-
-def _noting(
-    transaction: Callable[[Change], Transaction[T]], found: list[T], change: Change
-) -> Transaction[T]:
-    """Keep what came of a transaction, should whoever waits for it go away."""
-    found[:] = [(yield from transaction(change))]
-    return found[0]
-
-
-def _ending(settlement: Settlement, known: KnownEnding, change: Change) -> Transaction[Settled]:
-    return settle.end_turn(settlement, change, known)
 
 
 def _following(session_key: str, found: Sequence[Settled]) -> tuple[str, ClaimedTurn | None]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
 
 from gateway_sessions.core.sessions.entry import SessionEntry
 from gateway_sessions.core.sessions.policy_rules import PolicyBook, ResolvedPolicy
 from gateway_sessions.core.sessions.state_machine import due_instant, policy_for
+from gateway_sessions.ports import Transaction
+
+T = TypeVar("T")
 
 
 class Actor(StrEnum):
@@ -62,3 +66,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         policy = self.policy_of(entry)
         due_at = due_instant(entry, policy, self.freshness)
         return entry.altered(due_at=due_at, policy_fingerprint=policy.fingerprint)
+
+
+def keep_result(
+    transaction: Callable[[Change], Transaction[T]], found: list[T], change: Change
+) -> Transaction[T]:
+    """Run a transaction and keep its result in *found*, in case nobody waits for the result any more."""
+    found[:] = [(yield from transaction(change))]
+    return found[0]

@@ -161,6 +161,15 @@ def admit(admission: Admission, request: SessionRequest, change: Change) -> Tran
     return admitted or (yield from _take_in(arrived, change))
 
 
+def admit_and_keep(
+    admission: Admission, found: list[Admitted], request: SessionRequest, change: Change
+) -> Transaction[Outcomes]:
+    """Admit a message and keep the outcome in *found*, in case nobody waits for the outcome any more."""
+    outcome = yield from admit(admission, request, change)
+    found[:] = [outcome] if isinstance(outcome, Admitted) else []
+    return outcome
+
+
 def _arrive(
     admission: Admission, request: SessionRequest, change: Change
 ) -> Transaction[_Arrived | Duplicate | AskedFirst | AliasesFirst | IdTaken]:

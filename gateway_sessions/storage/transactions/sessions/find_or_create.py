@@ -147,6 +147,12 @@ def lane_of(request: SessionRequest) -> Transaction[str | AliasesFirst]:
     return key
 
 
+def lane_and_owner(request: SessionRequest, _: Change) -> Transaction[tuple[str, str] | AliasesFirst]:
+    """Return the lane of a source and its owner, or that aliases have to be loaded first."""
+    key = yield from lane_of(request)
+    return key if isinstance(key, AliasesFirst) else (key, request.owner)
+
+
 def merely_goes_on(request: SessionRequest, change: Change, holder: SessionEntry) -> bool:
     """Whether the lane's session goes on, and only its clocks move."""
     if request.force_new or not request.touch:
