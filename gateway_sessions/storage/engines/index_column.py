@@ -1,8 +1,7 @@
 """The search column of server databases: the tokens that are written with each message, and queries.
 
-How databases that keep the search index themselves are told of messages, and asked for them.
-
-Messages on their way into a database that keeps the search index: with what they are found by.
+A server keeps the search index in the row of each message. So a statement that writes messages gets one more
+parameter for each of them, the tokens of the message, and a search is a condition on that column.
 """
 
 from __future__ import annotations
@@ -24,20 +23,21 @@ from gateway_sessions.storage.files.threads import in_thread
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What a database understands."""
+    """Writes search tokens and search queries in the form that one kind of database understands."""
 
     spelled: Callable[[Lexemes], str]
     query: Callable[[Certain, SearchFilter], Asked | None]
 
     names_session: bool
-    """Whether the database has to be told of which session a message is."""
+    """True if the database needs the id of the session beside the tokens of a message."""
     keeps_moments: bool
-    """Whether who looks at one moment finds what the index knew then; else what it was told last."""
+    """True if a search in an older snapshot of the database finds the index as it was then; False if it
+    finds the newest index."""
     stems: Stems = NO_STEMS
-    """The stems of words that are written for a message."""
+    """The stemmer of the words that are written for a message."""
 
     def values(self, message: Searchable) -> tuple[str, ...]:
-        """What is written for a message: tokens, to which the database adds labels of the session."""
+        """Return the parameters that are written for a message: its tokens and, if needed, its session id."""
         tokens = self.spelled(lexemes_of(message, self.stems))
         return (tokens, message.session_id) if self.names_session else (tokens,)
 
@@ -47,20 +47,21 @@ FULLTEXT: Final = Language(words_of, boolean_of, names_session=False, keeps_mome
 
 
 QUICKLY_READ: Final = 4_000
-"""Characters. What is found by more of them is made in a thread."""
+"""The most characters whose tokens are made on the event loop. More are cut up in a thread: the loop has
+other lanes to serve."""
 
 
 async def with_tokens(statement: Statement, language: Language) -> Statement:
-    """The statement with what is written besides for each message, if it writes any."""
+    """Return the statement with the search tokens of its messages; unchanged if it writes no message."""
     if statement.said is None:
         return statement
     said = statement.said()
     if sum(one.size for one in said) <= QUICKLY_READ:
-        return _told(statement, said, language)
-    return await in_thread(partial(_told, statement, said, language))
+        return _with_values(statement, said, language)
+    return await in_thread(partial(_with_values, statement, said, language))
 
 
-def _told(statement: Statement, said: Sequence[Searchable], language: Language) -> Statement:
+def _with_values(statement: Statement, said: Sequence[Searchable], language: Language) -> Statement:
     more = [language.values(one) for one in said]
     if statement.many is None:
         return statement._replace(params=(*statement.params, *more[0]))

@@ -1,6 +1,8 @@
 """A node's membership in a cluster: its heartbeats, and when it must not act because none arrived.
 
-Once nobody has heard of it for too long, whatever it was doing is over: it comes back as another node.
+Other nodes declare a node dead when they have not heard of it for longer than `ClusterRules.ttl`, and take
+over its turns. So a node whose heartbeats fail falls silent before that time, stops its work, and joins
+again as another node.
 """
 
 from __future__ import annotations
@@ -26,47 +28,51 @@ from gateway_sessions.storage.tables.nodes import JoinedNode, Joining, Survey
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 1.0
+"""The pause after a failed heartbeat: short, so that several tries fit into the time of trust."""
 SAMPLES: Final = 8
-"""How many of the last readings of the server's clock count: over a longer time, clocks drift apart."""
+"""The number of newest readings of the server's clock that count. Over a longer time the two clocks drift
+apart."""
 MICROS: Final = 1_000_000
 
 
 class ServerClock:
-    """What the server's clock says at least, going by ours since it was last read.
+    """Tells the least time that the server's clock can show, from readings of it and our own clock.
 
-    An answer takes its time to come; so the latest of what several readings come to is the nearest.
+    An answer takes time to arrive, so each reading is a little late. The latest time that follows from
+    several readings is the most exact one.
     """
 
     def __init__(self) -> None:
         self._readings: deque[float] = deque(maxlen=SAMPLES)
 
     def read(self, micros: int, at: float) -> None:
-        """It said that, and we heard it then."""
+        """Note that the answer with the server's time *micros* arrived *at* that instant of our clock."""
         self._readings.append(micros - at * MICROS)
 
     def micros(self, at: float) -> int:
-        """What it says then, or a little less; 0 if it was never read."""
+        """Return the server's time at that instant, or a little less; 0 if no reading was taken."""
         return int(max(self._readings) + at * MICROS) if self._readings else 0
 
 
 class Membership:
-    """Keeps one node alive among the others."""
+    """Keeps one node alive among the other nodes of the cluster."""
 
     def __init__(self, shared: Shared, rules: ClusterRules, *, name: str, clock: Clock | None = None) -> None:
-        """Ids go by the server's time, or by that of a *clock* that somebody turns."""
+        """Row ids follow the server's time, or a *clock* that a test turns."""
         self.rules = rules
         self.name = name
         self.version = ""
-        """Of the program, for whoever looks."""
+        """The version of the program, which `nodes` shows to operators."""
         self.epoch = 0
         self.nodes: tuple[Node, ...] = ()
-        """All that were not declared dead, when this one last looked."""
+        """All nodes that were not declared dead when this node last looked."""
         self.lost: set[int] = set()
-        """Nodes that died, or may have, as long as nobody here has seen to what they left behind."""
+        """Epochs of nodes that died, or may have died, until a duty of this node has taken over their
+        turns."""
         self.on_joined: Callable[[JoinedNode], object] = _nobody
-        """Told when this is another node from now on."""
+        """Called when this process has joined the cluster as another node."""
         self.on_silent: Callable[[], object] = _nobody
-        """Told when nothing that this node was doing may go on."""
+        """Called when this node must stop all its work."""
         self._shared = shared
         self._own_clock = clock
         self._clock = ServerClock()
@@ -77,33 +83,33 @@ class Membership:
 
     @property
     def trusted(self) -> bool:
-        """Whether this node may be sure that nobody has declared it dead."""
+        """Return True while no other node can have declared this node dead."""
         return not self._silent and _now() < self._until
 
     @property
     def leads(self) -> bool:
-        """Whether it has the duties that only one node may have."""
+        """Return True if this node has the duties that only one node of the cluster may have."""
         return self.trusted and leads(self.epoch, self.nodes)
 
     async def looked(self) -> None:
-        """Wait until this node has looked at the others again, or became silent."""
+        """Wait until this node has read the list of nodes again, or became silent."""
         await self._looked.wait()
 
     async def join(self, secret: bytes) -> JoinedNode:
-        """Be a node from now on, in the place of one that had the same name."""
+        """Join the cluster, in the place of a node of the same name if there is one."""
         return await self._join(secret, replaces=True)
 
     def start(self, tasks: TaskGroup, secret: bytes) -> None:
-        """Say again and again that it lives."""
-        tasks.start_soon(self._keep, secret)
+        """Begin to send heartbeats in the background, and to watch that they arrive in time."""
+        tasks.start_soon(self._keep_beating, secret)
         tasks.start_soon(self._watch)
 
     def earliest_id(self) -> int:
-        """No id is smaller from now on: so they rise with the server's time, whichever node makes them."""
+        """Return the least id that may be used now: ids of all nodes rise with the server's time."""
         return (self._own_time() or self._clock.micros(_now())) << ID_BITS
 
     async def beat(self, secret: bytes) -> bool:
-        """Say once that this node lives, or join anew if it is too late for that; whether it went well."""
+        """Send one heartbeat, or join anew after silence; return False if the database did not answer."""
         try:
             if not self._silent:
                 await self._say()
@@ -120,7 +126,7 @@ class Membership:
     def _own_time(self) -> int | None:
         return None if self._own_clock is None else to_micros(self._own_clock.now())
 
-    async def _keep(self, secret: bytes) -> None:
+    async def _keep_beating(self, secret: bytes) -> None:
         pause = self.rules.heartbeat.total_seconds()
         while True:
             await asyncio.sleep(pause)
@@ -131,7 +137,7 @@ class Membership:
             pause = self.rules.heartbeat.total_seconds() if well else RETRY_SECONDS
 
     async def _watch(self) -> None:
-        """Notice in time that nothing was heard."""
+        """Fall silent when the time of trust ends without a heartbeat."""
         while True:
             await asyncio.sleep(max(self._until - _now(), 0) if not self._silent else RETRY_SECONDS)
             if not self._silent and _now() >= self._until:
@@ -149,7 +155,7 @@ class Membership:
             self._learn(survey.now, survey.nodes)
 
     async def _in_time(self, ask: Callable[[], Awaitable[Survey]]) -> Survey:
-        """After that another try may still come in time."""
+        """Ask for at most half of the time of trust: another try may then still come in time."""
         try:
             async with asyncio.timeout(self.rules.trust.total_seconds() / 2):
                 return await ask()
@@ -173,7 +179,8 @@ class Membership:
         self._shared.be(joined.opening.epoch, joined.first_id, slot=joined.slot, earliest=self.earliest_id)
         self.on_joined(joined)
         if _now() - at > self.rules.heartbeat.total_seconds():
-            await self._say()  # it waited for others so long that nobody was to trust what it was told
+            # Joining has waited for locks for so long that the list of nodes may be too old to be trusted.
+            await self._say()
         if was is not None:
             facts = {"action": "rejoined", "epoch": self.epoch, "was": was}
             logger.warning("this node is back, as another one", extra=facts)
@@ -201,4 +208,4 @@ def _now() -> float:
 
 
 def _nobody(*_: object) -> None:
-    """Nobody wants to know."""
+    """Do nothing: no listener was set."""

@@ -15,18 +15,20 @@ from gateway_sessions.storage.tables.queries import Migration
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """What a database says about itself."""
+    """States which schema a database has, and which programs can read it."""
 
     version: int
     readable_from: int
+    """The oldest schema that a program must know to work with this database."""
 
 
 def plan_migrations(
     path: str, found: SchemaVersion | None, known: Sequence[Migration]
 ) -> tuple[Migration, ...]:
-    """The steps still to take; raises `SchemaTooNewError` if the database is beyond this program.
+    """Return the migrations that are due; raise `SchemaTooNewError` if the database is too new.
 
-    A newer schema that we can still read is used as it is: no step is due, and none is undone.
+    A newer schema that this program can still read is used as it is: no migration is due, and none is
+    undone.
     """
     ours = known[-1].version
     if found is None:
@@ -37,7 +39,7 @@ def plan_migrations(
 
 
 def require_ready(path: str, found: SchemaVersion | None, known: Sequence[Migration]) -> None:
-    """Make sure that this program understands what it is about to read, and will not change."""
+    """Raise an error unless this program can read the database without a migration."""
     if found is None:
         raise NoStoreError(path)
     if plan_migrations(path, found, known):

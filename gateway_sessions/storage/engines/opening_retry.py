@@ -20,21 +20,24 @@ from gateway_sessions.storage.engines.server.driver import USUAL
 T = TypeVar("T")
 
 FIRST_PAUSE: Final = 0.25
+"""Seconds until the second try."""
 LONGEST_PAUSE: Final = 1.0
-"""Between two tries. Nodes that are well get their locks meanwhile: they wait behind whoever opens."""
+"""Seconds between two tries at most. The running nodes get their locks in between: a lock that is waited for
+is given to the one who asked first."""
 LEAST_SECONDS: Final = USUAL.idle_seconds + USUAL.lock_seconds
-"""So long the locks of others are waited for in any case: by then the server has ended the transaction of a
-node that stands still, and no new node fails because of that."""
+"""The least time for which locks of other processes are waited for. By then the server has ended the
+transaction of a node that stands still, so a stopped node makes no new one fail."""
 _OF_OTHERS: Final = (StorageLockedError, NodeSilentError)
+"""Errors which another process causes. They end when its transaction does, so they are waited for longer."""
 _LASTING: Final = (MissingRightError, SchemaTooOldError)
-"""What no waiting changes."""
+"""Errors that no waiting changes."""
 
 
 class OpeningRetry:
-    """Repeats what a server refuses, until a store is open or the time is over that its opener waits."""
+    """Repeats what a server refuses, until the store is open or the wait of its opener is over."""
 
     def __init__(self, wait: float, blockers: Callable[[], Awaitable[str]] | None) -> None:
-        """*blockers* tells who holds the locks that could not be had; None: this is no server."""
+        """*blockers* names the connections that hold locks; it is None for a file, which is not retried."""
         self._wait = wait
         self._blockers = blockers
         self._since: float | None = None
@@ -42,7 +45,7 @@ class OpeningRetry:
 
     @contextmanager
     def opening(self) -> Generator[None]:
-        """Repeat until the end of the block. The time counts from the first one on."""
+        """Allow retries until the end of the block. The wait counts from the first such block."""
         if self._since is None:
             self._since = _now()
         self._open += 1
@@ -52,7 +55,7 @@ class OpeningRetry:
             self._open -= 1
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return what comes of *attempt*, which is repeated while the store is being opened."""
+        """Return the result of *attempt*, which is repeated while the store is being opened."""
         if not self._open or self._blockers is None:
             return await attempt()
         pause = FIRST_PAUSE
@@ -71,7 +74,7 @@ class OpeningRetry:
             pause = min(2 * pause, LONGEST_PAUSE) if isinstance(error, _OF_OTHERS) else FIRST_PAUSE
 
     async def _explained(self, error: StorageUnavailableError) -> StorageUnavailableError:
-        """The error; if a lock could not be had, with the names of those who hold it."""
+        """Return the error; if a lock was not free, with the connections that hold it."""
         if not isinstance(error, StorageLockedError) or self._blockers is None:
             return error
         try:

@@ -19,44 +19,45 @@ from gateway_sessions.storage.engines.index_column import Language
 T = TypeVar("T")
 
 FILE_ON_SERVERS: Final = "server"
-"""Beside a file of that name, which is not there, lies what a machine keeps of a database on a server."""
+"""The name of the database file that a server does not have. Search settings, snapshots and locks of this
+machine are kept beside that path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumReport:
-    """What the database took before and after."""
+    """Reports the size of a database file before and after a vacuum."""
 
     bytes_before: int
     bytes_after: int
     log_emptied: bool
-    """Whether the write-ahead log is empty; a reader that looks at an old moment can prevent that."""
+    """False if a reader in an older snapshot kept the write-ahead log from being emptied."""
 
 
 class Upkeep(Protocol):
-    """What the owner of a database file does for it. A server sees to that itself."""
+    """Does for a database file what a server does for itself."""
 
     async def vacuum(self) -> VacuumReport:
         """Write the file anew without gaps."""
         ...
 
     async def optimise(self) -> None:
-        """Let the database learn what its tables hold by now."""
+        """Refresh the statistics of the query planner."""
         ...
 
     async def empty_log(self) -> bool:
-        """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
+        """Truncate the write-ahead log; return False if a reader in an older snapshot prevents that."""
         ...
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
-        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        """Set whether the space of deleted rows is overwritten with zeros from now on."""
         ...
 
     def newest_backup(self) -> datetime | None:
-        """When the newest copy was taken. Looks at the disk."""
+        """Return when the newest backup was taken. Reads the disk."""
         ...
 
     async def back_up(self, now: datetime, *, keep: int | None) -> Path:
-        """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
+        """Write a verified backup of the database as it is now, and remove all but the newest *keep*."""
         ...
 
 
@@ -64,99 +65,100 @@ class Shared(Protocol):
     """A database that several nodes have open at once."""
 
     trusted: Callable[[], bool]
-    """Whether this node may be sure that it was not declared dead; nothing is written while it may not."""
+    """Returns True while no other node can have declared this node dead. Nothing is written otherwise."""
     on_call: Callable[[frozenset[int]], object]
-    """Told which nodes another one has called to look at once; none are named if all are meant."""
+    """Called with the epochs of the nodes that another node asks to look at once; with none if it asks
+    all."""
 
     @property
     def calls(self) -> bool:
-        """Whether a node hears when another one calls it; else all of them merely look now and then."""
+        """Return True if nodes are notified at once; False if each of them only polls."""
         ...
 
     async def enter(self, transaction: TransactionFactory[T]) -> T:
-        """Run a transaction as nobody yet, alone."""
+        """Run a transaction before this process is a node, with no other transaction beside it."""
         ...
 
     async def aside(self, transaction: TransactionFactory[T]) -> T:
-        """Run a transaction at once on a connection of its own: it waits for nobody and is never refused."""
+        """Run a transaction at once on the connection for heartbeats, which waits for no lock and no pool."""
         ...
 
     async def call(self, epochs: frozenset[int]) -> None:
-        """Let these nodes look at once, or all if none are named. Whoever does not hear it looks later."""
+        """Ask these nodes to look at once, or all nodes if none are named. A lost call costs one poll."""
         ...
 
     async def blockers(self) -> str:
-        """Who holds locks that others wait for, in words; empty if nobody does, or nobody can tell."""
+        """Return a sentence about connections whose locks others wait for; empty if none are known."""
         ...
 
     @property
     def ids(self) -> Iterator[int]:
-        """For rows that this node makes, and nobody else."""
+        """Return the ids for the rows of this node; no other node takes one of them."""
         ...
 
     def id_above(self, other: int) -> int:
-        """One of them that is above that one."""
+        """Return an id of this node that is greater than *other*."""
         ...
 
     def be(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
-        """From now on everything is written as that node."""
+        """Write everything as the node of that *epoch* from now on."""
         ...
 
 
 class Engine(Driver, Protocol):
-    """A database, and how it is owned."""
+    """Runs transactions on one database, and says who may have it open."""
 
     on_change: Callable[[], None]
     """Called after a commit that has changed what sessions.json shows."""
     on_news: Callable[[Sequence[News]], None]
-    """Called with what commits have brought about."""
+    """Called with the changes that commits have brought about."""
 
     @property
     def place(self) -> str:
-        """What errors and people call the database. It never holds a password."""
+        """Return the name of the database in errors and reports. It never holds a password."""
         ...
 
     @property
     def path(self) -> Path:
-        """The database file, or on a server one that is not there: beside it is what this machine keeps."""
+        """Return the database file, or, on a server, a path in the home beside which files are kept."""
         ...
 
     @property
     def index_language(self) -> Language | None:
-        """What the search index understands that is in the database; None: it is a file beside it."""
+        """Return the language of a search index in the database; None if the index is a file beside it."""
         ...
 
     def stem_with(self, stems: Stems) -> None:
-        """Messages are written with these stems of their words, if the index is in the database."""
+        """Use these stems for the words of messages, if the search index is in the database."""
         ...
 
     @property
     def upkeep(self) -> Upkeep | None:
-        """What can be done for the file; None if there is none of ours."""
+        """Return the upkeep of the file; None if the database has no file of ours."""
         ...
 
     @property
     def shared(self) -> Shared | None:
-        """The same as what several nodes have open; None if only one process can."""
+        """Return the database as several nodes share it; None if only one process can open it."""
         ...
 
     @property
     def changes(self) -> int:
-        """How often the truth behind sessions.json has changed since it was opened."""
+        """Return how many commits since the start have changed what sessions.json shows."""
         ...
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Open the database, bring it up to date and begin to serve; *cleanup* closes everything again."""
+        """Open the database, migrate it and begin to serve; *cleanup* closes everything again."""
         ...
 
     def owned(self, clock: Clock, *, wait: float) -> AbstractAsyncContextManager[None]:
-        """Own what this machine keeps until the end of the block; another owner is waited for so long."""
+        """Own the home until the end of the block; wait at most *wait* seconds for another owner."""
         ...
 
     def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
-        """Ids for rows, from that one on, for an owner that nobody else is beside."""
+        """Return the row ids from *first_id* on, for the only owner of the database."""
         ...
 
     def end_with(self, transaction: TransactionFactory[None]) -> None:
-        """Run that transaction when nothing else will be run any more. Nobody learns whether it could be."""
+        """Run that transaction last, when the engine stops. Its failure is not reported."""
         ...

@@ -1,11 +1,8 @@
 """The choice of an engine by a URL or path, and the providers that other packages register.
 
-Which database a URL or path names, and what it takes to open it.
-
-Kinds of databases: what ours are to the store, so are those that other packages bring along.
-
-A provider makes engines. A package registers one as an entry point of the group `gateway_sessions.providers`,
-whose name is the scheme of its addresses: whoever opens `name://…` gets it.
+A provider makes engines. A package registers a provider as an entry point of the group
+`gateway_sessions.providers`, whose name is the scheme of its addresses: `name://…` is opened with it. Our
+own three engines are made by providers as well.
 """
 
 from __future__ import annotations
@@ -40,72 +37,72 @@ CONTRACT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be opened, and how."""
+    """States which database a provider is asked to open, and how."""
 
     address: str
-    """As it was given; only the provider reads it. It may hold a password."""
+    """The address as it was given, which only the provider parses. It may hold a password."""
     home: Path
-    """The directory of what this machine keeps of the database."""
+    """The directory of the files that this machine keeps for the database."""
     survives_power_cut: bool = True
     allow_network: bool = False
     poll_only: bool = False
-    """Whether nodes wake each other by looking alone."""
+    """True if nodes find each other's changes by polling alone, without notifications."""
     prepared_statements: bool = True
-    """Whether statements may be kept on a connection of the server."""
+    """False if statements must not be prepared on the server, as behind some poolers."""
     pool_size: int = POOL_SIZE
-    """Connections to a server for the work of this process."""
+    """The number of connections to a server for the work of this process."""
     patient: bool = False
-    """Whether a server may take as long as it likes: whoever asks wants to know everything."""
+    """True if a query may take very long, as one that compares whole tables does."""
     pool: object | None = None
-    """Connections that the program hands in, which are never closed here; None: the engine makes its own."""
+    """A connection pool of the program, which the engine never closes; None if the engine makes its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseKind:
-    """A kind of database that is named by addresses, whether or not it is installed here."""
+    """Names a kind of database by the scheme of its addresses, whether or not it is installed."""
 
     name: str
     usual: str
-    """How an address of it looks."""
+    """An example of an address of this kind."""
 
     @property
     def shown(self) -> str:
-        """What an address of it is shown as: the rest may hold a password."""
+        """Return what errors show of an address: its scheme, as the rest may hold a password."""
         return f"{self.name}://…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDBProvider(DatabaseKind):
-    """A kind of database that is installed, and who makes its engines."""
+    """Makes the engines of a kind of database that is installed."""
 
     contract: int
-    """The `CONTRACT` that it was written for."""
+    """The `CONTRACT` that the provider was written for."""
     engine: Callable[[Wanted], Engine]
-    """The database for whoever owns it, or is a node of it."""
+    """Makes the engine of a process that owns the database, or is a node of it."""
     reader: Callable[[Wanted], Engine]
-    """The same database for reading only, whoever owns it."""
+    """Makes an engine that only reads, whoever owns the database."""
     schemes: frozenset[str] = frozenset()
-    """What its addresses may begin with besides its name."""
+    """Schemes of its addresses beside its name."""
     takes_pools: bool = False
-    """Whether it works on connections that are handed in."""
+    """True if its engines can work on a connection pool of the program."""
 
     def answers_to(self, scheme: str) -> bool:
-        """Whether addresses that begin with it are addresses of this kind."""
+        """Return True if *scheme* begins addresses of this kind of database."""
         return scheme == self.name or scheme in self.schemes
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A kind of database as it is found here."""
+    """Tells which package provides a kind of database here, and whether it works."""
 
     name: str
     package: str
     problem: str | None = None
-    """Why it cannot be used."""
+    """The reason why it cannot be used; None if it can."""
 
 
 def loaded(entry: EntryPoint) -> SessionDBProvider:
-    """The provider that a package has registered; `BrokenProviderError` if it cannot be used."""
+    """Return the provider that a package has registered; raise `BrokenProviderError` if it is unusable."""
     try:
         found: object = entry.load()
     except Exception as error:  # foreign code: whatever it raises, the others can be used
@@ -122,7 +119,7 @@ def loaded(entry: EntryPoint) -> SessionDBProvider:
 
 
 def package_of(entry: EntryPoint) -> str:
-    """The package that brings it along, with its version. Looks at the disk."""
+    """Return the package that registers the entry point, with its version. Reads the disk."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.module
 
 
@@ -132,8 +129,10 @@ def _broken(entry: EntryPoint, fault: str) -> BrokenProviderError:
 
 OWN_PACKAGE: Final = "gateway-sessions"
 _DIGITS: Final = 16
+"""Hexadecimal digits of the hash in a home's name: 64 bits, so that two databases do not share a home."""
 _NAMING: Final = ("host", "port", "dbname", "database", "unix-socket", "unix_socket")
-"""Options that say which database is meant."""
+"""Options of an address that choose the database. All others, a password for example, may change without a
+new home."""
 
 
 def _file(wanted: Wanted) -> Engine:
@@ -149,9 +148,9 @@ def _file_to_read(wanted: Wanted) -> Engine:
     return SqliteReadingEngine(database_path(wanted.address))
 
 
-# Only who uses a server has its driver.
+# Engines of servers are imported late: their drivers are extras, and only programs that use one have it.
 def _postgresql(wanted: Wanted) -> Engine:
-    with _its_driver_is_there(POSTGRESQL, "asyncpg", "postgres"):
+    with _driver_installed(POSTGRESQL, "asyncpg", "postgres"):
         from gateway_sessions.storage.engines.postgresql.engine import PostgresEngine  # noqa: PLC0415 -- see above
 
         return PostgresEngine(
@@ -166,7 +165,7 @@ def _postgresql(wanted: Wanted) -> Engine:
 
 
 def _postgresql_to_read(wanted: Wanted) -> Engine:
-    with _its_driver_is_there(POSTGRESQL, "asyncpg", "postgres"):
+    with _driver_installed(POSTGRESQL, "asyncpg", "postgres"):
         from gateway_sessions.storage.engines.postgresql.engine import PostgresReadingEngine  # noqa: PLC0415 -- as above
 
         return PostgresReadingEngine(
@@ -178,7 +177,7 @@ def _postgresql_to_read(wanted: Wanted) -> Engine:
 
 
 def _mysql(wanted: Wanted) -> Engine:
-    with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
+    with _driver_installed(MYSQL, "asyncmy", "mysql"):
         from gateway_sessions.storage.engines.mysql.engine import MySQLEngine  # noqa: PLC0415 -- as above
 
         return MySQLEngine(
@@ -191,7 +190,7 @@ def _mysql(wanted: Wanted) -> Engine:
 
 
 def _mysql_to_read(wanted: Wanted) -> Engine:
-    with _its_driver_is_there(MYSQL, "asyncmy", "mysql"):
+    with _driver_installed(MYSQL, "asyncmy", "mysql"):
         from gateway_sessions.storage.engines.mysql.engine import MySQLReadingEngine  # noqa: PLC0415 -- as above
 
         return MySQLReadingEngine(wanted.address, wanted.home, limits=_limits(wanted))
@@ -227,7 +226,7 @@ SERVERS: Final = (POSTGRESQL, MYSQL)
 
 
 def provider_of(url_or_path: str | Path) -> SessionDBProvider:
-    """The kind of database that a URL or path names; `UnknownProviderError` if it is not installed."""
+    """Return the provider for a URL or path; raise `UnknownProviderError` if it is not installed."""
     kind = server_at(url_or_path)
     if kind is None:
         return SQLITE
@@ -243,7 +242,7 @@ def provider_of(url_or_path: str | Path) -> SessionDBProvider:
 
 
 def server_at(url_or_path: str | Path) -> DatabaseKind | None:
-    """The kind of database that an address names, installed or not; None if it is a file by its path."""
+    """Return the kind of database that an address names, installed or not; None if it is a file."""
     scheme, separator, _ = str(url_or_path).partition("://")
     scheme = scheme.lower()
     if not separator or SQLITE.answers_to(scheme):
@@ -253,7 +252,7 @@ def server_at(url_or_path: str | Path) -> DatabaseKind | None:
 
 
 def all_providers() -> Sequence[Listing]:
-    """All kinds of databases that are installed here, ours first. It imports the others."""
+    """Return all kinds of databases that are installed, ours first. Imports the other packages."""
     found = [Listing(one.name, OWN_PACKAGE) for one in OURS]
     for name, entry in sorted(registered(PROVIDERS).items()):
         problem = None
@@ -280,7 +279,7 @@ def engine_at(
     pool: object | None = None,
     patient: bool = False,
 ) -> Engine:
-    """The database that a URL or path names; those that we do not know are refused by name."""
+    """Return the engine for the owner of the database that a URL or path names."""
     provider = provider_of(url_or_path)
     if pool is not None and not provider.takes_pools:
         problem = f"{provider.shown} makes its own connections: leave pool out"
@@ -307,7 +306,7 @@ def reading_engine_at(
     pool_size: int = POOL_SIZE,
     patient: bool = False,
 ) -> Engine:
-    """The same database, which another process may own, for reading only."""
+    """Return an engine that only reads the database, which another process may own."""
     provider = provider_of(url_or_path)
     wanted = Wanted(
         address=str(url_or_path),
@@ -320,7 +319,7 @@ def reading_engine_at(
 
 
 def database_path(url_or_path: str | Path) -> Path:
-    """The file that a URL or path names; other databases are refused by name."""
+    """Return the file that a URL or path names; raise `UnsupportedStorageError` for a server."""
     text = str(url_or_path)
     if "://" not in text:
         return Path(text).expanduser().absolute()
@@ -331,7 +330,7 @@ def database_path(url_or_path: str | Path) -> Path:
 
 
 def home_of_server(server: DatabaseKind, url: str, node: str | None = None) -> Path:
-    """Where this machine keeps what a node needs beside a database on a server, if nobody says where."""
+    """Return the usual home of a node whose database is on a server."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -359,7 +358,7 @@ def _home_of(provider: SessionDBProvider, address: str | Path, home: str | Path 
 
 
 @contextmanager
-def _its_driver_is_there(provider: SessionDBProvider, package: str, extra: str) -> Generator[None]:
+def _driver_installed(provider: SessionDBProvider, package: str, extra: str) -> Generator[None]:
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,10 +1,7 @@
 """Open a database without its store, and bring its schema up to date on request.
 
-A database that is open, and nothing around it: no node, no search index.
-
-Bringing a database up to date on purpose, where the login of the store may not change tables.
-
-Opening a store does the same: whoever comes first does it under a lock, and the others find it done.
+An upgrade on request is for places where the login of the store may not change tables. Otherwise opening a
+store does the same: the first process migrates under a lock, and the others find that nothing is due.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from gateway_sessions.storage.transactions.upkeep import status
 
 
 class Opened(Resource):
-    """Runs an engine for as long as the block lasts."""
+    """Runs an engine until the end of a block, without a node, snapshots or a search index."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__("database")
@@ -39,20 +36,20 @@ class Opened(Resource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOpening:
-    """How databases are opened."""
+    """Holds the settings with which databases are opened."""
 
     home: str | Path | None = None
     prepared_statements: bool = True
     allow_network: bool = False
 
     def reading(self, database: str | Path, *, patient: bool = False) -> Engine:
-        """Reads it, whoever owns it."""
+        """Return an engine that only reads the database, whoever owns it."""
         return reading_engine_at(
             database, home=self.home, prepared_statements=self.prepared_statements, patient=patient
         )
 
     def for_owner(self, database: str | Path, *, patient: bool = False) -> Engine:
-        """Brings it up to date, and may change it."""
+        """Return an engine that migrates the database and may change it."""
         return engine_at(
             database,
             home=self.home,
@@ -66,18 +63,19 @@ class EngineOpening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeReport:
-    """Which schema a database had, and which it has now."""
+    """Reports the schema of a database before and after an upgrade."""
 
     place: str
     before: int | None
-    """None: it was empty, or not there yet."""
+    """None if the database was empty, or not there yet."""
     after: int | None
-    """What it would be, of a dry run; None: nobody has looked, as there is nothing yet."""
+    """The schema now; of a dry run, the schema that an upgrade would lead to; None if a dry run found no
+    database."""
     dry_run: bool = False
 
     @property
     def changed(self) -> bool:
-        """Whether anything was to be done."""
+        """Return True if migrations were due."""
         return self.before is None or self.before != self.after
 
     def __str__(self) -> str:
@@ -92,20 +90,20 @@ class UpgradeReport:
 async def upgrade_schema(
     database: str | Path, opening: EngineOpening, *, dry_run: bool = False, wait: float = 0.0
 ) -> UpgradeReport:
-    """Bring the tables of a database up to date, as opening a store in it does, and change nothing else."""
+    """Migrate the tables of a database, as opening a store in it does, and change nothing else."""
     report = await _look(await in_thread(partial(opening.reading, database)))
     if dry_run or not report.changed:
         return replace(report, dry_run=dry_run)
     engine = await in_thread(partial(opening.for_owner, database))
     async with AsyncExitStack() as stack:
-        if engine.shared is None:  # on a server, the lock is in the database
+        if engine.shared is None:  # a server has a lock for migrations; a file is locked by its owner
             await stack.enter_async_context(engine.owned(SystemClock(), wait=wait))
         await stack.enter_async_context(Opened(engine))
         return replace(report, after=await engine.read(status.schema_version))
 
 
 async def _look(reader: Engine) -> UpgradeReport:
-    """What the database has, and what this program would make of it."""
+    """Report the schema of the database, and the one that this program would migrate it to."""
     try:
         async with Opened(reader):
             found = await reader.read(status.schema_version)

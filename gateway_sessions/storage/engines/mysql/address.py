@@ -21,20 +21,20 @@ _UNVERIFIED: Final = frozenset(_MODES[:3])
 
 
 class HangsUp(ssl.SSLObject):
-    """Ends a protected connection as others end: nobody waits for the other side to say the same.
+    """Ends a TLS connection without waiting for the server to confirm the end.
 
-    That may take half a minute, or longer than the event loop lives.
+    The confirmation may take half a minute, or longer than the event loop lives.
     """
 
     def unwrap(self) -> None:
-        """Say that this is the end."""
+        """Send the end of the connection, and return at once."""
         with suppress(ssl.SSLWantReadError):
             super().unwrap()
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a database is, and how to get in."""
+    """Holds the parts of the URL of a MySQL or MariaDB database."""
 
     database: str
     host: str = "localhost"
@@ -45,7 +45,7 @@ class Address:
 
     @property
     def tls(self) -> Callable[[], ssl.SSLContext] | None:
-        """Makes what a protected connection needs, which reads files; None if it need not be protected."""
+        """Return what makes the TLS context, which reads files; None if TLS is not wanted."""
         mode = self._mode
         if mode == "DISABLED" or (mode == _PREFERRED and "unix-socket" in self.options):
             return None
@@ -53,7 +53,7 @@ class Address:
 
     @property
     def merely_prefers_tls(self) -> bool:
-        """Whether a server will do as well that knows no protected connections."""
+        """Return True if a server without TLS will do as well."""
         return self._mode == _PREFERRED
 
     @property
@@ -61,7 +61,7 @@ class Address:
         return self.options.get("ssl-mode", _MODES[-1] if "ssl-ca" in self.options else _PREFERRED)
 
     def arguments(self) -> dict[str, Any]:
-        """All but the protection, as the driver wants to have it."""
+        """Return the arguments of `asyncmy.connect`, without those for TLS."""
         found: dict[str, Any] = {
             "host": self.host,
             "port": self.port,
@@ -73,7 +73,7 @@ class Address:
 
 
 def parse(address: str) -> Address:
-    """Understand an address; `InvalidInputError`, which does not quote it, if it is none."""
+    """Parse a URL; raise `InvalidInputError`, which does not quote the URL, if it is none of MySQL."""
     try:
         parts = urlsplit(address)
         options = {name.replace("_", "-").lower(): value for name, value in parse_qsl(parts.query)}
@@ -90,7 +90,7 @@ def parse(address: str) -> Address:
         raise InvalidInputError(_NO_ADDRESS) from None
     if parts.scheme.lower() not in SCHEMES or not found.database or "/" in found.database:
         raise InvalidInputError(_NO_ADDRESS)
-    if not options.keys() <= _OPTIONS:  # which one is not said: it may be half of a password
+    if not options.keys() <= _OPTIONS:  # the error does not name the option: it may be half of a password
         problem = f"an address has no options but {', '.join(sorted(_OPTIONS))}"
         raise InvalidInputError(problem)
     if options.get("ssl-mode", _PREFERRED) not in _MODES:

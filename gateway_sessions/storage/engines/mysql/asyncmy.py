@@ -35,25 +35,25 @@ CHARSET: Final = "utf8mb4"
 
 
 class Result(Protocol):
-    """What asyncmy says a statement has done."""
+    """Holds what asyncmy returns for a statement."""
 
     rows: Sequence[Row] | None
     affected_rows: int
 
 
 class Prepared(Protocol):
-    """A statement that the server knows."""
+    """A statement that is prepared on the server."""
 
     async def execute(self, args: Sequence[object] = ()) -> Result:
-        """Run it with these values."""
+        """Run the statement with these values."""
         ...
 
     async def execute_bulk(self, rows: Sequence[Sequence[object]]) -> Result:
-        """Run it with each of these rows, in one message."""
+        """Run the statement with each of these rows, in one message."""
         ...
 
     async def close(self) -> None:
-        """Let the server forget it."""
+        """Deallocate the statement on the server."""
         ...
 
 
@@ -65,76 +65,76 @@ class Cursor(Protocol):
         ...
 
     async def fetchall(self) -> Sequence[Row]:
-        """The rows of the present result."""
+        """Return the rows of the current result."""
         ...
 
     async def nextset(self) -> object:
-        """Go on to the next result; nothing if there is none."""
+        """Go on to the next result; return None if there is none."""
         ...
 
 
 class Connection(Protocol):
-    """What we use of asyncmy's connections, which have no types of their own."""
+    """Declares the part of asyncmy's connections that we use; they have no types of their own."""
 
     @property
     def connected(self) -> bool:
-        """Whether it is open, as far as is known here."""
+        """Return False once the driver has noticed that the connection is closed."""
         ...
 
     async def prepare(self, query: str) -> Prepared:
-        """Let the server know a statement."""
+        """Prepare a statement on the server."""
         ...
 
     def cursor(self) -> Cursor:
-        """Runs texts."""
+        """Return a cursor."""
         ...
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection without waiting for the server."""
         ...
 
     def thread_id(self) -> int:
-        """What the server calls the connection; another number after it was made anew."""
+        """Return the server's number of the connection; it changes when the driver reconnects."""
         ...
 
     def character_set_name(self) -> str:
-        """How texts are sent."""
+        """Return the character set in which texts are sent."""
         ...
 
 
 class Pool(Protocol):
-    """Connections that are lent; a pool of asyncmy."""
+    """Lends connections, as a pool of asyncmy does."""
 
     def acquire(self) -> Awaitable[Any]:
         """Borrow a connection."""
         ...
 
     def release(self, conn: Any) -> object:
-        """Give it back; one that was closed is replaced."""
+        """Return a connection to the pool, which replaces one that was closed."""
         ...
 
 
 class OwnPool(Pool, Protocol):
-    """A pool that we close ourselves."""
+    """A pool that the engine closes itself."""
 
     def close(self) -> object:
-        """Lend nothing any more."""
+        """Lend no more connections."""
         ...
 
     async def wait_closed(self) -> object:
-        """Wait until all is given back, and hang up."""
+        """Wait until all connections are returned, and close them."""
         ...
 
     def terminate(self) -> object:
-        """Hang up at once."""
+        """Close all connections at once."""
         ...
 
 
 async def make_pool(connections: int, seconds: float, arguments: Mapping[str, Any]) -> OwnPool:
-    """A pool that connects when somebody needs it, to wherever the *arguments* say."""
+    """Return a pool that opens a connection when one is needed, with these *arguments*."""
     usual: dict[str, Any] = {
         "charset": CHARSET,
-        "client_flag": CLIENT.FOUND_ROWS,
+        "client_flag": CLIENT.FOUND_ROWS,  # a change counts rows that it finds, as on the other engines
         "program_name": "gateway_sessions",
     }
     pool = await asyncmy.create_pool(  # pyright: ignore[reportUnknownMemberType] -- it has few types

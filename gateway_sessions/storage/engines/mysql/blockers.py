@@ -21,7 +21,7 @@ _UNKNOWN: Final = "grant PROCESS to this login to be told which connection holds
 
 
 async def who_holds_locks(link: MySQLConnection) -> str:
-    """Return which connections are in a transaction, for how long, and whether they do anything."""
+    """Return a sentence about the connections that are in a transaction of the database."""
     try:
         rows = await link.fetch(_WHO)
     except MySQLError as error:

@@ -1,25 +1,18 @@
 """A MySQL connection: its settings, prepared statements, bulk inserts and row locks.
 
-Connections to MySQL and MariaDB: what is set on them, and the statements that the server knows there.
+The server prepares the statements and gets their values apart. Nothing is quoted or escaped here, so the
+server's settings for quotes do not matter. Where a server takes several rows for one statement, they are
+sent in one message.
 
-Statements are prepared by the server and get their values apart: nothing is ever quoted or escaped here, so
-it does not matter what the server takes for a quote.
+**Locks.** A named lock of MySQL belongs to a connection, not to a transaction of the database: we would have
+to release it, and after a lost answer nobody could tell whether it was released. So our locks are rows of
+the table `locks`. A transaction of the database that has locked a row has it until its end, whatever ends
+it; that writes nothing, and a lane that has no row yet has a lock as well. A hash chooses the row of a name:
+two names with the same row merely wait for each other.
 
-Many rows for one statement: as much in one message as a server takes, and says that it understands.
-
-What is set on connections to MySQL and MariaDB, and what begins and ends a transaction there.
-
-How transactions on a MySQL server keep out of each other's way.
-
-A lock that has a name belongs to a connection there, not to a transaction: it would have to be given back,
-and after a lost answer nobody could tell whether it was. So locks are the rows of a table of their own. Who
-has locked one has it until the end of the transaction, however that comes; it costs no write, and what is not
-there yet has a lock as well. Names come to the rows by chance: two that meet in one merely wait for each
-other.
-
-The first row is the store as a whole: shared by transactions that name what they decide on, alone for all
-others. Each kind of lock has rows of its own. So, as all transactions take the kinds in the same order, lanes
-and sessions that meet do not wait for each other in a circle; where others do, the server ends one, which is
+The first row is the lock of the whole store. A transaction that names its locks shares it; any other one has
+it alone. Each kind of lock has a range of rows. All transactions take the kinds in the same order, so lanes
+and sessions do not wait for each other in a circle. Where others do, the server ends one of them, which is
 run afresh.
 """
 
@@ -56,11 +49,12 @@ from gateway_sessions.storage.engines.server.driver import ServerLimits
 from gateway_sessions.storage.engines.server.executor import DECLARED_DEAD
 
 MOST_CHARACTERS: Final = 1 << 20
-"""In one message. A single row may have more: then it is alone in its message."""
+"""The most characters in one message, well below the usual `max_allowed_packet`. A single longer row is sent
+alone."""
 
 
 def portions(rows: Sequence[Sequence[object]]) -> Iterator[Sequence[Sequence[object]]]:
-    """The rows in their order, each time as many as one message should hold."""
+    """Yield the rows in their order, each time as many as one message should hold."""
     first = size = 0
     for number, row in enumerate(rows):
         length = sum(len(value) for value in row if isinstance(value, str))
@@ -73,9 +67,9 @@ def portions(rows: Sequence[Sequence[object]]) -> Iterator[Sequence[Sequence[obj
 
 
 def filled(sql: str, rows: Sequence[Sequence[object]]) -> tuple[str, list[tuple[object, ...]]]:
-    """The same statement and rows without the columns that are empty in all of them.
+    """Return the statement and the rows without the columns that are null in all rows.
 
-    A server wants to know of what kind the values of a column are; of nothing, nobody can tell.
+    In a bulk insert the server has to be told the type of each column, and a null has none.
     """
     used = [any(value is not None for value in column) for column in zip(*rows, strict=True)]
     before, *behind = sql.split("?")
@@ -89,18 +83,18 @@ SQL_MODE: Final = (
     "STRICT_ALL_TABLES,ONLY_FULL_GROUP_BY,NO_ENGINE_SUBSTITUTION,"
     "NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO"
 )
-"""A value that does not fit is refused, never cut: half a key would be somebody else's. Of strictness without
-the last three, which matter to nothing here, MySQL warns every connection."""
+"""Strict, so that a value which does not fit is refused and never cut: half of a key would be the key of
+another lane. The last three matter to nothing here; without them MySQL warns on every connection."""
 _WRITE: Final = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION READ WRITE"
 _READ: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 )
-"""How transactions see the work of others: writers all that is committed, readers one moment."""
+"""A writing transaction sees all that is committed; a reading one sees one snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """What a server is told where a transaction begins and ends."""
+    """Holds the texts that begin and end a transaction of the database."""
 
     write: str = _WRITE
     read: str = _READ
@@ -109,9 +103,9 @@ class Phrases:
 
 
 def settings(limits: ServerLimits) -> str:
-    """What is set on every connection; the last answer says the version of the server.
+    """Return the text that sets up a connection; its last answer is the version of the server.
 
-    What only one of the servers knows stands in a comment of its kind.
+    Settings that only one of MySQL and MariaDB knows stand in comments that only that server reads.
     """
     locks = max(1, math.ceil(limits.lock_seconds))
     idle, idle_view = _idle(limits)
@@ -125,10 +119,10 @@ def settings(limits: ServerLimits) -> str:
 
 
 def phrases(limits: ServerLimits, version: str) -> Phrases:
-    """What begins and ends transactions on a server of that version.
+    """Return the texts that begin and end transactions on a server of that version.
 
-    MySQL breaks off no transaction that does nothing, only a connection: so the time that it gives to a
-    connection is that of the transaction for as long as one lasts. It comes and goes in the same messages.
+    MySQL has no time limit for an idle transaction, only one for an idle connection. So each transaction
+    sets the limit of its connection when it begins, and sets it back when it ends, in the same messages.
     """
     if kind_of(version) == MARIADB:
         return Phrases()
@@ -143,30 +137,33 @@ def phrases(limits: ServerLimits, version: str) -> Phrases:
 
 
 def kind_of(version: str) -> str:
-    """Which of the two says of itself that it has that version."""
+    """Return which of MySQL and MariaDB reports that version."""
     return MARIADB if "mariadb" in version.lower() else MYSQL
 
 
 def _idle(limits: ServerLimits) -> tuple[int, int]:
-    """How many seconds a transaction may do nothing: one that writes, and one that reads."""
+    """Return the seconds for which a writing and a reading transaction may be idle."""
     return max(1, math.ceil(limits.idle_seconds)), max(1, math.ceil(limits.view_idle_seconds))
 
 
 STORE: Final = 0
+"""The row of the lock of the whole store."""
 KINDS: Final = ("lane", "session", "reply", "index")
-"""The first words of names that have rows of their own."""
+"""The first words of lock names that have rows of their own."""
 GUESTS: Final = {"mail": "index"}
-"""Others, and whose rows they share: who has one of these has no other lock, so nobody waits in a circle."""
+"""Kinds of locks without rows of their own, and the kind whose rows they use. Whoever has such a lock has no
+other one, so nobody waits in a circle."""
 OF_EACH_KIND: Final = 1024
-"""How many rows it has; the schema makes them."""
+"""The number of rows for each kind of lock, which the schema creates. More rows mean that fewer names share
+one."""
 TAKE: Final = "SELECT lock_id FROM locks WHERE lock_id = ? FOR UPDATE"
 ALONE: Final = "FOR UPDATE"
 SHARED: Final = "LOCK IN SHARE MODE"
-"""What both kinds of servers understand."""
+"""The form of a shared lock that both MySQL and MariaDB understand."""
 
 
 def number_of(lock: str) -> int:
-    """The row that stands for a lock."""
+    """Return the number of the row that stands for a lock."""
     word = lock.partition(" ")[0]
     kind = KINDS.index(GUESTS.get(word, word))
     digest = blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -174,16 +171,17 @@ def number_of(lock: str) -> int:
 
 
 def entrance_locks(first_lock: str | None) -> tuple[str, ...]:
-    """What a changing transaction does before all else: get its first locks."""
+    """Return the statements that take the first locks of a writing transaction."""
     if first_lock is None:
         return (f"{_row(STORE)} {ALONE}",)
     return (f"{_row(STORE)} {SHARED}", f"{_row(number_of(first_lock))} {ALONE}")
 
 
 def living(epoch: int) -> str:
-    """What it asks behind them: nothing is found once its node was declared dead.
+    """Return the query that finds nothing once the node was declared dead.
 
-    Whoever declares it dead has the first row alone: no earlier change is under way any more.
+    It runs after the first locks. The node that declares another one dead has the lock of the store alone,
+    so none of the dead node's earlier changes is still running then.
     """
     return f"SELECT epoch FROM nodes WHERE epoch = {epoch}"  # noqa: S608 -- a number
 
@@ -193,12 +191,13 @@ def _row(number: int) -> str:
 
 
 _ROLL_BACK_SECONDS: Final = 2.0
+"""A connection that does not roll back in that time is closed, which rolls back as well."""
 _UPSERT: Final = "ON DUPLICATE KEY"
 _UNPROTECTED: Final = "a login with a password needs ssl-mode=REQUIRED, a socket, or the package cryptography"
 
 
 class MySQLConnection:
-    """A connection with the statements that the server knows there."""
+    """Runs statements on one connection, and keeps them prepared there."""
 
     def __init__(
         self, connection: Connection, seconds: float, most_statements: int, phrases: Phrases
@@ -209,18 +208,18 @@ class MySQLConnection:
         self._phrases = phrases
         self._known: dict[str, Prepared] = {}
         self._takes_many = True
-        """Whether the server has not said yet that it takes one row at a time."""
+        """True until the server says that it takes one row at a time."""
 
     def patient(self, seconds: float) -> MySQLConnection:
-        """The same connection for what may take long."""
+        """Return the same connection with another time limit for answers."""
         return MySQLConnection(self._connection, seconds, self._most_statements, self._phrases)
 
     async def say(self, text: str) -> list[Sequence[Row]]:
-        """Run statements without values, all at once; the rows that each of them finds."""
+        """Run statements without values in one message; return the rows that each of them finds."""
         return await _said(self._connection, text, self._seconds)
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
-        """Begin a transaction that has this lock; `NodeSilentError` if the node was declared dead."""
+        """Begin to write under this lock; raise `NodeSilentError` if the node was declared dead."""
         entrance = entrance_locks(lock)
         asked = () if epoch is None else (living(epoch),)
         answers = await self.say("; ".join((self._phrases.write, *entrance, *asked)))
@@ -231,25 +230,25 @@ class MySQLConnection:
             raise NodeSilentError(WHAT, DECLARED_DEAD)
 
     async def begin_aside(self) -> None:
-        """Begin a transaction that waits for no lock by name."""
+        """Begin to write without any of our locks."""
         await self.say(self._phrases.write)
 
     async def begin_reading(self, *, view: bool) -> None:
-        """Begin a transaction that sees this moment until it ends. How long that may be is set already."""
+        """Begin to read one snapshot. The time limits were set with the connection."""
         del view
         await self.say(self._phrases.read)
 
     async def take(self, lock: str) -> None:
-        """Wait until nobody else has the lock. By then all that was done under it can be seen."""
+        """Wait until no other transaction has the lock, and take it. Its changes are visible then."""
         _must_exist(await self.fetch(TAKE, (number_of(lock),)))
 
     async def fetch(self, sql: str, params: Sequence[object] = ()) -> Sequence[Row]:
-        """The rows that a query finds. Whatever is stored is text: a key is merely compared as bytes."""
+        """Return the rows that a query finds, with keys, which are compared as bytes, as texts."""
         rows = (await self._run(sql, params)).rows or ()
         return [tuple(map(_as_text, row)) if bytes in map(type, row) else row for row in rows]
 
     async def change(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
-        """How many rows a statement has changed, run with each of these rows of values."""
+        """Run a statement with each of these rows; return how many rows of the table it has changed."""
         changed = 0
         for some in portions(rows):
             at_once = await self._change_at_once(sql, some)
@@ -257,11 +256,11 @@ class MySQLConnection:
         return changed
 
     async def commit(self) -> None:
-        """End the transaction: what it has done stands."""
+        """Commit the transaction of the database."""
         await self.say(self._phrases.commit)
 
     async def undo(self, error: BaseException) -> None:
-        """Roll back; a connection that cannot do that, or of which nobody knows where it is, is closed."""
+        """Roll back after *error*; close the connection if it cannot do that, or its state is unknown."""
         if _ends(error):
             self.close()
             return
@@ -272,12 +271,12 @@ class MySQLConnection:
             self.close()
 
     def close(self) -> None:
-        """Hang up: the server undoes what was not committed."""
+        """Close the connection: the server rolls back what was not committed."""
         self._known.clear()
         self._connection.close()
 
     async def _change_at_once(self, sql: str, rows: Sequence[Sequence[object]]) -> int | None:
-        """The same in one message, which MariaDB takes; None if it cannot be done so, and was not."""
+        """Send all rows in one message, as MariaDB can; return None if nothing was changed by that."""
         if not self._takes_many or len(rows) == 1:
             return None
         said, values = filled(sql, rows)
@@ -290,10 +289,8 @@ class MySQLConnection:
             if error.args[0] != ONE_AT_A_TIME:
                 raise
             return None
-        except (
-            OverflowError,
-            UnicodeEncodeError,
-        ):  # values of several kinds; or which one is wrong, is told below
+        except (OverflowError, UnicodeEncodeError):
+            # A column has values of several types, or a bad value: row by row, the error is the right one.
             return None
         return min(result.affected_rows, len(rows)) if _UPSERT in sql else result.affected_rows
 
@@ -301,7 +298,7 @@ class MySQLConnection:
         changed = 0
         for params in rows:
             affected = (await self._run(sql, params)).affected_rows
-            # A row that was there already is counted twice.
+            # MySQL counts an upsert that changes a present row as two.
             changed += min(affected, 1) if _UPSERT in sql else affected
         return changed
 
@@ -312,7 +309,9 @@ class MySQLConnection:
         try:
             async with asyncio.timeout(self._seconds):
                 statement = self._known.pop(sql, None) or await self._connection.prepare(sql)
-                self._known[sql] = statement  # the last that may be forgotten
+                self._known[sql] = (
+                    statement  # put back at the end: the least recently used one is forgotten first
+                )
                 if len(self._known) > self._most_statements:
                     await self._forget_one()
                 return await ask(statement)
@@ -328,18 +327,18 @@ class MySQLConnection:
 
 
 class Links:
-    """Lends the connections of a pool, each set up once."""
+    """Lends the connections of a pool, each of which is set up once."""
 
     def __init__(self, pool: Pool, limits: ServerLimits, most_statements: int) -> None:
         self._pool = pool
         self._limits = limits
         self._most_statements = max(most_statements, 1)
         self._links: dict[tuple[Connection, int], MySQLConnection] = {}
-        """By the connection, and by what the server calls it: somebody may have made it anew."""
+        """The key has the server's number of the connection: after a reconnect the settings are gone."""
 
     @asynccontextmanager
     async def lent(self) -> AsyncGenerator[MySQLConnection]:
-        """A connection that is ours alone until the end of the block."""
+        """Lend a connection to the caller alone until the end of the block."""
         connection = await borrowed(self._pool, self._limits)
         try:
             key = (connection, connection.thread_id())
@@ -348,7 +347,7 @@ class Links:
                 self._links[key] = await self._set_up(connection)
             yield self._links[key]
         finally:
-            self._pool.release(connection)  # one that was closed is replaced
+            self._pool.release(connection)  # the pool replaces a closed one
 
     def _forget_the_closed(self) -> None:
         self._links = {key: link for key, link in self._links.items() if key[0].connected}
@@ -369,12 +368,12 @@ class Links:
 
 
 async def borrowed(pool: Pool, limits: ServerLimits) -> Connection:
-    """A connection of a pool, in time."""
+    """Return a connection of the pool, within the time that one may be waited for."""
     try:
-        # Cancelled again at every pause: while it connects, asyncmy may fail to notice that it was once.
+        # While it connects, asyncmy may swallow a cancellation; this scope cancels again at every pause.
         with anyio.fail_after(limits.acquire_seconds):
             return cast("Connection", await pool.acquire())
-    except RuntimeError as error:  # the pool is closed, or a way to log in needs a package
+    except RuntimeError as error:  # the pool is closed, or the login needs a package
         problem = _UNPROTECTED if "cryptography" in str(error) else str(error)
         raise StorageUnavailableError(WHAT, problem) from error
 
@@ -390,15 +389,15 @@ async def _said(connection: Connection, text: str, seconds: float) -> list[Seque
 
 
 def _ends(error: BaseException) -> bool:
-    """Whether a connection on which this happened cannot be used again.
+    """Return True if a connection cannot be used again after that error.
 
-    Somebody was cancelled: perhaps while an answer was on its way, which nobody would read.
+    After a cancellation an answer may still be on its way, and the next query would take it for its own.
     """
     return isinstance(error, asyncio.CancelledError) or is_end(error)
 
 
 def _must_exist(found: Sequence[Row]) -> None:
-    if not found:  # whoever finds nothing to lock has locked nothing
+    if not found:  # without its row nothing was locked
         raise StorageCorruptError(WHAT, "table locks lacks rows; bring them back from a copy of the database")
 
 

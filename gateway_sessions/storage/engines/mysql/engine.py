@@ -1,15 +1,8 @@
 """The MySQL and MariaDB engine and its read-only form, with the connection that sends heartbeats.
 
-A database on a MySQL server as the whole database of a store, which many nodes may have open.
-
-A MySQL or MariaDB database that many processes may use: each transaction has a connection.
-
-Every connection is set up once, before it is used for anything else; nothing that a transaction needs of its
-own outlives it. So everything holds behind a proxy that shares connections, if it keeps what is set on them.
-
-A database on a MySQL server that another process may own: read, and nothing else.
-
-A connection beside the pool, for what must wait for nobody: saying that one lives.
+Each transaction has a connection of the pool for itself. Every connection is set up once, before its first
+transaction, and no transaction leaves a setting of its own behind. So the engine works behind a proxy that
+shares connections, if the proxy keeps what is set on them.
 """
 
 from __future__ import annotations
@@ -42,16 +35,21 @@ from gateway_sessions.storage.files.threads import in_thread
 from gateway_sessions.storage.tables.queries import Migration, Query
 
 CACHED_STATEMENTS: Final = 96
-"""Room for what is asked all the time; the server counts the statements of all connections together."""
+"""Prepared statements per connection: enough for the frequent ones. The server's limit counts those of all
+connections together."""
 _SAME_AGAIN: Final = "UPDATE meta SET value = value WHERE name = 'schema_version'"
+"""Finds one row and changes nothing: a connection that counts changed rows instead of found ones answers
+0."""
 _MIGRATION_SECONDS: Final = 24 * 3600.0
+"""A migration may rewrite a large table, so its answer is waited for up to a day."""
 _CLOSE_SECONDS: Final = 10.0
+"""The time for which running transactions may go on when the engine stops."""
 _NO_TLS: Final = (ssl.SSLError, ConnectionResetError)
-"""What comes of asking a server for a protected connection that knows none."""
+"""The errors of a server that does not know TLS."""
 
 
 class MySQLDriver(ServerDriver):
-    """Runs transactions on a MySQL or MariaDB database, which others may use as well."""
+    """Runs transactions on a MySQL or MariaDB database that other processes may use as well."""
 
     engine = "mysql"
     troubles = TROUBLES
@@ -66,17 +64,17 @@ class MySQLDriver(ServerDriver):
         migrations: Sequence[Migration] = (),
         jitter: Callable[[], float] = ANY,
     ) -> None:
-        """*database* is an address, or a pool of asyncmy that somebody else closes.
+        """Use the *database* at an address, or through a pool of asyncmy that its maker closes.
 
-        What is set on the connections of that pool stays set, and they must count the rows that a change
-        finds: `client_flag=asyncmy.constants.CLIENT.FOUND_ROWS`.
+        Settings stay on the connections of such a pool, and these must count the rows that a change finds:
+        `client_flag=asyncmy.constants.CLIENT.FOUND_ROWS`.
         """
         super().__init__(limits=limits, migrations=migrations, jitter=jitter)
         self._database = database
         self._cached_statements = cached_statements
 
     async def blockers(self) -> str:
-        """Who holds locks that others wait for, in words; empty if nobody does."""
+        """Return a sentence about connections whose locks others wait for; empty if there are none."""
         try:
             async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
                 return await who_holds_locks(cast("MySQLConnection", link))
@@ -93,7 +91,7 @@ class MySQLDriver(ServerDriver):
         return links.lent
 
     async def _prepare(self, links: Links, migrations: Sequence[Migration]) -> None:
-        """Bring the database up to date, on a connection that nobody uses afterwards: it waits too long."""
+        """Migrate the database on a connection that is closed afterwards, as its time limits are too long."""
         async with links.lent() as link:
             try:
                 await prepare(link.patient(_MIGRATION_SECONDS), migrations)
@@ -107,7 +105,7 @@ class MySQLDriver(ServerDriver):
 
 
 async def connect(text: str, limits: ServerLimits, connections: int) -> OwnPool:
-    """A pool of so many connections to an address."""
+    """Return a pool of so many connections to the address."""
     address = parse(text)
     make = partial(make_pool, connections, limits.acquire_seconds)
     if address.tls is None:
@@ -119,7 +117,7 @@ async def connect(text: str, limits: ServerLimits, connections: int) -> OwnPool:
 
 
 async def _is_protected(pool: Pool, limits: ServerLimits) -> bool:
-    """Whether the server knows what a pool asks for; the connection that was made for that stays in it."""
+    """Return True if the server knows TLS; the connection that was made to find out stays in the pool."""
     try:
         pool.release(await borrowed(pool, limits))
     except MySQLError as error:
@@ -130,7 +128,7 @@ async def _is_protected(pool: Pool, limits: ServerLimits) -> bool:
 
 
 async def hang_up(pool: OwnPool) -> None:
-    """Let what runs come to its end, for a while."""
+    """Close the pool, and give running transactions a while to end."""
     pool.close()
     try:
         await asyncio.wait_for(pool.wait_closed(), _CLOSE_SECONDS)
@@ -155,18 +153,18 @@ class MySQLReadingEngine(ReadServer, MySQLDriver):
 T = TypeVar("T")
 
 POLLING_STATEMENTS: Final = 8
-"""Room for what a node asks when it says that it lives."""
+"""Prepared statements for the few queries of a heartbeat."""
 
 
 class OneOfPool:
-    """Keeps one connection of a pool that somebody else closes, so that nobody else has it."""
+    """Keeps one connection of a pool that its maker closes, for heartbeats alone."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._kept: Connection | None = None
 
     async def acquire(self) -> Connection:
-        """The connection; another one if it was lost."""
+        """Return the connection; another one if it was lost."""
         if self._kept is not None and not self._kept.connected:
             self.close()
         if self._kept is None:
@@ -174,26 +172,26 @@ class OneOfPool:
         return self._kept
 
     def release(self, conn: Connection) -> None:
-        """It stays where it is."""
+        """Keep the connection."""
 
     def close(self) -> None:
-        """Let the pool have it back."""
+        """Return the connection to the pool."""
         kept, self._kept = self._kept, None
         if kept is not None:
             self._pool.release(kept)
 
     async def wait_closed(self) -> None:
-        """Nothing is under way on it."""
+        """Do nothing: `close` has returned the connection."""
 
     def terminate(self) -> None:
-        """It is not ours to hang up."""
+        """Do nothing: the maker of the pool closes its connections."""
 
 
 class PollingConnection:
-    """One connection, made again whenever it was lost. One thing at a time happens on it."""
+    """Runs heartbeats on a connection beside the pool, which is opened again when it was lost."""
 
     calls: bool = False
-    """A server of this kind tells a connection nothing unasked."""
+    """MySQL notifies no connection, so nodes poll."""
 
     def __init__(self, connect: Callable[[], Awaitable[OwnPool]], limits: ServerLimits) -> None:
         """*connect* makes a pool of one connection."""
@@ -201,12 +199,13 @@ class PollingConnection:
         self._limits = limits
         self._pool: OwnPool | None = None
         self._links: Links | None = None
+        # A connection can run one query at a time.
         self._turn = asyncio.Lock()
 
     async def run(
         self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
     ) -> T:
-        """Run a transaction that takes no locks by name."""
+        """Run a transaction that takes none of our locks."""
         async with self._turn:
             try:
                 async with self._lent() as link:
@@ -220,17 +219,17 @@ class PollingConnection:
                 raise translate(error) from error
 
     async def call(self, epochs: frozenset[int]) -> None:
-        """Nobody can be called: whoever is meant looks by itself."""
+        """Do nothing: the nodes find out when they poll."""
 
     async def close(self) -> None:
-        """End in order."""
+        """Close the connection."""
         pool, self._pool, self._links = self._pool, None, None
         if pool is not None:
             await hang_up(pool)
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[MySQLConnection]:
-        """The connection. Whatever does not come to its end ends with it."""
+        """Lend the connection, and close it if the block fails: its state is unknown then."""
         if self._links is None:
             self._pool = await self._connect()
             self._links = Links(self._pool, self._limits, POLLING_STATEMENTS)
@@ -242,11 +241,11 @@ class PollingConnection:
 
 
 LEAST: Final = 2
-"""Connections that a pool must have: the line keeps one."""
+"""The least size of a given pool: heartbeats keep one connection, the transactions need another one."""
 
 
 class MySQLEngine(SharedServer, MySQLDriver):
-    """A database on a server, with the directory of what this machine keeps beside it."""
+    """Owns the home of a database on a server, for one node of several."""
 
     place: str = PLACE
 
@@ -259,7 +258,7 @@ class MySQLEngine(SharedServer, MySQLDriver):
         allow_network: bool,
         pool: object | None = None,
     ) -> None:
-        """A *pool* of asyncmy has all connections; it was made by somebody who also closes it."""
+        """Take all connections from *pool* if one is given; its maker closes it."""
         given = None if pool is None else _pool(pool)
         super().__init__(given or address, limits=limits)
         self._home = home

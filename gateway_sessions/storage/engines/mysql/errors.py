@@ -28,23 +28,23 @@ from gateway_sessions.storage.engines.mysql.asyncmy import (
 from gateway_sessions.storage.engines.server.executor import Troubles
 
 WHAT: Final = "MySQL"
-"""What errors call the database. An address can hold a password."""
+"""The name of the database in errors. An address can hold a password."""
 PLACE: Final = "mysql://…"
-"""The same where a path might stand."""
+"""The name of the database where a file would be named by its path."""
 FOREIGN: Final = (MySQLError, OSError, TimeoutError, UnicodeEncodeError, OverflowError)
-"""All that comes out of the driver; anything else is ours, or a bug."""
+"""All errors that the driver raises. Any other one is ours, or a bug."""
 LOST: Final = (InterfaceError, InternalError, OSError, TimeoutError)
-"""The connection is gone, cannot be had, or is not where we think it is."""
+"""The connection is gone, cannot be opened, or is in an unknown state."""
 _OF_THE_PROGRAM: Final = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
-"""What stays as it is, however often it is asked: keys, names, kinds of values."""
+"""Errors that a retry does not change: keys, names, types of values."""
 
 CANNOT_CONNECT: Final = 2003
 TOO_LARGE: Final = 1153
 ONE_AT_A_TIME: Final = 1295
-"""Some kinds of statements take no more than one row of values."""
+"""The server takes some kinds of statements with one row of values only."""
 _LOST_CODES: Final = frozenset(
     {
-        *range(1152, 1162),  # something about the network; also a packet that is too large
+        *range(1152, 1162),  # errors of the network; also a packet that is too large
         1053,  # the server is shut down
         1927,  # the connection was killed
         2002,
@@ -53,13 +53,13 @@ _LOST_CODES: Final = frozenset(
         2013,
         2026,  # TLS
         2055,
-        4031,  # it did nothing for too long
+        4031,  # it was idle for too long
     }
 )
 _STALE: Final = frozenset({1243, 1615})
-"""The server does not know a statement any more that it has prepared."""
+"""The server does not know a prepared statement any more."""
 _READ_ONLY: Final = frozenset({1290, 1836})
-"""Another server has become the one to write to; a new connection may find it."""
+"""The server has become a replica; a new connection may find the new primary."""
 _OVERTAKEN: Final = frozenset(
     {
         1020,  # changed since it was read
@@ -71,10 +71,10 @@ _OVERTAKEN: Final = frozenset(
     }
 )
 _LOCKED: Final = frozenset({1205, 3572})
-"""Another transaction has the lock, for longer than is waited for it."""
+"""Another transaction has kept the lock for longer than the limit."""
 _FULL: Final = frozenset({1021, 1114})
 _OF_STORAGE: Final = frozenset({1005, 1026, 1030})
-"""The file system has refused something; which is in the text only."""
+"""The file system has refused an operation; only the text says which one."""
 _NO_ROOM: Final = re.compile(r"\b28\b|No space left")
 _CORRUPT: Final = frozenset({1034, 1035, 1194, 1195, 1712, 1877})
 _UNUSABLE_VALUE: Final = frozenset({1264, 1265, 1292, 1300, 1366, 1406, 3140, 3141, 4038})
@@ -97,10 +97,10 @@ _REFUSED: Final = frozenset(
 _LACKS_A_RIGHT: Final = frozenset({1142, 1143, 1227})
 _NO_DATABASE: Final = frozenset({1046, 1049})
 _PERMANENT_STATES: Final = ("0A", "21", "22", "23", "42")
-"""The same, by the class of what the server calls the state. The list is closed: whatever is not in it may be
-better later, also what a proxy or a newer server says in its own words."""
+"""Classes of SQLSTATE that a retry does not change. The list is closed: any other error may be temporary,
+for example what a proxy or a newer server says in its own words."""
 _PERMANENT: Final = frozenset({1048, 1054, 1062, 1136, 1364, 1451, 1452, 4025})
-"""The same, by number, of a driver that keeps no states."""
+"""Errors that a retry does not change, by number: some drivers do not keep the SQLSTATE."""
 _LATER: Final = (
     _LOST_CODES
     | _READ_ONLY
@@ -114,7 +114,7 @@ _LATER: Final = (
         }
     )
 )
-"""What may be better later although its state or its kind does not tell."""
+"""Errors that may be temporary although their SQLSTATE or their class says otherwise."""
 
 
 _MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError], str], ...]] = (
@@ -135,28 +135,31 @@ _MEANINGS: Final[tuple[tuple[frozenset[int], Callable[..., GatewaySessionsError]
 
 
 def is_overtaken(error: Exception) -> bool:
-    """Whether somebody else was faster: run afresh, a transaction sees what they did.
+    """Return True if a conflict with another transaction caused the error: run afresh, it may succeed.
 
-    A row that is not there yet cannot be locked, so two transactions that make it at once meet in its unique
-    key.
+    A row that does not exist yet cannot be locked, so two transactions that insert the same row conflict in
+    its unique key.
     """
     return isinstance(error, MySQLError) and _code(error) in _OVERTAKEN
 
 
 def is_end(error: BaseException) -> bool:
-    """Whether it is the last that is heard of a connection, or leaves it where nobody knows."""
+    """Return True if the connection is lost after that error, or in an unknown state."""
     if isinstance(error, MySQLError) and _code(error) in _LOST_CODES | _STALE | _READ_ONLY:
         return True
     return isinstance(error, LOST)
 
 
 def was_cut(error: BaseException) -> bool:
-    """Whether the connection was of no use before anything was asked of it: another one may do."""
+    """Return True if the connection was lost before it could answer: another one may do.
+
+    A timeout is left out, so that nobody waits twice for a slow server.
+    """
     return is_end(error) and not isinstance(error, TimeoutError)
 
 
 def translate(error: Exception) -> GatewaySessionsError:
-    """Our error for one of `FOREIGN`."""
+    """Return our error for an error of `FOREIGN`."""
     if isinstance(error, MySQLError):
         return _from_server(error)
     if isinstance(error, (UnicodeEncodeError, OverflowError)):
@@ -171,7 +174,7 @@ def _from_server(error: MySQLError) -> GatewaySessionsError:
     if code == CANNOT_CONNECT and error.__cause__ is not None:
         kind = _kind(error.__cause__)
     if code in _LACKS_A_RIGHT:
-        # Its text names the user and the table, and quotes nothing that is in it.
+        # The text names the user and the table, and quotes no values.
         return MissingRightError(WHAT, f"{error.args[-1]}; grant the right ({kind})")
     for codes, ours, problem in _MEANINGS:
         if code in codes:
@@ -183,7 +186,7 @@ def _from_server(error: MySQLError) -> GatewaySessionsError:
 
 
 def lacks_a_right(error: MySQLError) -> bool:
-    """Whether this login may not do that."""
+    """Return True if the login has not the right to do this."""
     return _code(error) in _LACKS_A_RIGHT
 
 
@@ -197,13 +200,13 @@ def _is_permanent(error: MySQLError) -> bool:
 
 
 def _code(error: MySQLError) -> int:
-    """The number of the error; 0 if it has none."""
+    """Return the number of the error; 0 if it has none."""
     first = error.args[0] if error.args else 0
     return first if isinstance(first, int) else 0
 
 
 def _kind(error: BaseException) -> str:
-    """What went wrong, without the text of it: the server quotes keys and what people said."""
+    """Return the name and number of the error, without its text: that quotes keys and messages of people."""
     code = _code(error) if isinstance(error, MySQLError) else 0
     reason = getattr(error, "strerror", None)
     name = type(error).__name__

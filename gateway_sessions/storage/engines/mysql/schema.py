@@ -1,7 +1,7 @@
 """Migrations of a MySQL or MariaDB database, step by step, because definitions cannot be rolled back.
 
-These servers cannot undo a definition: it is committed at once, whatever stands before or behind it. So each
-statement is noted when it has been carried out, and one that was broken off is gone on with where it stood.
+These servers commit a definition (DDL) at once, whatever stands before or behind it. So each statement of a
+migration is noted when it has run, and an interrupted migration goes on after the last noted statement.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from gateway_sessions.storage.engines.sqlite.schema import statements
 from gateway_sessions.storage.tables.queries import Migration
 
 OLDEST_SERVERS: Final = {MYSQL: (8, 0), MARIADB: (10, 6)}
-"""The first that skip locked rows and read JSON as a table."""
+"""The first versions with SKIP LOCKED and JSON_TABLE."""
 READABLE_FROM: Final = 5
-"""The oldest schema a program must know to work with what this one writes: earlier ones know no nodes."""
+"""The oldest schema that a program must know to work with this one: earlier programs know no nodes."""
 MARK: Final = "gateway_sessions"
-"""The comment of our first table: without it, tables belong to another program."""
+"""The comment of our first table. Without the comment, the tables belong to another program."""
 UNLIMITED: Final = (
     "SET SESSION autocommit = 1, lock_wait_timeout = 10 /*M! , max_statement_time = 0 */ "
     "/*!50708 , max_execution_time = 0 */"
 )
-"""A definition may have to write a large table anew. While it waits for one, all others wait behind it."""
+"""A migration may rewrite a large table, so it has no time limit. It waits only briefly for locks: other
+transactions queue up behind it meanwhile."""
 _LOCK: Final = "concat('gateway_sessions.', left(sha2(database(), 256), 32))"
-"""Who holds this lock brings the database up to date; the others wait and find it done."""
+"""The server-wide lock under which one process migrates; the others wait, and find that nothing is due."""
 _WAIT_SECONDS: Final = 10
 _THERE_ALREADY: Final = frozenset({1050, 1060, 1061})
-"""A table, a column, an index."""
+"""The table, column or index exists already."""
 _TABLES: Final = (
     "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = database()"
 )
@@ -51,20 +52,23 @@ _FORGET: Final = "DELETE FROM meta WHERE name = ?"
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
-    """How far a database has been brought."""
+    """States how far a database was migrated."""
 
     version: SchemaVersion | None = None
     step: str = ""
-    """The step that was begun last and has not come to its end."""
+    """The migration that was begun and has not ended."""
     done: int = 0
-    """How many of its statements have been carried out, or one more that was not noted."""
+    """The number of its statements that were noted; one more may have run."""
 
 
 async def prepare(link: MySQLConnection, known: Sequence[Migration]) -> None:
-    """Check that the database can be ours, and take the migrations that are due. Then hang up."""
+    """Check that the database is ours or empty, and run the migrations that are due.
+
+    The caller closes the connection afterwards, which frees the lock and forgets the settings.
+    """
     await _check_server(link)
     if await _is_up_to_date(link, known):
-        return  # nobody who hangs while it does the same keeps this one waiting
+        return  # without the lock: a process that hangs in its migration must not stop those that need none
     await link.say(UNLIMITED)
     if not (await link.fetch(f"SELECT GET_LOCK({_LOCK}, {_WAIT_SECONDS})"))[0][0]:
         raise StorageLockedError(WHAT, f"is being brought up to date {await _by_whom(link)}")
@@ -82,7 +86,9 @@ async def prepare(link: MySQLConnection, known: Sequence[Migration]) -> None:
 async def _is_up_to_date(link: MySQLConnection, known: Sequence[Migration]) -> bool:
     try:
         found = await inspect(link)
-    except ForeignDatabaseError:  # or one whose first table is just being made: whoever has the lock can tell
+    except (
+        ForeignDatabaseError
+    ):  # or its first table is just being created; under the lock the answer is certain
         return False
     return found.version is not None and not plan_migrations(WHAT, found.version, known)
 
@@ -93,7 +99,7 @@ async def _by_whom(link: MySQLConnection) -> str:
 
 
 async def inspect(link: MySQLConnection) -> SchemaState:
-    """What the database says about itself; `ForeignDatabaseError` if it is not ours."""
+    """Return how far the database was migrated; raise `ForeignDatabaseError` if it is not ours."""
     tables = {str(name): comment for name, comment in await link.fetch(_TABLES)}
     if not tables:
         return SchemaState()
@@ -112,10 +118,10 @@ async def _take(link: MySQLConnection, step: Migration, done: int) -> None:
     for number, statement in enumerate(statements(step.script)):
         if number < done:
             continue
-        # A definition ends the transaction, rows become part of it.
+        # A definition commits at once; changes of rows are committed together with the note.
         await link.say("START TRANSACTION")
         try:
-            await link.fetch(statement)  # of what is merely said, the driver logs what the server warns of
+            await link.fetch(statement)  # not `say`: there the driver logs the server's warnings
         except MySQLError as error:
             if number != done or error.args[0] not in _THERE_ALREADY:
                 raise
@@ -123,7 +129,7 @@ async def _take(link: MySQLConnection, step: Migration, done: int) -> None:
         await link.change(_NOTE, [("migrating", f"{step.name} {number + 1}")])
         await link.say("COMMIT")
         failpoint("during_migration")
-    readable_from = min(step.version, READABLE_FROM)  # a step may be the last for a while
+    readable_from = min(step.version, READABLE_FROM)  # this step may stay the last one for a while
     versions = (("schema_version", str(step.version)), ("readable_from", str(readable_from)))
     await link.say("START TRANSACTION")
     await link.change(_NOTE, versions)

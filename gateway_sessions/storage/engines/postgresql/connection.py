@@ -1,8 +1,7 @@
 """A PostgreSQL connection for one transaction, and several queries sent as one.
 
-Connections to PostgreSQL, each in one transaction at a time.
-
-Several queries said as one, which answers in one row: each question is a way to the server and back.
+Each query is a round trip to the server. So queries that need nothing of each other are composed into one,
+which answers in one row.
 """
 
 from __future__ import annotations
@@ -31,69 +30,74 @@ if TYPE_CHECKING:
 
 WRITE: Final = "READ COMMITTED"
 READ: Final = "REPEATABLE READ READ ONLY"
-"""How transactions see the work of others: writers all that is committed, readers one moment."""
+"""A writing transaction sees all that is committed; a reading one sees one snapshot."""
 _ROLL_BACK_SECONDS: Final = 2.0
+"""A connection that does not roll back in that time is closed, which rolls back as well."""
 
 
 class PostgresLink:
-    """A connection of a pool until it is given back."""
+    """Runs one transaction of the database on a connection of the pool."""
 
     def __init__(self, connection: asyncpg.Connection | PoolConnectionProxy, limits: ServerLimits) -> None:
         self._connection = connection
         self._limits = limits
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
-        """Begin a transaction that has this lock; `NodeSilentError` if the node was declared dead."""
+        """Begin to write under this lock; raise `NodeSilentError` if the node was declared dead."""
         await self.begin_together([] if lock is None else [lock], epoch)
 
     async def begin_together(self, held: Sequence[str], epoch: int | None) -> None:
-        """Begin one that has all these locks, or the whole store if there are none."""
+        """Begin to write under all these locks, or under the lock of the store if there are none."""
         try:
             await self._begin(WRITE, self._limits.idle_seconds, locks.entrance(held, epoch))
         except asyncpg.DivisionByZeroError:
             raise NodeSilentError(WHAT, DECLARED_DEAD) from None
 
     async def begin_reading(self, *, view: bool) -> None:
-        """Begin a transaction that sees this moment until it ends."""
+        """Begin to read one snapshot; a *view* may be idle for longer."""
         if view:
-            # The moment is that of the first statement.
+            # PostgreSQL takes the snapshot at the first statement, and a view must have it now.
             await self._begin(READ, self._limits.view_idle_seconds, "SELECT 1")
         else:
             await self._begin(READ, self._limits.idle_seconds)
 
     async def fetch(self, sql: str, params: Sequence[object]) -> Sequence[Row]:
-        """The rows that a query finds."""
+        """Return the rows that a query finds."""
         return cast("Sequence[Row]", await self._connection.fetch(sql, *params))
 
     async def fetch_each(self, sql: str, params: Sequence[Sequence[object]]) -> Sequence[Row]:
-        """The one row that a query answers with, for each of these rows of parameters: asked all at once."""
+        """Return the only row of a query for each row of parameters, all in one round trip."""
         return cast("Sequence[Row]", await self._connection.fetchmany(sql, params))
 
     async def change(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
-        """How many rows a statement has changed; of many at once, at most: it is not asked row by row."""
+        """Run a statement with each of these rows; return how many rows of the table it has changed.
+
+        With several rows the answer is an upper bound, their number: the driver does not report it row by
+        row.
+        """
         if len(rows) == 1:
             return _count(await self._connection.execute(sql, *rows[0]))
         await self._connection.executemany(sql, rows)
         return len(rows)
 
     async def take(self, lock: str) -> None:
-        """Wait until nobody else has the lock. By then all that was done under it can be seen."""
+        """Wait until no other transaction has the lock, and take it. Its changes are visible then."""
         await self._connection.execute(locks.TAKE, locks.number_of(lock))
 
     async def take_all(self, wanted: Sequence[str]) -> None:
-        """The same for several locks, which are taken in one order everywhere."""
+        """Take several locks in one round trip, in the order that all transactions keep."""
         await self._connection.execute(locks.take_all(wanted))
 
     async def who_holds_locks(self) -> str:
-        """Which other connections hold locks, in words."""
+        """Return a sentence about the other connections that hold locks."""
         return await who_holds_locks(self._connection)
 
     async def commit(self) -> None:
-        """End the transaction: what it has done stands."""
+        """Commit the transaction of the database."""
         await self._connection.execute("COMMIT")
 
     async def undo(self, error: BaseException) -> None:
-        """Roll back, whoever was cancelled; a connection that cannot even do that is thrown away."""
+        """Roll back after *error*, even if the caller was cancelled; if that fails, close the connection."""
         if is_end(error):
             self.close()
             return
@@ -104,12 +108,12 @@ class PostgresLink:
             self.close()
 
     def close(self) -> None:
-        """Hang up: the server undoes what was not committed."""
+        """Close the connection: the server rolls back what was not committed."""
         with suppress(asyncpg.InterfaceError):  # the pool may have thrown it away already
             self._connection.terminate()
 
     async def _begin(self, isolation: str, idle_seconds: float, entrance: str = "") -> None:
-        # One message: BEGIN costs no round trip more for the limits and the first locks.
+        # All in one message: the limits and the first locks cost no round trip of their own.
         await self._connection.execute(
             f"BEGIN ISOLATION LEVEL {isolation};"
             f"SET LOCAL statement_timeout = {_millis(self._limits.statement_seconds)};"
@@ -124,7 +128,7 @@ def _millis(seconds: float) -> int:
 
 
 def _count(status: str) -> int:
-    """The number of rows at the end of what the server says was done: `INSERT 0 1`."""
+    """Return the number at the end of a status such as `INSERT 0 1`."""
     return int(status.rsplit(" ", 1)[-1])
 
 
@@ -133,9 +137,10 @@ _PARAMETER: Final = re.compile(r"\$(\d+)")
 
 @cache
 def as_one(queries: tuple[Query, ...]) -> str:
-    """A query with a column for each of these: all rows that it finds, or how many it has changed.
+    """Return one query with a column for each of these: the rows that it finds, or how many it has changed.
 
-    Its parameters are theirs, one after the other. All see the moment before any has changed anything.
+    Its parameters are those of the queries, one after the other. All queries see the snapshot before any of
+    their changes.
     """
     changes: list[str] = []
     columns: list[str] = []
@@ -153,6 +158,6 @@ def as_one(queries: tuple[Query, ...]) -> str:
 
 
 def _moved(sql: str, before: int) -> tuple[str, int]:
-    """The query with so many parameters before its own, and how many those are."""
+    """Return the query with its parameters renumbered behind *before* others, and how many it has."""
     numbers: Sequence[int] = [int(one) for one in _PARAMETER.findall(sql)]
     return _PARAMETER.sub(lambda found: f"${int(found[1]) + before}", sql), max(numbers, default=0)

@@ -1,14 +1,8 @@
 """The PostgreSQL engine and its read-only form: the connection pool, dialect and limits.
 
-A database on a PostgreSQL server as the whole database of a store, which many nodes may have open.
-
-A PostgreSQL database that many processes may use: each transaction has a connection of a
-pool.
-
-Everything holds behind a pooler that lends a server connection for one transaction: time limits are set with
-every transaction, and nothing is left on a connection.
-
-A database on a PostgreSQL server that another process may own: read, and nothing else.
+Each transaction has a connection of the pool for itself. Time limits are set with every transaction, and no
+setting is left on a connection. So the engine works behind a pooler that lends a server connection for one
+transaction.
 """
 
 from __future__ import annotations
@@ -47,12 +41,13 @@ if TYPE_CHECKING:
 
 
 CACHED_STATEMENTS: Final = 512
-"""Room for all queries, so that none is planned twice on a connection."""
+"""Prepared statements per connection: enough for all queries, so that none is planned twice."""
 _CLOSE_SECONDS: Final = 10.0
+"""The time for which running transactions may go on when the engine stops."""
 
 
 class PostgresDriver(GroupingDriver):
-    """Runs transactions on a PostgreSQL database, which others may use as well."""
+    """Runs transactions on a PostgreSQL database that other processes may use as well."""
 
     engine = "postgresql"
     troubles = TROUBLES
@@ -67,9 +62,10 @@ class PostgresDriver(GroupingDriver):
         migrations: Sequence[Migration] = (),
         jitter: Callable[[], float] = ANY,
     ) -> None:
-        """*database* is an address, or a pool that somebody else closes.
+        """Use the *database* at an address, or through a pool that its maker closes.
 
-        Behind a pooler in transaction mode, 0 *cached_statements* are right, unless it knows prepared ones.
+        Behind a pooler in transaction mode *cached_statements* must be 0, unless the pooler supports
+        prepared ones.
         """
         super().__init__(limits=limits, migrations=migrations, jitter=jitter)
         self._database = database
@@ -77,11 +73,11 @@ class PostgresDriver(GroupingDriver):
 
     @property
     def compose(self) -> Compose:
-        """How this server is asked several things at once."""
+        """Return the function that composes several queries into one."""
         return as_one
 
     async def blockers(self) -> str:
-        """Who holds locks that others wait for, in words; empty if nobody does."""
+        """Return a sentence about connections whose locks others wait for; empty if there are none."""
         try:
             async with self._transaction(lambda link: link.begin_reading(view=False)) as link:
                 return await cast("PostgresLink", link).who_holds_locks()
@@ -116,22 +112,23 @@ class PostgresDriver(GroupingDriver):
         return pool
 
     async def _prepare(self, connection: PoolConnectionProxy, migrations: Sequence[Migration]) -> None:
-        """Bring the database up to date."""
+        """Migrate the database."""
         await prepare(connection, migrations)
 
 
 class OneAfterTheOther:
-    """Connects as asyncpg does, but begins one connection at a time: between them the loop does all else.
+    """Opens connections as asyncpg does, but begins them one by one, with a pass of the loop in between.
 
-    As one begins, asyncpg reads the certificates that the address names, on the loop. A list of all
-    authorities takes so long that a pool which grows to its full size at once would keep the loop too long.
+    When a connection begins, asyncpg reads the certificates that the address names, on the loop. A list of
+    all authorities takes long, and a pool that grows to its full size at once would block the loop for the
+    sum.
     """
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
     async def connect(self, *arguments: Any, **options: Any) -> asyncpg.Connection:
-        """A connection, made from what asyncpg is given."""
+        """Return a new connection, made with the arguments of `asyncpg.connect`."""
         async with self._turn:
             await asyncio.sleep(0)
         return await asyncpg.connect(*arguments, **options)
@@ -143,26 +140,26 @@ async def _lent(pool: asyncpg.Pool, limits: ServerLimits) -> AsyncGenerator[Post
     try:
         yield PostgresLink(connection, limits)
     finally:
-        with suppress(*FOREIGN):  # whatever was done on it is over by now
+        with suppress(*FOREIGN):  # the transaction has ended: an error here changes nothing
             await pool.release(connection)
 
 
 async def _nothing_to_reset(_: asyncpg.Connection) -> None:
-    """Whatever a transaction has set ended with it: asking the server to forget more costs a round trip."""
+    """Do nothing: settings end with their transaction, and a reset costs a round trip."""
 
 
 async def _close(pool: asyncpg.Pool) -> None:
-    """Let what runs come to its end, for a while."""
+    """Close the pool, and give running transactions a while to end."""
     with suppress(TimeoutError):
         await asyncio.wait_for(pool.close(), _CLOSE_SECONDS)
 
 
 LEAST: Final = 2
-"""Connections that a pool must have: the line keeps one."""
+"""The least size of a given pool: heartbeats keep one connection, the transactions need another one."""
 
 
 class PostgresEngine(SharedServer, PostgresDriver):
-    """A database on a server, with the directory of what this machine keeps beside it."""
+    """Owns the home of a database on a server, for one node of several."""
 
     place: str = PLACE
 
@@ -177,7 +174,7 @@ class PostgresEngine(SharedServer, PostgresDriver):
         prepared_statements: bool = True,
         pool: object | None = None,
     ) -> None:
-        """A *pool* of asyncpg has all connections; it was made by somebody who also closes it."""
+        """Take all connections from *pool* if one is given; its maker closes it."""
         given = None if pool is None else _pool(pool)
         kept = CACHED_STATEMENTS if prepared_statements else 0
         super().__init__(given or address, limits=limits, cached_statements=kept)

@@ -20,9 +20,9 @@ from gateway_sessions.errors import (
 from gateway_sessions.storage.engines.server.executor import Troubles
 
 WHAT: Final = "PostgreSQL"
-"""What errors call the database. An address can hold a password."""
+"""The name of the database in errors. An address can hold a password."""
 PLACE: Final = "postgresql://…"
-"""The same where a path might stand."""
+"""The name of the database where a file would be named by its path."""
 FOREIGN: Final = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -32,7 +32,7 @@ FOREIGN: Final = (
     UnicodeEncodeError,
     OverflowError,
 )
-"""All that comes out of the driver; anything else is ours, or a bug."""
+"""All errors that the driver raises. Any other one is ours, or a bug."""
 _OVERTAKEN: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
@@ -41,27 +41,27 @@ _OVERTAKEN: Final = (
     asyncpg.OutdatedSchemaCacheError,
 )
 _OF_THE_CLIENT: Final = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
-"""What asyncpg says by itself. Nearly all of it means that the connection is gone, cannot be had, or is not
-where asyncpg thinks it is; what the server says before it hangs up is told so, too."""
+"""Errors that asyncpg raises by itself. Nearly all mean that the connection is gone, cannot be opened, or is
+in an unknown state; what the server says before it closes a connection comes as one of them, too."""
 _OF_THE_PROGRAM: Final = (
     asyncpg.DataError,
     asyncpg.ClientConfigurationError,
     asyncpg.UnsupportedClientFeatureError,
     asyncpg.UnsupportedServerFeatureError,
 )
-"""The rest of it: another connection changes nothing about that."""
+"""The errors of asyncpg that another connection would not change."""
 READ_ONLY: Final = asyncpg.ReadOnlySQLTransactionError
-"""Another server has become the one to write to; a new connection may find it."""
+"""The server has become a replica; a new connection may find the new primary."""
 
 _FULL: Final = frozenset({"53100"})
 _CORRUPT: Final = frozenset({"XX001", "XX002"})
 _LOST_STATEMENTS: Final = frozenset({"26000", "42P05"})
-"""A statement is not there that was prepared, or is there although it was not: on another connection."""
+"""A prepared statement is missing, or is there unasked: the pooler has lent another connection."""
 FORGETFUL: Final = (
     "the pooler before it lets prepared statements get lost; set sessiondb.prepared_statements to false"
 )
 _LOCKED: Final = frozenset({"55P03"})
-"""Another transaction has the lock, for longer than is waited for it."""
+"""Another transaction has kept the lock for longer than the limit."""
 _UNUSABLE_VALUE: Final = "22"
 _PERMANENT: Final = (
     "0A",
@@ -81,9 +81,8 @@ _PERMANENT: Final = (
     "54",
     "P0",
 )
-"""Classes of what stays as it is, however often it is asked: keys, names, rights, kinds of values.
-
-The list is closed: whatever is not in it may be better later, also what a pooler says in its own words."""
+"""Classes of SQLSTATE that a retry does not change: keys, names, rights, types of values. The list is
+closed: any other error may be temporary, for example what a pooler says in its own words."""
 
 
 _MEANINGS: Final[tuple[tuple[frozenset[str], type[StorageError], str], ...]] = (
@@ -95,16 +94,16 @@ _MEANINGS: Final[tuple[tuple[frozenset[str], type[StorageError], str], ...]] = (
 
 
 def is_overtaken(error: Exception) -> bool:
-    """Whether somebody else was faster: run afresh, a transaction sees what they did.
+    """Return True if a conflict with another transaction caused the error: run afresh, it may succeed.
 
-    A row that is not there yet cannot be locked, so two transactions that make it at once meet in its unique
-    key.
+    A row that does not exist yet cannot be locked, so two transactions that insert the same row conflict in
+    its unique key.
     """
     return isinstance(error, _OVERTAKEN)
 
 
 def is_end(error: BaseException) -> bool:
-    """Whether it is the last that is heard of a connection, or leaves it on a server that is only read."""
+    """Return True if the connection is lost after that error, in an unknown state, or on a replica."""
     if isinstance(error, asyncpg.PostgresConnectionError | READ_ONLY):
         return True
     if isinstance(error, _OF_THE_CLIENT):
@@ -113,14 +112,17 @@ def is_end(error: BaseException) -> bool:
 
 
 def was_cut(error: BaseException) -> bool:
-    """Whether the connection was lost at once: another one may do. Nobody waits twice for a slow one."""
+    """Return True if the connection was lost before it could answer: another one may do.
+
+    A timeout is left out, so that nobody waits twice for a slow server.
+    """
     return is_end(error) and not isinstance(error, TimeoutError)
 
 
 def translate(error: Exception) -> GatewaySessionsError:
-    """Our error for one of `FOREIGN`."""
+    """Return our error for an error of `FOREIGN`."""
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        # Its text names the table, and quotes nothing that is in it.
+        # The text names the table, and quotes no values.
         return MissingRightError(WHAT, f"{error.args[0]}; grant the right")
     if isinstance(error, asyncpg.PostgresError):
         return _from_server(error)
@@ -144,7 +146,7 @@ def _from_server(error: asyncpg.PostgresError) -> GatewaySessionsError:
 
 
 def _kind(error: Exception) -> str:
-    """What went wrong, without the text of it: the server quotes keys and what people said."""
+    """Return the name and SQLSTATE of the error, without its text: that quotes keys and messages."""
     code = getattr(error, "sqlstate", None)
     reason = getattr(error, "strerror", None)
     name = type(error).__name__

@@ -1,13 +1,9 @@
 """Advisory locks of transactions on PostgreSQL, and the report which connections hold them.
 
-How transactions on a PostgreSQL server keep out of each other's way.
-
-Everything is an advisory lock that ends with its transaction: it can be had for what has no row yet, it
-leaves no trace in any table, it is the same for all rows that belong together, and the server frees it
-whatever happens to us. Whoever changes the database has the lock of the store as well: shared by transactions
-that name what they decide on, alone for all others.
-
-Who holds the locks of a PostgreSQL database, in words for an operator.
+An advisory lock can be taken for a lane that has no row yet, it writes nothing, one lock covers all rows of
+a lane, and the server releases it at the end of the transaction, whatever happens to our process. Every
+writing transaction has the lock of the store as well: it shares that lock if it names its other locks, and
+has it alone otherwise.
 """
 
 from __future__ import annotations
@@ -25,28 +21,29 @@ if TYPE_CHECKING:
 
 
 MIGRATING: Final = 0x67736573
-"""Who holds this lock brings the database up to date; the others wait and find it done."""
+"""The lock under which one process migrates; the others wait, and find that nothing is due."""
 _STORE: Final = f"{MIGRATING}, 1"
-"""Two numbers: a kind of lock of their own, which no name can come to."""
+"""The lock of the store. It has two numbers, so no name can have the same lock: a name has one."""
 TAKE: Final = "SELECT pg_advisory_xact_lock($1)"
 
 
 def number_of(lock: str) -> int:
-    """What the server calls a lock. Two that come to the same number merely wait for each other."""
+    """Return the number of a lock. Two names with the same number merely wait for each other."""
     return int.from_bytes(blake2b(lock.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
 def take_all(wanted: Sequence[str]) -> str:
-    """Take several locks, in one order everywhere, so that no two that take some wait for each other."""
+    """Return the query that takes these locks in ascending order, so that no two transactions deadlock."""
     numbers = sorted({number_of(one) for one in wanted})
     return f"SELECT {','.join(f'pg_advisory_xact_lock({one})' for one in numbers)}"
 
 
 def entrance(locks: Sequence[str], epoch: int | None) -> str:
-    """What a changing transaction does before all else: get its locks, and make sure that it may still write.
+    """Return the statements that take the first locks of a writing transaction, and check its node.
 
-    Without any, it runs alone. Once a node was declared dead, dividing by zero ends its transactions. Whoever
-    declares it dead has the lock of the store alone: no earlier change is under way any more.
+    Without *locks* it runs alone. Once its node was declared dead, a division by zero ends the transaction.
+    The node that declares another one dead has the lock of the store alone, so none of the dead node's
+    earlier changes is still running then.
     """
     if locks:
         taken = f"SELECT pg_advisory_xact_lock_shared({_STORE});{take_all(locks)};"
@@ -86,7 +83,7 @@ _WHO: Final = f"""
 
 
 async def who_holds_locks(connection: asyncpg.Connection | PoolConnectionProxy) -> str:
-    """Return which connections hold locks, for how long, and what they are doing; the worst first."""
+    """Return a sentence about the connections that hold locks, the lock of the store first."""
     rows = await connection.fetch(_WHO)
     return described(_blockers(rows))
 

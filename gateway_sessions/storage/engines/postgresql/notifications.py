@@ -31,38 +31,40 @@ _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED;SET LOCAL statement_timeout = 5000;SET LOCAL lock_timeout = 2000;"
     "SET LOCAL idle_in_transaction_session_timeout = 5000"
 )
-"""Whoever stops in the middle keeps its row, which others want to remove."""
+"""A node that stops in the middle of a heartbeat keeps its row locked, and other nodes want to remove that
+row. So the server ends its transaction after seconds."""
 CLOSE_SECONDS: Final = 2.0
+"""Seconds to close the connection in order, so that a dead server does not keep a store from closing."""
 _PROGRAM: Final = "gateway_sessions"
-"""What the server's operator sees as the name of our connections, unless the address says another."""
+"""The application name of our connections, unless the address gives another one."""
 
 
 def introduced(address: str) -> dict[str, str]:
-    """What a connection says of itself beyond its address."""
+    """Return the server settings of a connection that its address does not give."""
     return {} if "application_name" in address else {"application_name": _PROGRAM}
 
 
 class Wire(Protocol):
-    """Where a line gets its connection from."""
+    """Opens and closes the connection beside the pool."""
 
     async def connect(self) -> AnyConnection:
-        """One that nobody else has."""
+        """Return a connection that nobody else uses."""
         ...
 
     async def disconnect(self, connection: AnyConnection) -> None:
-        """Have it back, in order."""
+        """Close the connection, or return it to its pool."""
         ...
 
 
 class OwnWire:
-    """Connections that are made for the line."""
+    """Opens a connection of our own beside the pool."""
 
     def __init__(self, address: str, limits: ServerLimits) -> None:
         self._address = address
         self._limits = limits
 
     async def connect(self) -> AnyConnection:
-        """One that nobody else has."""
+        """Return a new connection."""
         try:
             return await asyncpg.connect(
                 self._address,
@@ -75,28 +77,28 @@ class OwnWire:
             raise InvalidInputError(NO_ADDRESS) from None
 
     async def disconnect(self, connection: AnyConnection) -> None:
-        """Have it back, in order."""
+        """Close the connection."""
         await connection.close(timeout=CLOSE_SECONDS)
 
 
 class PooledWire:
-    """Connections of a pool that somebody else closes: the line keeps one for as long as it is there."""
+    """Takes the connection from a pool that its maker closes, and keeps it until the engine stops."""
 
     def __init__(self, pool: asyncpg.Pool, limits: ServerLimits) -> None:
         self._pool = pool
         self._limits = limits
 
     async def connect(self) -> AnyConnection:
-        """One that nobody else has."""
+        """Return a connection of the pool."""
         return await self._pool.acquire(timeout=self._limits.acquire_seconds)
 
     async def disconnect(self, connection: AnyConnection) -> None:
-        """Have it back, in order."""
+        """Return the connection to the pool."""
         await self._pool.release(cast("PoolConnectionProxy", connection), timeout=CLOSE_SECONDS)
 
 
 class ListeningConnection:
-    """One connection, made again whenever it was lost. One thing at a time happens on it."""
+    """Sends heartbeats and notifications, and listens, on a connection that is reopened when lost."""
 
     def __init__(
         self,
@@ -104,22 +106,23 @@ class ListeningConnection:
         limits: ServerLimits,
         hear: Callable[[frozenset[int]], object] | None,
     ) -> None:
-        """*hear* is told who was called; None: nobody listens, as behind a pooler."""
+        """*hear* gets the epochs of the nodes that are called; None: do not listen, as behind a pooler."""
         self._wire = wire
         self._limits = limits
         self._hear = hear
         self._connection: AnyConnection | None = None
+        # A connection can run one query at a time.
         self._turn = asyncio.Lock()
 
     @property
     def calls(self) -> bool:
-        """Whether a node hears when another one calls it."""
+        """Return True if this node listens for notifications."""
         return self._hear is not None
 
     async def run(
         self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
     ) -> T:
-        """Run a transaction that takes no locks by name."""
+        """Run a transaction that takes none of our locks."""
         async with self._turn:
             try:
                 with self._hanging_up():
@@ -133,7 +136,7 @@ class ListeningConnection:
                 raise translate(error) from error
 
     async def call(self, epochs: frozenset[int]) -> None:
-        """Call others. Nothing is lost if nobody hears it."""
+        """Notify other nodes. A lost notification costs one poll, so errors are ignored."""
         if self._hear is None:
             return
         async with self._turn:
@@ -142,7 +145,7 @@ class ListeningConnection:
                 await connection.execute(_CALL, ",".join(map(str, sorted(epochs))))
 
     async def close(self) -> None:
-        """End in order."""
+        """Stop to listen, and close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(*FOREIGN):
@@ -166,7 +169,7 @@ class ListeningConnection:
 
     @contextmanager
     def _hanging_up(self) -> Generator[None]:
-        """Whatever does not come to its end ends with the connection."""
+        """Close the connection if the block fails: its state is unknown then."""
         done = False
         try:
             yield
@@ -181,5 +184,5 @@ class ListeningConnection:
 def _is_lost(connection: AnyConnection) -> bool:
     try:
         return connection.is_closed()
-    except asyncpg.InterfaceError:  # what its pool has back cannot even be asked
+    except asyncpg.InterfaceError:  # a connection that its pool has back raises instead
         return True

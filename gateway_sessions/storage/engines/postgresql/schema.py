@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
 OLDEST_SERVER: Final = 15
-"""The oldest that is tested."""
+"""The oldest version that is tested."""
 MIGRATION_SECONDS: Final = 3600.0
-"""As long as a step of the schema may take on a large database."""
+"""A migration may take that long on a large database."""
 LOCK_SECONDS: Final = 10
-"""So long a step waits for others, who use a table or bring the database up to date as well: while it waits
-for a table, everybody else waits behind it."""
+"""The time for which a migration waits for a lock. It must be short: while a migration waits for a table,
+all later transactions wait behind it."""
 READABLE_FROM: Final = 5
-"""The oldest schema a program must know to work with what this one writes: earlier ones know no nodes."""
+"""The oldest schema that a program must know to work with this one: earlier programs know no nodes."""
 _WITHOUT_LOCKS: Final = ("CockroachDB", "-YB-")
-"""Servers that speak like PostgreSQL, by what their version says of them."""
+"""Servers with PostgreSQL's protocol and no advisory locks, by a word of their version."""
 _OURS: Final = frozenset({"meta", "lanes", "entries", "clocks"})
 _TABLES: Final = """
     SELECT relname::text FROM pg_class
@@ -45,7 +45,7 @@ _SET_VERSION: Final = """
 
 
 async def prepare(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
-    """Check that the database can be ours, and take the migrations that are due, all or none."""
+    """Check that the database is ours or empty, and run all migrations that are due, or none."""
     await _check_server(connection)
     try:
         await _migrate(connection, known)
@@ -57,7 +57,7 @@ async def prepare(connection: PoolConnectionProxy, known: Sequence[Migration]) -
 
 async def _migrate(connection: PoolConnectionProxy, known: Sequence[Migration]) -> None:
     if not plan_migrations(WHAT, await inspect(connection), known):
-        return  # nobody who hangs while it does the same keeps this one waiting
+        return  # without the lock: a process that hangs in its migration must not stop those that need none
     try:
         await _take_steps(connection, known)
     except asyncpg.LockNotAvailableError as error:
@@ -69,6 +69,7 @@ async def _take_steps(connection: PoolConnectionProxy, known: Sequence[Migration
     async with connection.transaction():
         await connection.execute(f"SET LOCAL lock_timeout = {LOCK_SECONDS * 1000}")
         await connection.execute(TAKE, MIGRATING, timeout=MIGRATION_SECONDS)
+        # Read again under the lock: another process may have migrated meanwhile.
         due = plan_migrations(WHAT, await inspect(connection), known)
         for step in due:
             await connection.execute(step.script, timeout=MIGRATION_SECONDS)
@@ -79,7 +80,7 @@ async def _take_steps(connection: PoolConnectionProxy, known: Sequence[Migration
 
 
 async def inspect(connection: PoolConnectionProxy) -> SchemaVersion | None:
-    """The version of the schema; None if nothing is there; `ForeignDatabaseError` if it is not ours."""
+    """Return the schema; None if the database is empty; raise `ForeignDatabaseError` if it is not ours."""
     tables = {row[0] for row in await connection.fetch(_TABLES)}
     if not tables:
         return None

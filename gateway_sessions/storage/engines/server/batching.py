@@ -1,18 +1,13 @@
 """Batching: transactions of different lanes that wait at the same moment share one on the server.
 
-Who gets a transaction alone, and who shares one: whatever waits when a place becomes free goes together.
+A small transaction costs a few round trips to the server and one write of its disk, however little it
+changes. Transactions of different lanes share no rows, so those that wait at the same moment can make the
+round trips together: one step of each at a time, the same query of all of them at once, and one commit.
 
-Nobody waits in order to have company: as long as there are places, everybody gets one. There are fewer places
-than connections, because a server and a program that are both at work gain little by more; what waits for a
-place then shares the ways to the server, the commit and the disk. Whoever comes first leads: its task does
-the work for all, and if it is cancelled, or the group fails, each of the others goes alone.
-
-A server on which transactions of different lanes share a commit, if they wait at the same moment.
-
-A message costs a few ways to the server and one to its disk, however little there is to write. Transactions
-of different lanes have nothing in common; so those that wait at the same moment go the ways together.
-
-Several transactions with one commit, a step of each at a time: what they ask alike is asked at once.
+No transaction waits in order to have company: as long as there are free places, it runs alone at once. There
+are fewer places than connections, because more of them at work would gain little. When a place becomes free,
+all that wait for one form a group. The first of them leads: its task does the work of the group. If it is
+cancelled, or the group fails, each of the others runs alone.
 """
 
 from __future__ import annotations
@@ -39,7 +34,7 @@ T = TypeVar("T")
 
 
 class WaitingTransaction(Generic[T]):
-    """A transaction that waits for its turn to be committed."""
+    """A transaction that waits for a place."""
 
     def __init__(self, begun: BegunTransaction[T], epoch: int | None) -> None:
         self.begun = begun
@@ -47,61 +42,62 @@ class WaitingTransaction(Generic[T]):
         self.call: asyncio.Future[Sequence[WaitingTransaction[Any]]] = (
             asyncio.get_running_loop().create_future()
         )
-        """Done as soon as it is known what becomes of it: those that it leads, or none."""
+        """Done when a place is free: holds the group that this transaction leads, or nothing if another one
+        led it."""
         self.group: TransactionGroup | None = None
-        """The one that has taken it along."""
+        """The group that it runs in."""
         self.outcome: TransactionOutcome[T] | None = None
-        """What came of it; None: nothing was done, and it goes alone."""
+        """The result of its group's run; None if nothing was committed, so that it has to run alone."""
 
     @property
     def gone(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Return True if its caller was cancelled."""
         return self.call.cancelled()
 
     def settle(self, outcome: TransactionOutcome[T] | None) -> None:
-        """Tell it what came of it, unless it has gone."""
+        """Set the outcome, and wake the caller unless it is gone."""
         self.outcome = outcome
         if not self.call.done():
             self.call.set_result(())
 
 
 class TransactionOutcome(Generic[T]):
-    """A result, or an error."""
+    """Holds the result of a transaction, or its error."""
 
     def __init__(self, result: T, error: BaseException | None = None) -> None:
         self._result = result
         self._error = error
 
     def get(self) -> T:
-        """The result; an error is raised."""
+        """Return the result, or raise the error."""
         if self._error is not None:
             raise self._error
         return self._result
 
 
 class TransactionGroup:
-    """Some that share a transaction, the one that leads them first."""
+    """Transactions that share a transaction of the database; the first one leads."""
 
     def __init__(self, members: Sequence[WaitingTransaction[Any]]) -> None:
         self.members = members
         self.ended: asyncio.Future[None] | None = None
-        """From the beginning of the commit on: done when it is known whether it stands."""
+        """Set when the commit begins; done when the outcome of the commit is known."""
         self.settled = False
-        """Whether everybody knows what came of it."""
+        """True once all members have their outcome."""
         for one in members:
             one.group = self
 
     @property
     def is_torn(self) -> bool:
-        """Whether one of them has gone: what it has done must not stand."""
+        """Return True if a member's caller was cancelled: its changes must not be committed."""
         return any(one.gone for one in self.members)
 
     def begin_commit(self) -> None:
-        """From now on nobody can be taken out any more."""
+        """Note that from now on no member can be taken out."""
         self.ended = asyncio.get_running_loop().create_future()
 
     def settle(self, outcomes: Sequence[TransactionOutcome[Any] | None]) -> None:
-        """Tell everybody what came of it."""
+        """Give each member its outcome."""
         self.settled = True
         if self.ended is not None:
             self.ended.set_result(None)
@@ -110,7 +106,7 @@ class TransactionGroup:
 
 
 class Groups:
-    """Gives out places, to one or to all that wait."""
+    """Gives a free place to one transaction, or to a group of all that wait."""
 
     def __init__(self, places: int, largest: int) -> None:
         self._free = places
@@ -118,7 +114,7 @@ class Groups:
         self._waiting: deque[WaitingTransaction[Any]] = deque()
 
     async def enter(self, member: WaitingTransaction[Any]) -> Sequence[WaitingTransaction[Any]]:
-        """Wait for a place. Those that have it, *member* first; none if it was taken along by another one."""
+        """Wait for a place; return the group to run, *member* first, or nothing if another one has led it."""
         if self._free:
             self._free -= 1
             return (member,)
@@ -130,12 +126,13 @@ class Groups:
             raise
 
     def leave(self) -> None:
-        """Give the place to whoever waits."""
+        """Give the place to the transactions that wait."""
         together: list[WaitingTransaction[Any]] = []
         while self._waiting and len(together) < self._largest:
             if (one := self._waiting[0]).gone:
                 self._waiting.popleft()
                 continue
+            # Transactions of one group are checked as one node, so they must have the same epoch.
             if together and one.epoch != together[0].epoch:
                 break
             together.append(self._waiting.popleft())
@@ -145,7 +142,10 @@ class Groups:
             self._free += 1
 
     async def _go(self, member: WaitingTransaction[Any]) -> None:
-        """Leave no place behind, and nothing under way of which nobody knows how it ended."""
+        """Pass the place on, and wait for the end of a commit that is under way.
+
+        A cancelled caller must not return while its changes may or may not stand.
+        """
         if not member.call.cancelled() and (led := member.call.result()):
             self._waiting.extendleft(reversed(led[1:]))
             self.leave()
@@ -158,31 +158,31 @@ class Groups:
 
 
 class ManyExecutor(Executor, Protocol):
-    """A connection that can be asked the same for many at once."""
+    """A connection that can run one query for several transactions at once."""
 
     async def take_all(self, locks: Sequence[str]) -> None:
-        """Wait until nobody else has any of the locks, which are taken in one order everywhere."""
+        """Wait for all of these locks, and take them in the order that all transactions keep."""
         ...
 
     async def fetch_each(self, sql: str, params: Sequence[Sequence[object]]) -> Sequence[Row]:
-        """The one row that a query answers with, for each of these rows of parameters."""
+        """Return the only row of a query for each row of parameters."""
         ...
 
 
 class ParallelTransaction:
-    """A transaction on its way."""
+    """Holds how far one transaction of a group has come."""
 
     def __init__(self, run: TransactionRun, begun: BegunTransaction[Any]) -> None:
         self.run = run
         self._transaction = begun.transaction
         self.statement = begun.statement
-        """What it asks; None if it has come to its end."""
+        """The statement to run next; None at its end."""
         self.result: Any = begun.result
         self.error: Exception | None = None
-        """Why it ended without a result. It has changed nothing then."""
+        """The error that ended it before it had changed anything."""
 
     def go_on(self, rows: Sequence[Row]) -> None:
-        """Take a step. If it fails after it has changed something, that is everybody's failure."""
+        """Take one step. An error after a change is raised: it ends the whole group."""
         try:
             following = step(self._transaction, rows)
         except Exception as error:
@@ -196,12 +196,15 @@ class ParallelTransaction:
             self.statement, self.result = None, following.value
 
     def close(self) -> None:
-        """Leave the transaction wherever it is."""
+        """Close the generator."""
         self._transaction.close()
 
 
 async def run_side_by_side(executor: ManyExecutor, walkers: Sequence[ParallelTransaction]) -> None:
-    """Run all of them to their ends; whatever goes wrong for more than one of them is raised."""
+    """Run all transactions to their ends, a step of each at a time.
+
+    An error that concerns more than one of them is raised.
+    """
     try:
         while walking := [one for one in walkers if one.statement is not None]:
             await _take_locks(executor, walking)
@@ -220,7 +223,7 @@ async def run_side_by_side(executor: ManyExecutor, walkers: Sequence[ParallelTra
 
 
 async def _take_locks(executor: ManyExecutor, walking: Sequence[ParallelTransaction]) -> None:
-    """Take what all of them need for their next steps."""
+    """Take all locks that the next steps need, in one round trip."""
     wanted = [
         (one.run, lock)
         for one in walking
@@ -234,7 +237,7 @@ async def _take_locks(executor: ManyExecutor, walking: Sequence[ParallelTransact
 
 
 def _kind(statement: Statement) -> Hashable:
-    """Statements of the same kind can be asked at once."""
+    """Return a key that is the same for statements which can run as one query."""
     return statement.name, statement.many is None, tuple(one.name for one in statement.parts)
 
 
@@ -254,7 +257,7 @@ async def _ask(
 async def _change_many(
     executor: ManyExecutor, alike: Sequence[tuple[ParallelTransaction, Statement]]
 ) -> Sequence[Sequence[Row]]:
-    """Change many rows for each of them. How many that were is not asked: see `Executor.change`."""
+    """Change the rows of all statements at once; each is told its number of rows, see `Executor.change`."""
     rows = [row for _, statement in alike for row in statement.many or ()]
     walker, statement = alike[0]
     await executor.change(walker.run.plain_sql_of(statement), rows)
@@ -262,24 +265,22 @@ async def _change_many(
 
 
 PLACES: Final = 3
-"""Transactions of lanes that are under way at once."""
+"""The number of groups that run at once. More of them hardly raise the throughput of a server, and make
+groups smaller."""
 LARGEST: Final = 32
-"""Transactions that share one: what all of them do next keeps the loop from anything else."""
+"""The most transactions in a group: all their callers wake at once, and the loop has others to serve."""
 
 
 class GroupLink(ServerConnection, ManyExecutor, Protocol):
-    """A connection that several transactions can share."""
+    """A connection on which several transactions can share a transaction of the database."""
 
     async def begin_together(self, held: Sequence[str], epoch: int | None) -> None:
-        """Begin a transaction that has all these locks."""
+        """Begin to write under all these locks."""
         ...
 
 
 class GroupingDriver(ServerDriver):
-    """Runs transactions on a database, and those of different lanes together.
-
-    It can say several queries as one.
-    """
+    """Runs transactions of different lanes in groups, on a database that can compose queries."""
 
     _groups: Groups | None = None
 
@@ -302,7 +303,7 @@ class GroupingDriver(ServerDriver):
         return await super()._write_begun(transaction, BegunTransaction(transaction()), epoch)
 
     async def _write_together(self, group: TransactionGroup) -> None:
-        """Run all of them in one transaction. Whatever happens, each learns what came of it."""
+        """Run a group, and give each member its outcome, whatever happens."""
         try:
             cancelled = await self._transact(group)
         except asyncio.CancelledError:
@@ -312,14 +313,18 @@ class GroupingDriver(ServerDriver):
         except Exception as error:
             if group.settled:
                 raise
-            # Handed on to everybody, who would meet it again alone.
+            # Each member gets the error as its outcome; raised here, only the leader would.
             group.settle([self._failed(group, error) for _ in group.members])
             return
         if cancelled is not None:
             raise cancelled
 
     async def _transact(self, group: TransactionGroup) -> asyncio.CancelledError | None:
-        """Do it. What stands is settled before the connection is given back, which may go wrong by itself."""
+        """Run and commit a group; return a cancellation that arrived during the commit.
+
+        The members get their outcomes before the connection is returned to its pool, which may fail by
+        itself.
+        """
         locks = [one.begun.lock for one in group.members if one.begun.lock is not None]
         epoch = group.members[0].epoch
 
@@ -343,19 +348,18 @@ class GroupingDriver(ServerDriver):
         return cancelled
 
     def _cut_off(self, group: TransactionGroup) -> TransactionOutcome[Any] | None:
-        """What everybody is told when the one that leads was cancelled; None: each goes alone."""
+        """Return the outcome of all members after their leader was cancelled; None: each runs alone."""
         if group.ended is None:
             return None
         return TransactionOutcome(None, StorageUnavailableError(self.troubles.what, IN_DOUBT, in_doubt=True))
 
     def _failed(self, group: TransactionGroup, error: Exception) -> TransactionOutcome[Any] | None:
-        """What everybody is told; None: each should try alone."""
+        """Return the outcome of all members after an error; None: each runs alone."""
         if isinstance(error, self.troubles.foreign):
             slow = self.troubles.is_end(error) and not self.troubles.was_cut(error)
             return TransactionOutcome(None, self.troubles.translate(error)) if slow else None
-        if (
-            type(error) is StorageUnavailableError
-        ):  # not what says something of a node: each hears it by itself
+        # Not a subclass: `NodeSilentError` says something of the node, and each member meets it alone.
+        if type(error) is StorageUnavailableError:
             return TransactionOutcome(
                 None, StorageUnavailableError(error.what, error.problem, in_doubt=error.in_doubt)
             )
@@ -363,4 +367,4 @@ class GroupingDriver(ServerDriver):
 
 
 class TornError(Exception):
-    """One of a group was cancelled before its commit: nothing of it must stand."""
+    """A caller in a group was cancelled before the commit: none of the group's changes may stand."""

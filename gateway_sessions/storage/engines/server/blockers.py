@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """A connection in a transaction of its own."""
+    """A connection that holds locks in a transaction of the database."""
 
     connection: int
-    """What the server calls it."""
+    """The server's number of the connection."""
     where: str | None
-    """The program and its machine; None: this login may not know."""
+    """The program and its machine; None if this login may not know them."""
     seconds: float | None
-    """For how long its transaction has lasted; None: this login may not know."""
+    """The age of its transaction; None if this login may not know it."""
     idle: bool
-    """Whether it does nothing at the moment, as a process that was stopped."""
+    """True if the connection runs nothing at the moment, as that of a stopped process."""
     holds: tuple[str, ...] = ()
 
 
 def described(blockers: Iterable[Blocker]) -> str:
-    """Return a sentence about the blockers; an empty one if there are none."""
+    """Return a sentence about the blockers; an empty text if there are none."""
     return "; ".join(map(_sentence, blockers))
 
 

@@ -1,14 +1,8 @@
 """`ServerDriver`: runs each transaction on its own connection, retries conflicts, finishes commits.
 
-A database that many processes may use: each transaction has a connection of its own.
-
-What all servers have in common: transactions in the order they were asked for, run afresh when others
-overtake them, and committed to the end. How a transaction begins, what a lock is and what an error means,
-each server says.
-
-How much of a database server one process takes.
-
-Work that nobody breaks off, whoever is cancelled meanwhile.
+The driver keeps the order of transactions on the same lane, runs a transaction afresh after a conflict, and
+waits for the end of a commit even if its caller is cancelled. Each server adds how a transaction of the
+database begins, what a lock is and what an error means.
 """
 
 from __future__ import annotations
@@ -56,39 +50,41 @@ from gateway_sessions.storage.tables.queries import (
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """How long anything may take before the server breaks it off, and how much is asked of it at once."""
+    """Limits the time of every step on a server, and how much one process asks of it at once."""
 
     statement_seconds: float = 5.0
     lock_seconds: float = 2.0
     idle_seconds: float = 5.0
-    """A transaction that does nothing holds its locks, and old rows that nobody can clear away."""
+    """Time for which a writing transaction may be idle: it holds locks, and old rows that cannot be
+    vacuumed."""
     view_idle_seconds: float = 60.0
-    """Whoever reads page by page does something with each page."""
+    """Time for which a view may be idle: its reader works on each page before it asks for the next."""
     answer_seconds: float = 10.0
-    """A server that says nothing for longer is taken to be gone: a network may lose whatever it would say."""
+    """Time after which a silent server counts as gone: a network may lose its answer without an error."""
     acquire_seconds: float = 5.0
     connections: int = POOL_SIZE
     attempts: int = 6
-    """How often a transaction is run that others overtake."""
+    """How often a transaction is run after conflicts with others."""
 
 
 USUAL: Final = ServerLimits()
 PATIENT: Final = ServerLimits(statement_seconds=3600.0, view_idle_seconds=3600.0, answer_seconds=3660.0)
-"""For whoever compares all that there is with all that there is, and waits for it."""
+"""Limits for checks that compare all rows of a database, and whose callers wait for the result."""
 
 
 async def to_the_end(
     work: Callable[[], Coroutine[Any, Any, None]], seconds: float
 ) -> asyncio.CancelledError | None:
-    """Do *work* and wait for its end; `TimeoutError` if that does not come in time: then it is broken off.
+    """Run *work* to its end, even if the caller is cancelled; raise `TimeoutError` after *seconds*.
 
-    Returns the cancellation that came meanwhile: nothing is undone by it, so it has to wait. It is raised if
-    the work fails: whoever was told to end would try again else.
+    Return the cancellation that arrived meanwhile: the work is done, so the caller raises it after its own
+    last steps. If the work fails, the cancellation is raised at once: else the caller, which was told to
+    end, would retry.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     cancelled: asyncio.CancelledError | None = None
-    # The shield is around the end of the group as well, which waits for work that was broken off.
+    # The shield also covers the end of the task group, which waits for the cancelled work.
     with anyio.CancelScope(shield=True):
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(_outcome(work))
@@ -107,7 +103,7 @@ async def to_the_end(
 async def _outcome(work: Callable[[], Coroutine[Any, Any, None]]) -> Exception | None:
     try:
         await work()
-    except Exception as error:  # noqa: BLE001 -- handed to the one who waits for it
+    except Exception as error:  # noqa: BLE001 -- returned to `to_the_end`
         return error
     return None
 
@@ -116,54 +112,55 @@ ANY: Final[Callable[[], float]] = SystemRandom().random
 UNHEARD: Final = "this node could not say in time that it lives; it writes nothing until it can"
 IN_DOUBT: Final = "the connection was lost while a change was committed; it may stand or not"
 _FIRST_PAUSE: Final = 0.01
+"""Seconds. It doubles with each attempt, and a random part keeps two rivals from meeting again."""
 _LONGEST: Final = 2
-"""Nobody waits longer than so many times for a lock, however many tries are left: on some servers, waiting in
-vain looks like being overtaken."""
+"""How many lock timeouts one transaction may wait in all, however many attempts are left: on some servers a
+lock timeout looks like a conflict, and each attempt would wait once more."""
 
 T = TypeVar("T")
 
 
 class ServerConnection(Executor, Protocol):
-    """A connection of a server that is ours alone for as long as we have it."""
+    """A connection of a server that its borrower alone uses."""
 
     async def begin_writing(self, lock: str | None, epoch: int | None) -> None:
-        """Begin a transaction that has this lock, or the whole store if it is None.
+        """Begin to write under this lock, or under the lock of the whole store if it is None.
 
-        `NodeSilentError` if the node of that *epoch* was declared dead.
+        Raise `NodeSilentError` if the node of that *epoch* was declared dead.
         """
         ...
 
     async def begin_reading(self, *, view: bool) -> None:
-        """Begin a transaction that sees this moment until it ends, for longer if it is a *view*."""
+        """Begin to read one snapshot; a *view* may be idle for longer."""
         ...
 
     async def commit(self) -> None:
-        """End the transaction: what it has done stands."""
+        """Commit the transaction of the database."""
         ...
 
     async def undo(self, error: BaseException) -> None:
-        """End the transaction, or the whole connection, after that error: what it has done is undone."""
+        """Roll back after *error*, or close the connection if it cannot be used again."""
         ...
 
     def close(self) -> None:
-        """Hang up: the server undoes what was not committed."""
+        """Close the connection: the server rolls back what was not committed."""
         ...
 
 
 Begin: TypeAlias = Callable[[ServerConnection], Coroutine[Any, Any, None]]
 Lend: TypeAlias = Callable[[], AbstractAsyncContextManager[ServerConnection]]
-"""A connection until the end of the block."""
+"""Lends a connection until the end of the block."""
 
 
 class ServerDriver(ABC):
-    """Runs transactions on a database of a server, which others may use as well."""
+    """Runs transactions on a database of a server that other processes may use as well."""
 
     engine: ClassVar[str]
     dialect: ClassVar[Path | None] = None
-    """A folder with what a database says otherwise that speaks nearly like that engine."""
+    """A folder with the queries in which a database differs from the engine that it resembles."""
     troubles: ClassVar[Troubles]
     index_language: Language
-    """What the search index in the database understands."""
+    """The language of the search index in the database."""
 
     def __init__(
         self, *, limits: ServerLimits, migrations: Sequence[Migration] = (), jitter: Callable[[], float] = ANY
@@ -176,38 +173,38 @@ class ServerDriver(ABC):
         self._order = InOrder()
         self.ids = RisingIds()
         self.epoch: int | None = None
-        """Of the node that this process is; None as long as it is none. Whatever it writes then is refused
+        """The epoch of the node that this process is; None before it joins. The server refuses its changes
         once the node was declared dead."""
         self.trusted: Callable[[], bool] = lambda: True
-        """Whether a node can be sure that it was not."""
+        """Returns True while no other node can have declared this node dead."""
         self.on_call: Callable[[frozenset[int]], object] = lambda _: None
-        """Told which nodes another one has called to look at once."""
+        """Called with the epochs of the nodes that another node asks to look at once."""
         self.changes = 0
-        """How often this process has changed the truth behind sessions.json since it was opened."""
+        """How many commits of this process have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit of this process that has changed what sessions.json shows."""
         self.on_news: Callable[[Sequence[News]], None] = lambda _: None
-        """Called with what commits of this process have brought about."""
+        """Called with the changes that commits of this process have brought about."""
 
     def stem_with(self, stems: Stems) -> None:
-        """Messages are written with these stems of their words."""
+        """Use these stems for the words of messages."""
         self.index_language = replace(self.index_language, stems=stems)
 
     @property
     def compose(self) -> Compose | None:
-        """How this server is asked several things at once; None: it has to be asked one after the other."""
+        """Return the function that composes queries into one; None: each is asked by itself."""
         return None
 
     async def blockers(self) -> str:
-        """Who holds locks that others wait for, in words; empty if nobody does, or nobody can tell."""
+        """Return a sentence about connections whose locks others wait for; empty if none are known."""
         return ""
 
     @abstractmethod
     async def _connect(self, migrations: Sequence[Migration], cleanup: AsyncExitStack) -> Lend:
-        """Get connections, bring the database up to date, and tell how to borrow one."""
+        """Open connections, migrate the database, and return how to borrow a connection."""
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Connect and bring the database up to date; *cleanup* closes everything again."""
+        """Connect and migrate the database; *cleanup* closes everything again."""
         del tasks
         load = partial(load_queries, self.engine, STORE, SEARCH, dialect=self.dialect)
         self._queries = await in_thread(load)
@@ -222,21 +219,22 @@ class ServerDriver(ABC):
     async def write(self, transaction: TransactionFactory[T]) -> T:
         """Run a transaction; when this returns, the outcome is durable.
 
-        Cancelled while it runs, it is undone; cancelled while it is committed, its outcome stands.
+        If the caller is cancelled before the commit, the changes are rolled back; during the commit, they
+        stand.
         """
         if not self.trusted():
             raise NodeSilentError(self.troubles.what, UNHEARD)
         return await self._written(transaction, self.epoch)
 
     async def _written(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
-        """Run a transaction as that node, or as somebody who is none."""
+        """Run a transaction as the node of that epoch, or as no node."""
         try:
             return await self._write_in_order(transaction, epoch)
         except self.troubles.foreign as error:
             raise self.troubles.translate(error) from error
 
     async def change(self, statement: Statement) -> int:
-        """Run one changing statement, durably; how many rows it has changed."""
+        """Run one changing statement, durably; return how many rows it has changed."""
         return await self.write(lambda: only(statement))
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
@@ -254,7 +252,7 @@ class ServerDriver(ABC):
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
-        """A reader of its own whose transactions all see the same moment; it has a connection for as long."""
+        """Lend a reader whose transactions all see the same snapshot; it keeps a connection until the end."""
         async with AsyncExitStack() as stack:
             try:
                 transaction = self._transaction(lambda link: link.begin_reading(view=True))
@@ -268,7 +266,7 @@ class ServerDriver(ABC):
     async def _write_in_order(self, transaction: TransactionFactory[T], epoch: int | None) -> T:
         begun = BegunTransaction(transaction())
         async with self._order.turn(begun.lock) as waited:
-            if waited:  # it may have looked at something that has changed since
+            if waited:  # its factory may have read values that have changed since
                 begun = BegunTransaction(transaction())
             return await self._write_begun(transaction, begun, epoch)
 
@@ -284,9 +282,9 @@ class ServerDriver(ABC):
         transaction: TransactionFactory[T],
         run: Callable[[BegunTransaction[T]], Awaitable[T]],
     ) -> T:
-        """Run a transaction, again while others overtake it or its connection is lost before its commit.
+        """Run a transaction, and again after a conflict or a connection lost before its commit.
 
-        The server has undone what was not committed, so nothing of it can happen twice.
+        The server has rolled back what was not committed, so no change can happen twice.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + _LONGEST * self._limits.lock_seconds
@@ -308,7 +306,7 @@ class ServerDriver(ABC):
             failpoint("before_commit")
             cancelled = await self._commit(link)
             failpoint("after_commit")
-            # Before the connection is given back: whoever is cancelled meanwhile has still changed something.
+            # Before the connection is returned: even if the caller is cancelled then, the changes stand.
             self._tell([run])
         if cancelled is not None:
             raise cancelled
@@ -322,7 +320,7 @@ class ServerDriver(ABC):
         )
 
     def _tell(self, runs: Sequence[TransactionRun]) -> None:
-        """Tell whoever listens what a commit has brought about."""
+        """Tell the listeners what a commit has changed."""
         if any(run.changed_snapshot for run in runs):
             self.changes += 1
             self.on_change()
@@ -331,9 +329,9 @@ class ServerDriver(ABC):
                 self.on_news(run.news)
 
     async def _commit(self, link: ServerConnection) -> asyncio.CancelledError | None:
-        """Commit, whoever is cancelled meanwhile: nobody could tell what has become of half a commit.
+        """Commit, even if the caller is cancelled: half a commit would have an unknown outcome.
 
-        Returns the cancellation, for the end.
+        Return the cancellation, which the caller raises at its end.
         """
         try:
             return await to_the_end(link.commit, self._limits.answer_seconds)
@@ -345,7 +343,10 @@ class ServerDriver(ABC):
 
     @asynccontextmanager
     async def _transaction(self, begin: Begin) -> AsyncGenerator[ServerConnection]:
-        """A transaction on a connection of its own. Who asks commits it; after any error it is undone."""
+        """Begin a transaction of the database on a connection of its own; an error rolls it back.
+
+        The caller commits it.
+        """
         async with AsyncExitStack() as lent:
             link = await self._begun(begin, lent)
             try:
@@ -355,7 +356,11 @@ class ServerDriver(ABC):
                 raise
 
     async def _begun(self, begin: Begin, lent: AsyncExitStack) -> ServerConnection:
-        """A connection in a transaction. All that are kept may have been cut while nobody used them."""
+        """Return a connection in a transaction of the database.
+
+        All pooled connections may have been cut while they were idle, so as many as the pool keeps may fail,
+        and one more.
+        """
         kept = self._limits.connections
         while True:
             if (lend := self._lend) is None:
@@ -374,7 +379,7 @@ class ServerDriver(ABC):
                     return link
 
     async def _lent(self, lend: Lend, attempt: AsyncExitStack) -> ServerConnection:
-        """A connection. Where none can be had the server is away, and is not asked again at once."""
+        """Return a connection. If none can be had the server is away, and this is not retried at once."""
         try:
             return await attempt.enter_async_context(lend())
         except self.troubles.foreign as error:

@@ -1,9 +1,4 @@
-"""A server database as the whole database of a store: shared by nodes, or opened for reading only.
-
-A database on a server that several nodes have open at once.
-
-A database on a server as the whole database of a store, for those that only read.
-"""
+"""A server database as the whole database of a store: shared by nodes, or opened for reading only."""
 
 from __future__ import annotations
 
@@ -29,30 +24,30 @@ T = TypeVar("T")
 
 
 class SideConnection(Protocol):
-    """A connection beside the others, for what must wait for nobody."""
+    """A connection beside the pool for heartbeats, which must not wait for other transactions."""
 
     @property
     def calls(self) -> bool:
-        """Whether a node hears when another one calls it."""
+        """Return True if this node is notified at once."""
         ...
 
     def run(
         self, queries: Mapping[str, Query], language: Language, transaction: TransactionFactory[T]
     ) -> Coroutine[Any, Any, T]:
-        """Run a transaction that takes no locks by name."""
+        """Run a transaction that takes none of our locks."""
         ...
 
     async def call(self, epochs: frozenset[int]) -> None:
-        """Call others. Nothing is lost if nobody hears it."""
+        """Notify other nodes. A lost notification costs one poll."""
         ...
 
     async def close(self) -> None:
-        """End in order."""
+        """Close the connection."""
         ...
 
 
 class SharedServer(ServerDriver):
-    """A database that any number of nodes have open, each of them with a directory of its own."""
+    """A database that several nodes have open, each of them with a home of its own."""
 
     upkeep: Upkeep | None = None
     place: str
@@ -63,29 +58,29 @@ class SharedServer(ServerDriver):
 
     @property
     def path(self) -> Path:
-        """Beside it is what this machine keeps."""
+        """Return a path in the home beside which this machine's files are kept."""
         return self._home / FILE_ON_SERVERS
 
     @property
     def shared(self) -> Shared | None:
-        """Many nodes may have it open."""
+        """Return itself: several nodes may have it open."""
         return self
 
     @asynccontextmanager
     async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
-        """Be the only process that has this directory; the database is everybody's."""
+        """Be the only process that has this home; the database is shared."""
         await in_thread(partial(prepare_home, self._home, allow_network=self._allow_network))
         async with owned(self._home, clock, wait=wait):
             yield
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Connect and bring the database up to date; *cleanup* closes everything again."""
+        """Connect and migrate the database; *cleanup* closes everything again."""
         await super().start(tasks, cleanup)
         cleanup.push_async_callback(self._end)
         cleanup.push_async_callback(self._line.close)
 
     def end_with(self, transaction: TransactionFactory[None]) -> None:
-        """Run that transaction when nothing else will be run any more. Nobody learns whether it could be."""
+        """Run that transaction last, when the engine stops. Its failure is not reported."""
         self._last = transaction
 
     async def _end(self) -> None:
@@ -94,34 +89,34 @@ class SharedServer(ServerDriver):
                 await self.write(self._last)
 
     async def enter(self, transaction: TransactionFactory[T]) -> T:
-        """Run a transaction as nobody yet, alone."""
+        """Run a transaction before this process is a node, with no other transaction beside it."""
         return await self._written(transaction, None)
 
     async def aside(self, transaction: TransactionFactory[T]) -> T:
-        """Run a transaction at once on a connection of its own: it waits for nobody and is never refused."""
+        """Run a transaction at once on the connection for heartbeats, which waits for no lock and no pool."""
         return await self._line.run(self._queries, self.index_language, transaction)
 
     @property
     def calls(self) -> bool:
-        """Whether a node hears when another one calls it; else all of them merely look now and then."""
+        """Return True if nodes are notified at once; False if each of them only polls."""
         return self._line.calls
 
     async def call(self, epochs: frozenset[int]) -> None:
-        """Let these nodes look at once, or all if none are named. Whoever does not hear it looks later."""
+        """Ask these nodes to look at once, or all nodes if none are named. A lost call costs one poll."""
         await self._line.call(epochs)
 
     def id_above(self, other: int) -> int:
-        """An id for a row of this node that is above that one."""
+        """Return an id of this node that is greater than *other*."""
         self.ids.rise_to(other + 1)
         return next(self.ids)
 
     def be(self, epoch: int, first_id: int, *, slot: int, earliest: Callable[[], int]) -> None:
-        """From now on everything is written as that node."""
+        """Write everything as the node of that *epoch* from now on."""
         self.epoch = epoch
         self.ids.begin_at(first_id, slot=slot, slots=SLOTS, earliest=earliest)
 
     def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
-        """Ids for rows, from that one on, for an owner that nobody else is beside."""
+        """Return the row ids from *first_id* on, for the only owner of the database."""
         del epoch
         self.ids.begin_at(first_id)
         return self.ids
@@ -131,7 +126,7 @@ class SharedServer(ServerDriver):
 
 
 class ReadServer(ServerDriver):
-    """Runs reading transactions. It makes no table, and takes no lock that anybody would wait for."""
+    """Runs reading transactions. It creates no table, and takes no lock that another process waits for."""
 
     upkeep: Upkeep | None = None
     place: str
@@ -139,29 +134,29 @@ class ReadServer(ServerDriver):
 
     @asynccontextmanager
     async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
-        """Readers own nothing."""
+        """Own nothing: a reader has no home."""
         del clock, wait
         yield
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
-        """Nothing can be written here."""
+        """Raise `StorageError`: a reader changes nothing."""
         self._refuse()
 
     async def change(self, statement: Statement) -> int:
-        """Nothing can be changed here."""
+        """Raise `StorageError`: a reader changes nothing."""
         self._refuse()
 
     @property
     def shared(self) -> None:
-        """Whoever only reads is no node."""
+        """Return None: a reader is no node."""
 
     def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
-        """Nobody takes an id here."""
+        """Return ids that nobody takes: a reader makes no rows."""
         del epoch, first_id
         return self.ids
 
     def end_with(self, transaction: TransactionFactory[None]) -> None:
-        """There is nothing to settle."""
+        """Do nothing: a reader leaves nothing behind."""
 
     def _refuse(self) -> NoReturn:
         raise StorageError(self.place, "was opened for reading; ask its owner to change something")

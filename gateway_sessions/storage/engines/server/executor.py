@@ -1,9 +1,4 @@
-"""Execution of a transaction's statements on one server connection, and the meaning of server errors.
-
-Driving transactions on one connection of a server, statement by statement.
-
-What the errors of a driver beneath ours mean, in the same words for every server.
-"""
+"""Execution of a transaction's statements on one server connection, and the meaning of server errors."""
 
 from __future__ import annotations
 
@@ -26,46 +21,49 @@ DECLARED_DEAD: Final = "this node was silent for so long that others have its tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Troubles:
-    """How the errors of one server are told apart."""
+    """Tells the errors of one server apart."""
 
     what: str
-    """What errors call the database. An address can hold a password."""
+    """The name of the database in errors. An address can hold a password."""
     foreign: tuple[type[Exception], ...]
-    """All that comes out of the driver; anything else is ours, or a bug."""
+    """All errors that the driver raises. Any other one is ours, or a bug."""
     translate: Callable[[Exception], GatewaySessionsError]
-    """Our error for one of these."""
+    """Returns our error for a foreign one."""
     is_overtaken: Callable[[Exception], bool]
-    """Whether somebody else was faster: run afresh, a transaction sees what they did."""
+    """Returns True if a conflict with another transaction caused the error: run afresh, it may succeed."""
     is_end: Callable[[BaseException], bool]
-    """Whether it is the last that is heard of a connection."""
+    """Returns True if the connection is lost after that error."""
     was_cut: Callable[[BaseException], bool]
-    """Whether the connection was gone before anything was asked of it: another one may do."""
+    """Returns True if the connection was lost before it could answer: another one may do."""
 
 
 T = TypeVar("T")
 
 MANY_ROWS: Final = 32
-"""What is made of so many may take a while, and the loop has others to serve."""
+"""A reading transaction works on that many rows in a thread: the loop has other lanes to serve."""
 
 
 class Executor(Protocol):
     """A connection that runs queries."""
 
     async def fetch(self, sql: str, params: Sequence[object]) -> Sequence[Row]:
-        """The rows that a query finds."""
+        """Return the rows that a query finds."""
         ...
 
     async def change(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
-        """How many rows a statement has changed, run with each of these rows of parameters."""
+        """Run a statement with each of these rows; return how many rows of the table it has changed.
+
+        With several rows, a server may answer with the number of *rows* instead.
+        """
         ...
 
     async def take(self, lock: str) -> None:
-        """Wait until nobody else has the lock. By then all that was done under it can be seen."""
+        """Wait until no other transaction has the lock, and take it. Its changes are visible then."""
         ...
 
 
 class BegunTransaction(Generic[T]):
-    """A transaction and its first statement, which says what to lock before the database begins one."""
+    """Holds a transaction and its first statement, which names the lock that is taken at the beginning."""
 
     def __init__(self, transaction: Transaction[T]) -> None:
         self.transaction = transaction
@@ -78,16 +76,16 @@ class BegunTransaction(Generic[T]):
 
     @property
     def lock(self) -> str | None:
-        """The first lock; None if the transaction has to run alone."""
+        """Return the first lock; None if the transaction has to run alone."""
         return self.statement.lock if self.statement is not None else None
 
 
 Compose: TypeAlias = Callable[[tuple[Query, ...]], str]
-"""Says several queries as one, which answers in one row: for each its rows, or how many it has changed."""
+"""Makes one query of several; it answers in one row, with the rows or the number of changes of each."""
 
 
 class TransactionRun:
-    """One transaction after the other on a connection, and what they leave behind."""
+    """Runs transactions on a connection, and notes their locks and changes."""
 
     def __init__(
         self,
@@ -102,20 +100,20 @@ class TransactionRun:
         self._executor = executor
         self._queries = queries
         self._language = language
-        """What the search index in the database understands."""
+        """The language of the search index in the database."""
         self._held = held
-        """The locks it has; None if it needs none, because it runs alone or merely reads."""
+        """The locks it has; None if it needs none, because it runs alone or only reads."""
         self._reads = reads
-        """Whether it only reads: so it takes no ids, and may work in a thread."""
+        """True if it only reads: then it takes no row ids, and may work in a thread."""
         self._compose = compose
-        """None: what is asked together is asked one after the other."""
+        """None if the parts of a statement are asked one after the other."""
         self.wrote = False
-        """Whether it may have left something that only the end of the transaction can undo."""
+        """True if it may have changed rows, which only a rollback undoes."""
         self.changed_snapshot = False
         self.news: tuple[News, ...] = ()
 
     async def drive(self, begun: BegunTransaction[T]) -> T:
-        """Run the transaction to its end."""
+        """Run the transaction to its end, and return its result."""
         transaction, statement = begun.transaction, begun.statement
         if statement is None:
             return cast("T", begun.result)
@@ -133,26 +131,26 @@ class TransactionRun:
             transaction.close()
 
     async def ready(self, statement: Statement) -> Statement:
-        """Take what locks the statement needs; it comes back with all that is to be written."""
+        """Take the locks that the statement needs; return it with the search tokens of its messages."""
         for lock in self.locks_of(statement):
             await self._executor.take(lock)
             self.hold(lock)
         return await with_tokens(statement, self._language)
 
     def locks_of(self, statement: Statement) -> Sequence[str]:
-        """What the statement needs that it has not."""
+        """Return the locks that the statement needs and that are not taken yet."""
         if self._held is None:
             return ()
         wanted = (one.lock for one in statement.parts or (statement,))
         return [lock for lock in dict.fromkeys(wanted) if lock is not None and lock not in self._held]
 
     def hold(self, lock: str) -> None:
-        """It has that lock from now on."""
+        """Note that the lock is taken."""
         if self._held is not None:
             self._held.add(lock)
 
     async def execute(self, statement: Statement) -> Sequence[Row]:
-        """The answer to a statement that is ready."""
+        """Return the answer to a statement that is ready."""
         if not statement.parts:
             return await self._execute(statement)
         if self._compose is None:
@@ -161,22 +159,22 @@ class TransactionRun:
         return self.answer(statement, rows[0])
 
     def sql_of(self, statement: Statement) -> str:
-        """The query that answers everything a statement stands for in one row."""
-        assert self._compose is not None  # noqa: S101 -- whoever asks for it is one who can compose
+        """Return the composed query of the statement's parts."""
+        assert self._compose is not None  # noqa: S101 -- callers check it
         return self._compose(tuple(self._queries[one.name] for one in statement.parts or (statement,)))
 
     def plain_sql_of(self, statement: Statement) -> str:
-        """The query by itself."""
+        """Return the query that the statement names."""
         return self._queries[statement.name].sql
 
     def answer(self, statement: Statement, row: Row) -> Sequence[Row]:
-        """What that row says of each part; of a statement without any, what it says of itself."""
+        """Return the answers that the row of a composed query holds, one for each part."""
         parts = statement.parts or (statement,)
         answers = [self._answer(part, value) for part, value in zip(parts, row, strict=True)]
         return answers if statement.parts else answers[0]
 
     def changed(self, statement: Statement, changed: int) -> Sequence[Row]:
-        """Note what a statement has changed; its answer."""
+        """Note how many rows a statement has changed, and return that as its answer."""
         self.wrote = True
         if changed:
             self.changed_snapshot |= self._queries[statement.name].changes_snapshot
@@ -198,16 +196,17 @@ class TransactionRun:
 
 
 def values_of(statement: Statement) -> Sequence[object]:
-    """The values of everything that a statement stands for."""
+    """Return the parameters of all parts of a statement."""
     return tuple(chain.from_iterable(one.params for one in statement.parts or (statement,)))
 
 
 class View:
-    """Reads on one connection whose view stays the same, one transaction at a time."""
+    """Runs reading transactions in one snapshot, on one connection."""
 
     def __init__(self, run: TransactionRun, troubles: Troubles) -> None:
         self._run = run
         self._troubles = troubles
+        # A connection can run one query at a time.
         self._turn = asyncio.Lock()
 
     async def read(self, transaction: TransactionFactory[T]) -> T:
@@ -221,13 +220,13 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class End(Generic[T]):
-    """What came of a transaction."""
+    """Holds the result of a transaction that has ended."""
 
     value: T
 
 
 def step(transaction: Transaction[T], rows: Sequence[Row]) -> Statement | End[T]:
-    """What a transaction wants next, or what came of it."""
+    """Send the rows to a transaction; return its next statement, or its result."""
     try:
         return transaction.send([tuple(row) for row in rows])
     except StopIteration as stop:
@@ -235,6 +234,6 @@ def step(transaction: Transaction[T], rows: Sequence[Row]) -> Statement | End[T]
 
 
 def only(statement: Statement) -> Transaction[int]:
-    """The shortest of transactions: one changing statement; how many rows it has changed."""
+    """Run one changing statement; return how many rows it has changed."""
     rows = yield statement
     return int(rows[0][0])

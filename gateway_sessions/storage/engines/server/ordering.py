@@ -1,13 +1,11 @@
 """Order of transactions on the same lane within a process, and row ids that rise across nodes.
 
-Who asks first is served first: within this process, changes take place in the order they were asked for.
+Transactions with the same lock run in the order in which they were asked for; those with different locks may
+overtake each other, as they share no rows.
 
-Those that have nothing in common overtake each other; nobody can tell.
-
-Ids for rows where many transactions run at once: they rise, but do not become visible in their order.
-
-Where several nodes make them, each leaves room for the ids of the others, and all rise with the time of the
-server. So on a lane that moves from one node to another they rise as well.
+Row ids rise, but transactions that run at once do not commit in the order of their ids. Of several nodes,
+each leaves room for the ids of the others, and all ids rise with the server's time. So the ids on a lane
+rise as well when it moves from one node to another.
 """
 
 from __future__ import annotations
@@ -19,17 +17,20 @@ from functools import partial
 
 
 class InOrder:
-    """Lets one after the other decide on the same thing. Nobody holds a connection while it waits here."""
+    """Lets transactions with the same lock run one after the other. Those that wait hold no connection."""
 
     def __init__(self) -> None:
         self._last: dict[str, asyncio.Future[None]] = {}
-        """The last that asked for each lock, since somebody asked to run alone."""
+        """The last transaction that asked for each lock, since one asked to run alone."""
         self._alone: asyncio.Future[None] | None = None
-        """The last that asked to run alone."""
+        """The last transaction that asked to run alone."""
 
     @asynccontextmanager
     async def turn(self, lock: str | None) -> AsyncGenerator[bool]:
-        """Wait for those who asked before for the same, or alone; whether there were any. None: run alone."""
+        """Wait for earlier transactions with this lock, or alone; yield True if there were any.
+
+        With None as its lock, a transaction runs alone.
+        """
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         before = self._line_up(mine, lock)
         try:
@@ -37,7 +38,7 @@ class InOrder:
                 await asyncio.wait(before)
             yield bool(before)
         finally:
-            # Whoever goes away from the middle of the line lets nobody overtake those in front.
+            # If this one was cancelled while it waited, those behind it still wait for those in front.
             _when_done({one for one in before if not one.done()}, mine)
             if lock is not None:
                 mine.add_done_callback(partial(self._forget, lock))
@@ -60,7 +61,7 @@ class InOrder:
 
 
 def _when_done(others: set[asyncio.Future[None]], mine: asyncio.Future[None]) -> None:
-    """Be done as soon as all others are."""
+    """Complete *mine* as soon as all *others* are done."""
     if not others:
         mine.set_result(None)
         return
@@ -75,7 +76,7 @@ def _when_done(others: set[asyncio.Future[None]], mine: asyncio.Future[None]) ->
 
 
 class RisingIds(Iterator[int]):
-    """Counts on, beside others that do the same."""
+    """Yields rising row ids that no other node yields."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -85,15 +86,15 @@ class RisingIds(Iterator[int]):
     def begin_at(
         self, first: int, *, slot: int = 0, slots: int = 1, earliest: Callable[[], int] = lambda: 0
     ) -> None:
-        """Count from there on, and never below *earliest*, whose answers rise.
+        """Go on from *first*, and never below *earliest*, whose answers rise.
 
-        Only every *slots*-th number is taken; the others, divided by that, leave another rest than *slot*.
+        Of every *slots* numbers this node takes one: the one whose remainder is *slot*.
         """
         self._slot, self._slots, self._earliest = slot, slots, earliest
         self.rise_to(first)
 
     def rise_to(self, least: int) -> None:
-        """Take no smaller number from now on."""
+        """Yield no id below *least* from now on."""
         least = max(self._next, least)
         self._next = least + (self._slot - least) % self._slots
 

@@ -1,8 +1,6 @@
 """Backups of a SQLite file, each verified by reading it back, and vacuum of the file.
 
-Copies of a SQLite database: taken while it is in use, and worth nothing until they were read back.
-
-Making a SQLite file small and tidy again, on its writing connection, outside any transaction.
+A backup is taken while the file is in use. A vacuum needs the writing connection, outside any transaction.
 """
 
 from __future__ import annotations
@@ -29,21 +27,22 @@ from gateway_sessions.storage.files.private_files import (
 )
 
 BACKUPS: Final = "backups"
-"""The folder of the copies, beside the database."""
+"""The folder of the backups, beside the database."""
 BUSY_SECONDS: Final = 15.0
+"""The time for which a reader waits for a lock on the file; as long as for the engine's own connections."""
 _STAMP: Final = "sessions-%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"sessions-\d{8}T\d{6}Z\.db")
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing."""
+    """Return a connection to the file that changes nothing."""
     prepare_to_read(path)
     uri = f"file:{quote(str(path))}?mode=ro"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
 def back_up(database: Path, folder: Path, taken_at: datetime) -> Path:
-    """Copy the database as it is at this moment, and return the copy once it was read back."""
+    """Write a backup of the database as it is at this moment; return its path once it was read back."""
     target = folder / f"{taken_at:{_STAMP}}.db"
     unfinished = target.with_suffix(".tmp")
     try:
@@ -66,26 +65,26 @@ def back_up(database: Path, folder: Path, taken_at: datetime) -> Path:
 
 
 def backups_in(folder: Path) -> list[Path]:
-    """The copies there are, the newest first."""
+    """Return the paths of the backups, the newest first."""
     if not folder.is_dir():
         return []
     return sorted((one for one in folder.iterdir() if _NAME.fullmatch(one.name)), reverse=True)
 
 
 def newest_backup(folder: Path) -> datetime | None:
-    """When the newest copy was taken."""
+    """Return when the newest backup was taken."""
     copies = backups_in(folder)
     return datetime.strptime(copies[0].stem, _STAMP).replace(tzinfo=UTC) if copies else None
 
 
 def keep_newest(folder: Path, count: int) -> None:
-    """Remove all copies but the newest."""
+    """Remove all backups but the *count* newest."""
     for path in backups_in(folder)[count:]:
         path.unlink(missing_ok=True)
 
 
 def problem_of(path: Path) -> str | None:
-    """What is wrong with a copy; None: it is whole and ours."""
+    """Return the fault of a backup; None if it is whole and ours."""
     try:
         with closing(read_only(path)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
@@ -99,7 +98,7 @@ def problem_of(path: Path) -> str | None:
 
 
 def make_durable(path: Path) -> None:
-    """Return when a finished file would survive a power cut."""
+    """Flush a finished file and its directory, so that both survive a power cut."""
     for one in (path, path.parent):
         descriptor = os.open(one, os.O_RDONLY)
         try:
@@ -109,7 +108,7 @@ def make_durable(path: Path) -> None:
 
 
 def vacuum(connection: sqlite3.Connection) -> VacuumReport:
-    """Write the file anew without gaps, refresh what the planner knows, and empty the write-ahead log."""
+    """Write the file anew without gaps, refresh the planner's statistics, and empty the write-ahead log."""
     before = _size(connection)
     connection.execute("VACUUM")
     optimise(connection)
@@ -118,14 +117,14 @@ def vacuum(connection: sqlite3.Connection) -> VacuumReport:
 
 
 def optimise(connection: sqlite3.Connection) -> None:
-    """Refresh what the planner knows, where that is worth it."""
+    """Refresh the statistics of the query planner where SQLite finds that worthwhile."""
     connection.execute("PRAGMA optimize").fetchall()
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
-    """Bring everything into the file itself and cut the write-ahead log to nothing, if nobody reads it."""
+    """Copy the write-ahead log into the file and truncate it; return False if a reader prevents that."""
     (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
-    # Whoever reads may be waiting for a writer, who would wait for us: better to come again later.
+    # Do not wait for a reader: it may itself wait for a writer, which waits for this connection.
     connection.execute("PRAGMA busy_timeout = 0").fetchone()
     try:
         (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -135,7 +134,7 @@ def empty_log(connection: sqlite3.Connection) -> bool:
 
 
 def overwrite_deleted(connection: sqlite3.Connection, *, overwrite: bool) -> None:
-    """Whether, from now on, the room of what is deleted is overwritten with zeros."""
+    """Set whether the space of deleted rows is overwritten with zeros from now on."""
     connection.execute(f"PRAGMA secure_delete = {'ON' if overwrite else 'OFF'}").fetchone()
 
 

@@ -1,10 +1,8 @@
 """The SQLite engine and its read-only form: one writing connection and several reading ones.
 
-The embedded database: one connection writes and checkpoints, a few read, each on a thread of its own.
-
-A SQLite file as the whole database of a store: it owns the directory around it, and sees to the file.
-
-A SQLite file that another process may own: read, and nothing else.
+Each connection has a thread of its own. The writing connection also checkpoints: no other one does, which
+keeps versions of SQLite safe that corrupt a write-ahead log when two connections checkpoint it. The engine
+owns the directory around the file; a reader does not, and changes nothing.
 """
 
 from __future__ import annotations
@@ -54,14 +52,16 @@ from gateway_sessions.storage.tables.queries import Migration, Query, load_migra
 
 ENGINE: Final = "sqlite"
 BUSY_SECONDS: Final = 15.0
-"""How long a transaction waits for a lock that somebody else holds on the file, a backup tool for example."""
+"""The time for which a transaction waits for a lock on the file that another program holds, for example a
+backup tool."""
 READERS: Final = 2
+"""Two, so that a long read does not keep a short one waiting; each costs a thread and a page cache."""
 
 T = TypeVar("T")
 
 
 class Synchronous(StrEnum):
-    """When a commit counts as done."""
+    """States when a commit counts as durable."""
 
     FULL = "FULL"  # when it would survive a power failure
     NORMAL = "NORMAL"  # when it would survive the end of this process
@@ -90,10 +90,10 @@ class SqliteDriver:
         self.on_change: Callable[[], None] = lambda: None
         """Called after a commit that has changed what sessions.json shows."""
         self.on_news: Callable[[Sequence[News]], None] = lambda _: None
-        """Called with what commits have brought about, in their order; nobody is answered before."""
+        """Called with the changes of each commit, in order, before the callers of its transactions wake."""
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Open the file, bring it up to date and begin to serve; *cleanup* closes everything again."""
+        """Open the file, migrate it and begin to serve; *cleanup* closes everything again."""
         check_library()
         cleanup.callback(self._refuse_waiting)
         self._queries = await in_thread(partial(load_queries, ENGINE))
@@ -120,28 +120,28 @@ class SqliteDriver:
 
     @property
     def changes(self) -> int:
-        """How often the truth behind sessions.json has changed since the file was opened."""
+        """Return how many commits since the start have changed what sessions.json shows."""
         return self._writer.changes if self._writer is not None else 0
 
     def end_with(self, transaction: TransactionFactory[None]) -> None:
-        """Run that transaction when nothing else will be run any more. Nobody learns whether it could be."""
+        """Run that transaction last, when the engine stops. Its failure is not reported."""
         if self._writer is not None:
             self._writer.last = WriteRequest(transaction, asyncio.get_running_loop().create_future())
 
     def write(self, transaction: TransactionFactory[T]) -> Awaitable[T]:
-        """Run a transaction; when this is awaited, the outcome is durable.
+        """Run a transaction; when the result is awaited, the outcome is durable.
 
-        It stands in line at once. Cancelled while it waits there, it is withdrawn; cancelled while it runs,
-        its outcome stands.
+        The transaction joins the queue at once. If its caller is cancelled while it waits there, it is
+        withdrawn; if it runs already, its changes stand.
         """
         return self._ask(self._writes, transaction)
 
     def change(self, statement: Statement) -> Awaitable[int]:
-        """Run one changing statement, durably; how many rows it has changed. The shortest of transactions."""
+        """Run one changing statement, durably; return how many rows it has changed."""
         return self._ask(self._writes, statement)
 
     async def attend(self, call: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something on the writing connection between two batches; writers wait until it is done."""
+        """Call a function with the writing connection between two batches; writers wait until it ends."""
         if not self._serving:
             raise StoreStoppedError("database")
         request: WorkerCall[T] = WorkerCall(call, asyncio.get_running_loop().create_future())
@@ -154,7 +154,7 @@ class SqliteDriver:
 
     @asynccontextmanager
     async def view(self) -> AsyncGenerator[Reader]:
-        """A reader of its own whose transactions all see the same moment."""
+        """Lend a reader whose transactions all see the same snapshot."""
         if not self._serving:
             raise StoreStoppedError("database")
         async with AsyncExitStack() as cleanup:
@@ -181,9 +181,8 @@ class SqliteDriver:
 
     async def _open(self, queue: Queue, cleanup: AsyncExitStack, *, read_only: bool) -> Worker:
         mode, begin = ("ro", READ) if read_only else ("rwc", WRITE)
-        limit = (
-            1 if read_only else MAX_TRANSACTIONS
-        )  # a reader leaves what waits behind its transaction to the others
+        # A reader takes one transaction at a time: another reader can run the next one meanwhile.
+        limit = 1 if read_only else MAX_TRANSACTIONS
         worker = Worker(str(self._path), self._queries, queue, begin=begin, max_transactions=limit)
         uri = f"file:{quote(str(self._path))}?mode={mode}"
         try:
@@ -195,26 +194,29 @@ class SqliteDriver:
         return worker
 
     def _stop(self) -> None:
-        """Let every worker's thread go, so that its connection can be closed."""
+        """Let the threads of all workers end, so that their connections can be closed."""
         self._serving = False
         self._writes.put(StopWorker.STOP)
         for _ in range(READERS):
             self._reads.put(StopWorker.STOP)
 
     def _refuse_waiting(self) -> None:
-        """Nobody serves the queues any more."""
+        """Fail all requests that still wait, as no worker serves the queues any more."""
         refuse_all(self._writes, "database")
         refuse_all(self._reads, "database")
 
 
 def _begin_to_read(connection: sqlite3.Connection) -> None:
-    """Begin a transaction of SQLite that sees what is there now, and not what its first statement finds."""
+    """Begin a transaction of the database that sees the file as it is now.
+
+    SQLite takes the snapshot at the first query, so one is run here.
+    """
     connection.execute("BEGIN")
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 class _View:
-    """Reads on one connection whose transaction stays open."""
+    """Runs reading transactions in one transaction of the database, which stays open."""
 
     def __init__(self, worker: Worker, driver: SqliteDriver) -> None:
         self._worker = worker
@@ -229,7 +231,7 @@ class SqliteReader(SqliteDriver):
     """Runs reading transactions. It takes no lock that the owner would wait for, and never checkpoints."""
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Open the file as it is and begin to serve; *cleanup* closes everything again."""
+        """Open the file without a migration and begin to serve; *cleanup* closes everything again."""
         check_library()
         if not await in_thread(self._path.exists):
             raise NoStoreError(str(self._path))
@@ -248,15 +250,15 @@ class SqliteReader(SqliteDriver):
             tasks.start_soon(worker.run)
 
     async def write(self, transaction: TransactionFactory[T]) -> T:
-        """Nothing can be written here."""
+        """Raise `StorageError`: a reader changes nothing."""
         self._refuse()
 
     async def attend(self, call: Callable[[sqlite3.Connection], T]) -> T:
-        """Nothing can be tidied up here."""
+        """Raise `StorageError`: a reader has no writing connection."""
         self._refuse()
 
     async def change(self, statement: Statement) -> int:
-        """Nothing can be changed here."""
+        """Raise `StorageError`: a reader changes nothing."""
         self._refuse()
 
     def _check(self, connection: sqlite3.Connection) -> None:
@@ -270,7 +272,7 @@ BEYOND = (1 << 63) - 1
 
 
 class FileUpkeep:
-    """What the owner of a SQLite file does for it, on the writing connection between two batches."""
+    """Does the upkeep of a SQLite file, on the writing connection between two batches."""
 
     def __init__(self, path: Path, driver: SqliteDriver) -> None:
         self._path = path
@@ -281,23 +283,23 @@ class FileUpkeep:
         return await self._driver.attend(backup.vacuum)
 
     async def optimise(self) -> None:
-        """Let the database learn what its tables hold by now."""
+        """Refresh the statistics of the query planner."""
         await self._driver.attend(backup.optimise)
 
     async def empty_log(self) -> bool:
-        """Cut the write-ahead log to nothing; False if somebody reads an old moment."""
+        """Truncate the write-ahead log; return False if a reader in an older snapshot prevents that."""
         return await self._driver.attend(backup.empty_log)
 
     async def overwrite_deleted(self, *, overwrite: bool) -> None:
-        """Whether the room of deleted rows is overwritten with zeros from now on."""
+        """Set whether the space of deleted rows is overwritten with zeros from now on."""
         await self._driver.attend(partial(backup.overwrite_deleted, overwrite=overwrite))
 
     def newest_backup(self) -> datetime | None:
-        """When the newest copy was taken. Looks at the disk."""
+        """Return when the newest backup was taken. Reads the disk."""
         return newest_backup(self._path.parent / BACKUPS)
 
     async def back_up(self, now: datetime, *, keep: int | None) -> Path:
-        """Copy the database as it is now, read the copy back, and remove all but the newest *keep*."""
+        """Write a verified backup of the database as it is now, and remove all but the newest *keep*."""
         folder = self._path.parent / BACKUPS
         copy = await in_thread(partial(back_up, self._path, folder, now))
         if keep is not None:
@@ -306,7 +308,7 @@ class FileUpkeep:
 
 
 class SqliteEngine(SqliteDriver):
-    """A file that this process owns, with the directory around it."""
+    """Owns a database file, with the directory around it."""
 
     index_language: Language | None = None
 
@@ -324,16 +326,16 @@ class SqliteEngine(SqliteDriver):
         self.upkeep: Upkeep | None = FileUpkeep(path, self)
 
     def stem_with(self, stems: Stems) -> None:
-        """The index is a file beside this one."""
+        """Do nothing: the search index is a file beside this one, with stems of its own."""
 
     @property
     def path(self) -> Path:
-        """The database file."""
+        """Return the database file."""
         return self._path
 
     @property
     def place(self) -> str:
-        """The same in words."""
+        """Return the database file as a text."""
         return str(self._path)
 
     @asynccontextmanager
@@ -347,44 +349,44 @@ class SqliteEngine(SqliteDriver):
 
     @property
     def shared(self) -> None:
-        """Nobody else has it open."""
+        """Return None: only one process can open the file."""
 
     def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
-        """Ids for rows. The lock of the directory sees to it that there is no later owner."""
+        """Return the row ids from *first_id* on. The lock of the directory keeps other owners out."""
         del epoch
         return itertools.count(first_id)
 
 
 class SqliteReadingEngine(SqliteReader):
-    """A file that another process may own: nothing of it is changed."""
+    """Reads a database file that another process may own."""
 
     upkeep: Upkeep | None = None
     index_language: Language | None = None
 
     def stem_with(self, stems: Stems) -> None:
-        """The index is a file beside this one."""
+        """Do nothing: the search index is a file beside this one, with stems of its own."""
 
     @property
     def path(self) -> Path:
-        """The database file."""
+        """Return the database file."""
         return self._path
 
     @property
     def place(self) -> str:
-        """The same in words."""
+        """Return the database file as a text."""
         return str(self._path)
 
     @asynccontextmanager
     async def owned(self, clock: Clock, *, wait: float) -> AsyncGenerator[None]:
-        """Readers own nothing."""
+        """Own nothing: a reader has no home."""
         del clock, wait
         yield
 
     @property
     def shared(self) -> None:
-        """Nobody else has it open."""
+        """Return None: a reader is no node."""
 
     def begin_epoch(self, epoch: int, first_id: int) -> Iterator[int]:
-        """Nobody takes an id here."""
+        """Return ids that nobody takes: a reader makes no rows."""
         del epoch
         return itertools.count(first_id)

@@ -17,6 +17,7 @@ from gateway_sessions.errors import (
 )
 
 _PRIMARY: Final = 0xFF
+"""The low byte of an extended result code is the primary code."""
 _RIGHTS: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 _UNAVAILABLE: Final = frozenset(
     {
@@ -27,17 +28,17 @@ _UNAVAILABLE: Final = frozenset(
     }
 )
 _NO_TEXT: Final = "Could not decode to UTF-8"
-"""So begins what the module says, without a code, of a text that is none."""
+"""The beginning of the error, without a code, that Python's module raises for bytes which are no UTF-8."""
 
 
 def translate(error: Exception, path: str) -> Exception:
-    """Our error for one that came out of SQLite; our own pass through, and so do bugs."""
+    """Return our error for one of SQLite or the disk; return any other error unchanged."""
     if isinstance(error, sqlite3.Error):
         ours: Exception = _storage_error(error, path)
     elif isinstance(error, OSError):
         ours = _disk_error(error, path)
     elif isinstance(error, UnicodeDecodeError):
-        # Damaged text that SQLite quotes in its message, which Python then cannot read.
+        # SQLite quotes damaged text in its message, and Python cannot decode that.
         ours = StorageCorruptError(path, f"{error}; the file was left as it is")
     elif isinstance(error, (UnicodeEncodeError, OverflowError)) and not isinstance(
         error, GatewaySessionsError
@@ -50,7 +51,7 @@ def translate(error: Exception, path: str) -> Exception:
 
 
 def _disk_error(error: OSError, path: str) -> StorageError:
-    """Of a file beside the database, such as the copy that is kept of it."""
+    """Return our error for one of a file beside the database, for example a backup."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFullError(path, f"{error}; nothing acknowledged was lost")
     return StorageUnavailableError(path, str(error))

@@ -1,18 +1,15 @@
 """Salvage of a damaged SQLite file: readable rows, a rebuilt database, and text with invalid bytes.
 
-Reading what can still be read of a damaged SQLite file.
+A damaged page stops a scan. So a table is scanned from its beginning and from its end, and the rows in
+between are looked up one by one, under the keys that its indexes still hold. A row that an index names and
+the table cannot show is lost, and counted.
 
-A damaged page stops a scan. So a table is read from its beginning and from its end, and what lies between is
-looked up row by row under the keys that its indexes still know. What an index names and the table cannot show
-is lost, and counted.
+A rebuilt database has the rows that the damaged file still holds; tables that could not be read whole are
+filled up from the newest backup.
 
-A new database from what a damaged one and its newest copy still hold.
-
-Text in a SQLite file that is none: its bytes are no UTF-8.
-
-SQLite compares bytes, and Python cannot make a text of these: whatever reads them fails, with all that is
-read along. To guess would be worse, for a key that reads like another one finds nothing. So a store tells it,
-a check finds it, and a repair puts U+FFFD where the damage is.
+SQLite stores text without a check, so damage can leave bytes that are no UTF-8. Python raises an error for
+the whole query then. A guess would be worse, as a key that is guessed finds nothing. So the store reports
+such text, a check finds it, and a repair puts U+FFFD where the damage is.
 """
 
 from __future__ import annotations
@@ -36,22 +33,22 @@ Key: TypeAlias = tuple[Any, ...]
 TableRow: TypeAlias = tuple[Any, ...]
 
 READ_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError, OverflowError)
-"""What reading damaged pages can raise; text that is none cannot be decoded."""
+"""The errors that damaged pages cause; damaged text cannot be decoded."""
 
 
 @dataclass(slots=True)
 class Salvaged:
-    """How much of a table could be read."""
+    """Counts the rows of a table that could be read."""
 
     rows: int = 0
     complete: bool = True
-    """Whether the table was read from one end to the other without an error."""
+    """True if the table was read from one end to the other without an error."""
     unreadable: int = 0
-    """Rows that are known to have been there."""
+    """The number of rows that an index names and that could not be read."""
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
-    """The table's columns; none if there is no such table, or nobody can tell."""
+    """Return the table's columns; none if there is no such table, or its schema cannot be read."""
     try:
         described = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
     except READ_ERRORS:
@@ -62,7 +59,7 @@ def columns_of(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
 def salvage(
     connection: sqlite3.Connection, table: str, columns: tuple[str, ...], keep: Callable[[TableRow], None]
 ) -> Salvaged:
-    """Hand every row of the table that can be read to *keep*, once."""
+    """Call *keep* once with every row of the table that can be read."""
     reading = _Reading(connection, table, columns, keep)
     if reading.scan(backwards=False):
         return reading.outcome
@@ -73,7 +70,7 @@ def salvage(
 
 
 def clustering_key(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
-    """What the rows of a table are stored in the order of."""
+    """Return the columns by which the rows of a table are ordered in the file."""
     try:
         connection.execute(f"SELECT rowid FROM {quoted(table)} LIMIT 0")  # noqa: S608 -- our schema
     except READ_ERRORS:
@@ -83,12 +80,12 @@ def clustering_key(connection: sqlite3.Connection, table: str) -> tuple[str, ...
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it."""
+    """Return a name in quotes, as SQL needs it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 class _Reading:
-    """One table on its way out of a damaged file."""
+    """Reads one table of a damaged file."""
 
     def __init__(
         self,
@@ -106,7 +103,7 @@ class _Reading:
         self.outcome = Salvaged()
 
     def scan(self, *, backwards: bool) -> bool:
-        """Read in the order of the keys up to a row that is known already; False if that was not possible."""
+        """Read in the order of the keys up to a row that was read already; return False after an error."""
         direction = "DESC" if backwards else "ASC"
         order = ", ".join(f"{name} {direction}" for name in self._key)
         names = ", ".join(self._key)
@@ -122,7 +119,7 @@ class _Reading:
         return True
 
     def look_up_the_rest(self) -> None:
-        """Fetch, one by one, the rows that an index knows and no scan has reached."""
+        """Read, one by one, the rows that an index names and no scan has reached."""
         where = " AND ".join(f"{name} = ?" for name in self._key)
         query = f"SELECT {self._columns} FROM {self._table} WHERE {where}"  # noqa: S608 -- names of our schema
         for key in {one for one in self._indexed_keys() if one not in self._seen}:
@@ -141,7 +138,7 @@ class _Reading:
         self._keep(row)
 
     def _indexed_keys(self) -> Iterator[Key]:
-        """Keys as the indexes of the table name them, as far as each of them can be read."""
+        """Yield the keys in the indexes of the table, as far as each index can be read."""
         names = ", ".join(self._key)
         try:
             indexes = [str(one[1]) for one in self._connection.execute(f"PRAGMA index_list({self._table})")]
@@ -156,41 +153,41 @@ class _Reading:
 
 
 _KEPT: Final = "surrogateescape"
-"""Bytes that are no text become halves of surrogate pairs, which no text has, and can be bytes again."""
+"""Decodes bytes that are no UTF-8 to halves of surrogate pairs, which no text has, and encodes them back."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedText:
-    """A row with text that is none."""
+    """A row with text that is no UTF-8."""
 
     table: str
     where: str
-    """Which row it is, as a condition."""
+    """The SQL condition that finds the row."""
     key: tuple[Any, ...]
     values: dict[str, Any]
     columns: tuple[str, ...]
-    """Those with such text."""
+    """The columns with such text."""
 
     @property
     def row(self) -> dict[str, Any]:
-        """All that it holds, such text as bytes."""
+        """Return the values of the row, damaged text as bytes."""
         return self.values | {name: _stored(self.values[name]) for name in self.columns}
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """Return the key of the row as people read it."""
         parts = (one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in self.key)
         return ", ".join(parts)
 
 
 def tables_of(connection: sqlite3.Connection) -> list[str]:
-    """All of the schema."""
+    """Return the names of all tables."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
     return [str(name) for (name,) in rows if not str(name).startswith("sqlite_")]
 
 
 def damaged_text(connection: sqlite3.Connection, table: str) -> list[DamagedText]:
-    """All rows of a table with text that is none."""
+    """Return all rows of a table with text that is no UTF-8."""
     key, columns = clustering_key(connection, table), columns_of(connection, table)
     listed = ", ".join((*key, *map(quoted, columns)))
     found: list[DamagedText] = []
@@ -206,7 +203,10 @@ def damaged_text(connection: sqlite3.Connection, table: str) -> list[DamagedText
 
 
 def mend_text(connection: sqlite3.Connection, one: DamagedText) -> bool:
-    """Let the columns hold what can be read; False if the row had to go, as another one says the same."""
+    """Put U+FFFD where text is damaged; return False if the row was deleted instead.
+
+    A row is deleted if another one has the mended key already.
+    """
     assigned = ", ".join(f"{quoted(name)} = ?" for name in one.columns)
     table, new = quoted(one.table), tuple(_readable(one.values[name]) for name in one.columns)
     changing = f"UPDATE OR IGNORE {table} SET {assigned} WHERE {one.where}"  # noqa: S608 -- our schema
@@ -217,7 +217,7 @@ def mend_text(connection: sqlite3.Connection, one: DamagedText) -> bool:
 
 
 class _Texts:
-    """Makes texts of bytes, and notes when they were none."""
+    """Decodes texts, and notes when one is damaged."""
 
     def __init__(self) -> None:
         self.damaged = False
@@ -248,7 +248,7 @@ def _readable(value: str) -> str:
 
 
 def _where(key: tuple[str, ...], row: Row) -> str:
-    """A text that is none can only be said as bytes."""
+    """Return the condition for a key; damaged text in it can only be passed as bytes."""
     return " AND ".join(
         f"{name} = {'CAST(? AS TEXT)' if isinstance(value, str) else '?'}"
         for name, value in zip(key, row, strict=False)
@@ -260,12 +260,12 @@ def _stored(value: Any) -> Any:
 
 
 OWN_FACTS: Final = frozenset({"schema_version", "readable_from"})
-"""What the new database knows by itself."""
+"""Rows of `meta` that a rebuilt database keeps as the migrations wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuiltTable:
-    """Where the rows of one table came from, and how many are known to be lost."""
+    """Counts the rows of a rebuilt table by their origin, and those that are lost."""
 
     name: str
     salvaged: int
@@ -282,10 +282,10 @@ def rebuild(
     known: Sequence[Migration],
     progress: OnProgress | None = None,
 ) -> list[RebuiltTable]:
-    """Write a new database to *target*; the other files stay as they are.
+    """Write a new database to *target* from a damaged one and its backup, which stay as they are.
 
-    The copy only fills tables that could not be read whole: it is older, and what was deleted since has gone
-    on purpose.
+    The backup only fills tables that could not be read whole: it is older, and rows that were deleted since
+    must stay deleted.
     """
     target.unlink(missing_ok=True)
     prepare_database_file(target, APPLICATION_ID)
@@ -323,7 +323,7 @@ def _refill(new: sqlite3.Connection, old: sqlite3.Connection, name: str, backup:
 
 
 class _Refill:
-    """Takes the rows of one table over; one that is there already, or fits no more, is left out."""
+    """Copies the rows of one table; it skips rows that are there already, or that do not fit any more."""
 
     def __init__(self, new: sqlite3.Connection, source: sqlite3.Connection, name: str) -> None:
         wanted = columns_of(new, name)
@@ -345,4 +345,4 @@ class _Refill:
         try:
             self.written += self._new.execute(self._insert, row).rowcount
         except READ_ERRORS:
-            return  # a value that the column cannot hold: the page was damaged, and read all the same
+            return  # a damaged page can be read without an error and hold a value that the column refuses

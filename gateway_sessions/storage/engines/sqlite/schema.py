@@ -21,23 +21,23 @@ from gateway_sessions.storage.tables.queries import Migration
 APPLICATION_ID: Final = 0x67736573
 """Marks the file as ours: "gses"."""
 OLDEST_SQLITE: Final = (3, 37, 0)
-"""The first with STRICT tables."""
+"""The first version with STRICT tables."""
 CACHE_KIB: Final = 4 * 1024
-"""The inner pages of the indexes of many lanes stay in memory, and most of their clocks."""
+"""Enough for the inner pages of the indexes of many lanes, and for most of their clocks."""
 _OF_HERMES: Final = {
     "sessions": frozenset({"id", "source", "started_at"}),
     "messages": frozenset({"id", "session_id", "role"}),
 }
 """Tables that all versions of Hermes have, with some of their columns."""
 READABLE_FROM: Final = 1
-"""The oldest schema a program must know to work with what this one writes."""
+"""The oldest schema that a program must know to work with this one."""
 
 
 def check_library(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> None:
-    """Refuse a SQLite that is too old.
+    """Raise `UnsupportedStorageError` if the SQLite library is too old.
 
-    Versions up to 3.51.2 can corrupt a WAL that two connections write or checkpoint at once. Here one
-    connection does both, and nobody else writes, so they are safe.
+    Versions up to 3.51.2 can corrupt a write-ahead log that two connections write or checkpoint at once.
+    Here one connection does both, and no other process writes, so these versions are safe.
     """
     if version < OLDEST_SQLITE:
         wanted, found = (".".join(map(str, one)) for one in (OLDEST_SQLITE, version))
@@ -48,7 +48,7 @@ def check_library(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Non
 def prepare(
     connection: sqlite3.Connection, path: Path, known: Sequence[Migration], *, synchronous: str
 ) -> None:
-    """Claim the file or check that it is ours, set it up, and take the migrations that are due."""
+    """Claim the file or check that it is ours, configure it, and run the migrations that are due."""
     found = inspect(connection, path)
     due = plan_migrations(str(path), found, known)
     _configure(connection, path, synchronous)
@@ -59,7 +59,7 @@ def prepare(
 
 
 def statements(script: str) -> Iterator[str]:
-    """The single statements of a script; a transaction cannot take it whole."""
+    """Yield the single statements of a script; a transaction cannot run it as a whole."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
@@ -69,7 +69,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
-    """The version of the file's schema; None if it is empty; `ForeignDatabaseError` if it is not ours."""
+    """Return the schema; None if the file is empty; raise `ForeignDatabaseError` if it is not ours."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application_id == APPLICATION_ID:
@@ -84,7 +84,7 @@ def inspect(connection: sqlite3.Connection, path: Path) -> SchemaVersion | None:
 
 
 def is_of_hermes(connection: sqlite3.Connection) -> bool:
-    """Whether a database that is not ours has the tables of Hermes, of whichever version."""
+    """Return True if the file has the tables of Hermes, of any version."""
     for table, wanted in _OF_HERMES.items():
         found = {row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
         if not found >= wanted:
@@ -93,7 +93,7 @@ def is_of_hermes(connection: sqlite3.Connection) -> bool:
 
 
 def stated_version(connection: sqlite3.Connection) -> SchemaVersion | None:
-    """The version that a file of ours says it has; None if it does not say so any more."""
+    """Return the schema that a file of ours states; None if the statement is lost."""
     wanted = ("schema_version", "readable_from")
     values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", wanted))
     versions = [one for one in map(values.get, wanted) if isinstance(one, int)]
@@ -107,6 +107,7 @@ def _configure(connection: sqlite3.Connection, path: Path, synchronous: str) -> 
             str(path), f"this place does not support write-ahead logging (got {mode})"
         )
     connection.execute(f"PRAGMA synchronous = {synchronous}")
+    # Pages: SQLite's usual value, set here because a build of the library may have another one.
     connection.execute("PRAGMA wal_autocheckpoint = 1000")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -114,7 +115,7 @@ def _configure(connection: sqlite3.Connection, path: Path, synchronous: str) -> 
 
 
 def _back_up(connection: sqlite3.Connection, path: Path, found: SchemaVersion) -> None:
-    """Keep the database as it was: `sessions.db.v1.bak`. An older attempt's copy is replaced."""
+    """Copy the database before a migration to `sessions.db.v1.bak`, in place of an older copy."""
     copy = path.with_name(f"{path.name}.v{found.version}.bak")
     copy.unlink(missing_ok=True)
     fill_private_file(copy, lambda new: connection.execute("VACUUM INTO ?", (str(new),)))
@@ -122,7 +123,7 @@ def _back_up(connection: sqlite3.Connection, path: Path, found: SchemaVersion) -
 
 
 def _migrate(connection: sqlite3.Connection, due: Sequence[Migration]) -> None:
-    """Take all steps in one transaction: they stand together or not at all."""
+    """Run all migrations in one transaction of the database: they stand together or not at all."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         for step in due:

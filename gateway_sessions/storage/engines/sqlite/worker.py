@@ -1,18 +1,13 @@
 """The thread of a SQLite connection: it runs waiting transactions in batches, one commit for each batch.
 
-One SQLite connection and the transactions that wait for it: one commit for a whole batch, and no hop per
-request.
+Requests wait in a queue that the connection's own thread reads, so no request costs a hop between threads of
+its own. All that arrive during a commit form the next batch. The thread is aiosqlite's, lent through its
+public interface: `commit()` of the connection serves the queue, and returns when the connection is about to
+be closed. Callers get their results only after COMMIT.
 
-Requests wait in a queue that the connection's own thread reads; whatever arrived while the last commit was in
-flight becomes the next batch. The thread is aiosqlite's, lent to us through its public interface: `commit()`
-of the connection serves the queue, and returns when the connection is about to be closed. Answers leave only
-after COMMIT.
-
-Transactions hardly ever fail once they have written. So a batch runs without savepoints. If one fails like
-that, the batch is rolled back and run once more without it, each transaction in a savepoint of its own, as in
-some to come.
-
-One transaction on a SQLite connection, among others that share its transaction.
+Transactions hardly ever fail after a change, so a batch runs without savepoints. If one fails like that, the
+whole batch is rolled back and run once more without it; in that run, and in the next `WARY_BATCHES` batches,
+each transaction has a savepoint.
 """
 
 from __future__ import annotations
@@ -43,8 +38,8 @@ T = TypeVar("T")
 class TransactionDrive:
     """Runs one transaction to its end.
 
-    *Saving*, a savepoint of its own lets it be undone alone. That costs more than many a statement: each page
-    that the transaction changes is copied first.
+    If *saving*, a savepoint lets its changes be rolled back alone. A savepoint costs more than most
+    statements: each page that the transaction changes is copied first.
     """
 
     __slots__ = ("_connection", "_queries", "_saved", "_saving", "changed_snapshot", "news", "wrote")
@@ -57,13 +52,13 @@ class TransactionDrive:
         self._saving = saving
         self._saved = False
         self.changed_snapshot = False
-        """Whether it has changed what sessions.json shows."""
+        """True if it has changed what sessions.json shows."""
         self.wrote = False
-        """Whether it may have left something that only the end of the transaction can undo."""
+        """True if it may have changed rows, which only a rollback of the whole batch undoes."""
         self.news: Sequence[News] = ()
 
     def drive(self, transaction: Transaction[T]) -> T:
-        """Run the transaction; if it fails, it is undone where that can be done."""
+        """Run the transaction; if it fails and has a savepoint, roll back to that."""
         connection, queries = self._connection, self._queries
         try:
             statement = next(transaction)
@@ -95,7 +90,7 @@ class TransactionDrive:
         return self._change(query, statement)
 
     def _change(self, query: Query, statement: Statement) -> Sequence[Row]:
-        if not statement.alone:  # one that stands alone undoes itself
+        if not statement.alone:  # SQLite undoes a single statement that fails by itself
             if self._saving:
                 self._save()
             else:
@@ -122,28 +117,31 @@ class TransactionDrive:
 
 
 def drive(connection: sqlite3.Connection, queries: Mapping[str, Query], transaction: Transaction[T]) -> T:
-    """Run a transaction to its end on a connection that somebody else looks after."""
+    """Run a transaction to its end on a connection whose transaction of the database the caller ends."""
     return TransactionDrive(connection, queries, saving=True).drive(transaction)
 
 
 MAX_TRANSACTIONS: Final = 128
+"""The most transactions in a batch: the first of them waits for the last one."""
 LEAST_SECONDS: Final = 0.005
+"""The least time for which a batch is filled, if enough transactions wait."""
 MOST_SECONDS: Final = 0.05
-"""So long a batch is filled if there is work enough."""
+"""The most time for which a batch is filled, as its first caller waits that long."""
 COMMITS: Final = 3
-"""So many times as long as a commit takes: a slow disk is asked less often."""
+"""A batch is filled for that many times the last commit's time, so that a slow disk gets fewer commits."""
 TOLD_AT_ONCE: Final = 8
-"""So many are told of their outcome before the loop has a look at everything else."""
+"""The number of callers that wake before the loop serves anything else."""
 LOOK_AROUND_SECONDS: Final = 1.0
+"""How often an idle thread checks that the main thread still lives."""
 WARY_BATCHES: Final = 64
-"""So many batches after a transaction had to be undone, another one may have to be."""
+"""The number of batches with savepoints after a rollback: the next such failure is often near."""
 READ: Final = "BEGIN"
 WRITE: Final = "BEGIN IMMEDIATE"
-"""How transactions begin."""
+"""A writing transaction takes the lock at once: one that takes it after a read can fail with SQLITE_BUSY."""
 
 
 class WriteRequest(Generic[T]):
-    """A transaction that somebody waits for, or a single changing statement, which is one in all but form."""
+    """A transaction, or a single changing statement, whose caller waits for the result."""
 
     __slots__ = ("error", "future", "news", "result", "work")
 
@@ -153,10 +151,10 @@ class WriteRequest(Generic[T]):
         self.result: T | None = None
         self.error: Exception | None = None
         self.news: Sequence[News] = ()
-        """What it leaves behind for those who listen, if it is committed."""
+        """Its changes, which listeners are told after the commit."""
 
     def answer(self) -> None:
-        """Wake the one who waits, who may have gone away meanwhile."""
+        """Wake the caller, unless it was cancelled."""
         if self.future.done():
             return
         if self.error is not None:
@@ -166,7 +164,7 @@ class WriteRequest(Generic[T]):
 
 
 class WorkerCall(WriteRequest[T]):
-    """Something to be done on the connection outside of any transaction, such as tidying the file up."""
+    """A function to call with the connection outside of any transaction, for example a vacuum."""
 
     __slots__ = ("do",)
 
@@ -176,12 +174,12 @@ class WorkerCall(WriteRequest[T]):
 
 
 class BatchConnection(sqlite3.Connection):
-    """A connection whose `commit` first runs what was put into `work`."""
+    """A connection whose `commit` runs the function in `work` first."""
 
     work: Callable[[], None] | None = None
 
     def commit(self) -> None:
-        """Run the work, which commits by itself; without any, commit as usual."""
+        """Run `work`, which commits by itself; without one, commit as usual."""
         if self.work is None:
             super().commit()
         else:
@@ -189,11 +187,11 @@ class BatchConnection(sqlite3.Connection):
 
 
 class _TornError(Exception):
-    """A transaction has failed that had written, and nothing but the whole transaction can be undone."""
+    """A transaction failed after a change and has no savepoint, so the whole batch must be rolled back."""
 
 
 class StopWorker(Enum):
-    """Ends the service of the worker that takes it from the queue."""
+    """Ends the worker that takes it from the queue."""
 
     STOP = auto()
 
@@ -202,12 +200,12 @@ Queue: TypeAlias = "SimpleQueue[WriteRequest[Any] | StopWorker]"
 
 
 def fill_seconds(commit_seconds: float) -> float:
-    """How long the next batch may be filled, if the last commit has taken so long."""
+    """Return how long the next batch may be filled, from the time of the last commit."""
     return min(max(COMMITS * commit_seconds, LEAST_SECONDS), MOST_SECONDS)
 
 
 def _nothing(*_: object) -> None:
-    """Nobody wants to know."""
+    """Do nothing: no listener was set."""
 
 
 class Worker:
@@ -230,20 +228,20 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._raw: BatchConnection | None = None
         self._next: WriteRequest[Any] | StopWorker | None = None
-        """Taken from the queue already, but not part of a batch yet."""
+        """A request that was taken from the queue and is in no batch yet."""
         self._fill_seconds = LEAST_SECONDS
         self._wary = 0
-        """For how many more batches each transaction gets a savepoint."""
+        """The number of batches in which each transaction still gets a savepoint."""
         self._untold: deque[WriteRequest[Any]] = deque()
-        """On the loop: requests that are done, of which nobody knows yet."""
+        """Finished requests whose callers were not woken yet. Used on the loop alone."""
         self.changes = 0
-        """How many batches have changed what sessions.json shows."""
+        """The number of batches that have changed what sessions.json shows."""
         self.on_change: Callable[[], None] = _nothing
-        """Called on the loop after a batch that has changed it."""
+        """Called on the loop after such a batch."""
         self.on_news: Callable[[Sequence[News]], None] = _nothing
-        """Called on the loop with what was committed, in the order of the commits."""
+        """Called on the loop with committed changes, in the order of the commits."""
         self.last: WriteRequest[Any] | None = None
-        """What to run once it is certain that nothing will follow."""
+        """The transaction to run last, when no other one can follow."""
 
     async def connect(self, uri: str, cleanup: AsyncExitStack, *, busy_seconds: float) -> None:
         """Open the connection that this worker serves; *cleanup* closes it."""
@@ -258,7 +256,7 @@ class Worker:
         self._connection = await cleanup.enter_async_context(connection)
 
     async def call(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a plain function on the connection's thread, before `run` begins to serve."""
+        """Call a function on the connection's thread, before `run` begins to serve."""
         raw = self._raw
         assert raw is not None  # noqa: S101 -- connected before anything is called
         outcome: list[T] = []
@@ -270,27 +268,27 @@ class Worker:
         return outcome[0]
 
     async def run(self) -> None:
-        """Serve the queue until it says stop. Cancelling this does not: the thread goes on until then."""
+        """Serve the queue until `StopWorker`. If this is cancelled, the thread goes on until then."""
         assert self._raw is not None  # noqa: S101 -- connected before it is run
         self._raw.work = self._serve
         await self._connection.commit()
 
     def _serve(self) -> None:
-        """On the connection's thread: run batch after batch."""
+        """Run batch after batch, on the connection's thread."""
         connection = self._raw
         assert connection is not None  # noqa: S101 -- connected before it is run
         while self._wait():
             changes = self.changes
             if batch := self._run_call(connection) or self._run_batch(connection):
                 self._loop.call_soon_threadsafe(self._answer, batch, self.changes > changes)
-                del batch  # it may be as large as a transcript, and nobody needs it here any more
+                del batch  # it may hold a transcript, and would live until the next request
         if self._next is StopWorker.STOP and self.last is not None:
             self._next = self.last
             self._run_batch(connection)
         connection.work = None
 
     def _answer(self, batch: list[WriteRequest[Any]], changed: bool) -> None:  # noqa: FBT001 -- what a handle is given
-        """On the loop: tell everybody whose transaction was in the batch."""
+        """Tell the listeners of a batch's changes and wake its callers, on the loop."""
         if changed:
             self.on_change()
         for request in batch:
@@ -301,26 +299,26 @@ class Worker:
             self._tell_some()
 
     def _tell_some(self) -> None:
-        """Wake some of those who wait: what all of them do next would keep the loop from anything else."""
+        """Wake some callers: all at once would keep the loop from anything else."""
         for _ in range(min(len(self._untold), TOLD_AT_ONCE)):
             self._untold.popleft().answer()
         if self._untold:
             self._loop.call_soon(self._tell_some)
 
     def _wait(self) -> bool:
-        """Sleep until there is a request; False at the end."""
+        """Wait for a request; return False at the end."""
         while self._next is None:
             try:
                 self._next = self._queue.get(timeout=LOOK_AROUND_SECONDS)
             except Empty:
                 if not threading.main_thread().is_alive():
-                    # The program has ended and forgot to close us: it waits for this thread to let it go.
+                    # The program has ended without closing the store, and Python waits for this thread.
                     self._connection.stop()  # pyright: ignore[reportUnknownMemberType]  # its future is untyped
                     return False
         return self._next is not StopWorker.STOP
 
     def _run_call(self, connection: BatchConnection) -> list[WriteRequest[Any]]:
-        """Do what comes next, if it is no transaction; nothing waits in a batch meanwhile."""
+        """Call the function that comes next, if the next request is one; the batch is over by then."""
         call = self._next
         if not isinstance(call, WorkerCall):
             return []
@@ -366,7 +364,10 @@ class Worker:
         failpoint("after_commit")
 
     def _begin_transaction(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> None:
-        """Begin; if that fails, everybody who waits by now has waited for the same, and joins the batch."""
+        """Begin a transaction of the database; if that fails, let all that wait fail with it.
+
+        They have waited for the same lock, and would wait for it once more each.
+        """
         try:
             connection.execute(self._begin)
         except sqlite3.Error:
@@ -375,9 +376,9 @@ class Worker:
             raise
 
     def _fill(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
-        """Run the batch, and what waits behind it until it is large or has taken its time.
+        """Run the batch, and what waits behind it until the batch is large or has taken its time.
 
-        Returns whether this changes what sessions.json shows.
+        Return True if it changes what sessions.json shows.
         """
         until = time.monotonic() + self._fill_seconds
         changed = self._run(connection, batch[0])
@@ -390,7 +391,7 @@ class Worker:
         return changed
 
     def _repeat(self, connection: BatchConnection, batch: list[WriteRequest[Any]]) -> bool:
-        """Undo the batch, and run all of it once more but what has failed."""
+        """Roll the batch back, and run all of it once more but the transactions that failed."""
         connection.execute("ROLLBACK")
         connection.execute(self._begin)
         self._wary = WARY_BATCHES
@@ -398,7 +399,7 @@ class Worker:
         return any(changed)
 
     def _take(self) -> WriteRequest[Any] | None:
-        """The transaction that comes next, if one waits that somebody still wants."""
+        """Return the transaction that comes next, if one waits whose caller was not cancelled."""
         while isinstance(request := self._peek(), WriteRequest) and not isinstance(request, WorkerCall):
             self._next = None
             if not request.future.cancelled():
@@ -406,7 +407,7 @@ class Worker:
         return None
 
     def _peek(self) -> WriteRequest[Any] | StopWorker | None:
-        """What comes next, if anything waits."""
+        """Return the request that comes next, if one waits."""
         if self._next is None:
             try:
                 self._next = self._queue.get_nowait()
@@ -415,7 +416,7 @@ class Worker:
         return self._next
 
     def _run(self, connection: BatchConnection, request: WriteRequest[Any]) -> bool:
-        """Run one transaction: its failure is its own, unless it takes others along; then this raises."""
+        """Run one transaction, and keep its error for its caller; raise an error of the whole batch."""
         work, run = request.work, TransactionDrive(connection, self._queries, saving=self._wary > 0)
         try:
             if isinstance(work, Statement):
@@ -426,7 +427,7 @@ class Worker:
             request.news = run.news
         except Exception as error:  # handed on to the one who waits
             if not connection.in_transaction:
-                raise  # SQLite gave up the whole transaction
+                raise  # SQLite has rolled the whole batch back
             request.error = translate(error, self._path)
             if run.wrote:
                 raise _TornError from error
@@ -439,12 +440,12 @@ def _roll_back(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("ROLLBACK")
         except sqlite3.Error:
-            # Nothing may run on this connection outside a transaction we began; closing forgets the open one.
+            # The connection is in an unknown state; closing it rolls back.
             connection.close()
 
 
 def refuse_all(queue: Queue, what: str) -> None:
-    """Tell everybody still waiting that the resource has stopped."""
+    """Fail all requests that still wait, as the resource has stopped."""
     while not queue.empty():
         request = queue.get_nowait()
         if isinstance(request, WriteRequest) and not request.future.done():
