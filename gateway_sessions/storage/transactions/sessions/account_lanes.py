@@ -34,7 +34,7 @@ _DONE: Final = "lanes_of_accounts;"
 
 
 def settled_platforms(platforms: list[str]) -> Transaction[set[str]]:
-    """Those of the platforms whose lanes have been given to accounts, once and for all."""
+    """Return those of the platforms whose lanes have all been given to accounts."""
     found: set[str] = set()
     for platform in platforms:
         if (yield from meta.get(f"{_DONE}{platform}")) is not None:
@@ -43,13 +43,13 @@ def settled_platforms(platforms: list[str]) -> Transaction[set[str]]:
 
 
 def settle_platforms(platforms: list[str]) -> Transaction[None]:
-    """Remember that no lane of theirs is from the time before."""
+    """Store that every lane of these platforms has been given to an account."""
     for platform in platforms:
         yield from meta.remember(f"{_DONE}{platform}", 1)
 
 
 def accounts_used(platforms: frozenset[str] | None) -> Transaction[list[AccountUse]]:
-    """Which accounts of these platforms, or of all, used which lanes, as far as queue and outbox know."""
+    """Return which accounts of these platforms, or of all, used which lanes, from queue and outbox."""
     accounts = yield from _accounts_of_events()
     accounts |= {(row[0], row[1]) for row in (yield Statement("accounts_of_outbox"))}
     found: list[AccountUse] = []
@@ -64,7 +64,7 @@ def accounts_used(platforms: frozenset[str] | None) -> Transaction[list[AccountU
 
 
 def lanes_of_platforms(platforms: list[str]) -> Transaction[list[str]]:
-    """All lanes of these platforms that have a session."""
+    """Return all lanes of these platforms that have a session."""
     found: list[str] = []
     for platform in platforms:
         after = ""
@@ -75,7 +75,7 @@ def lanes_of_platforms(platforms: list[str]) -> Transaction[list[str]]:
 
 
 def look_at_lane(choice: LaneChoice) -> Transaction[LanesReport]:
-    """Say what `give_lane` would do now."""
+    """Return the report of `give_lane` without changing anything."""
     old, account = choice.session_key, choice.account
     now = key_at_account(old, account)
     if (yield from _is_free(old)):
@@ -109,7 +109,7 @@ def give_lanes(change: Change, choices: Sequence[LaneChoice]) -> Transaction[Lan
 
 
 def give_lane(change: Change, choice: LaneChoice) -> Transaction[LanesReport]:
-    """Give a lane to its account, and let all others begin with a session that is linked to the lane's."""
+    """Give a lane to its account, and link the lanes of all other accounts to its session."""
     report = yield from look_at_lane(choice)
     if report.moved or report.linked:
         yield from _give_replies(choice.session_key)
@@ -165,7 +165,7 @@ def _give_session(change: Change, session_id: str, was: tuple[str, str], account
 
 
 def _is_free(session_key: str) -> Transaction[bool]:
-    """Whether nothing was ever said on a lane."""
+    """Return whether a lane was never used."""
     if (yield Statement("entry_by_key", (session_key,))):
         return False
     return not (yield Statement("get_lane", (session_key,)))
@@ -177,7 +177,10 @@ def _left(choice: LaneChoice, problem: str, *, busy: bool = False) -> LanesRepor
 
 
 def _accounts_of_events() -> Transaction[set[tuple[str, str]]]:
-    """The accounts of all events that are known, by stepping from each to the next."""
+    """Return the accounts of all known events.
+
+    Each query steps to the next account in the index, so that not every event is read.
+    """
     found: set[tuple[str, str]] = set()
     after = ""
     while (rows := (yield Statement("next_event", (after,)))) and rows[0][0] is not None:

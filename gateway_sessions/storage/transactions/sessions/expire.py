@@ -19,12 +19,12 @@ from gateway_sessions.storage.transactions.sessions.lane_changes import cut_off
 from gateway_sessions.storage.transactions.sessions.replace import end, move_to, transition
 
 PAGE = 100
-"""Entries per page: small enough that nobody waits long behind one."""
+"""The number of entries per page: so few that other writes never wait long for one page."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryPosition:
-    """Where a walk through entries has come to."""
+    """The position in a walk through entries: the last entry that was read."""
 
     instant: int = -(1 << 63)
     session_key: str = ""
@@ -33,7 +33,7 @@ class EntryPosition:
 def due_page(
     now: datetime, after: EntryPosition
 ) -> Transaction[tuple[list[SessionEntry], EntryPosition | None]]:
-    """Entries whose policy has to be looked at now; also where to go on, or None at the end."""
+    """Return a page of entries whose policy is due, and the position to go on at; None at the end."""
     rows = yield Statement("entries_due", (to_micros(now), after.instant, after.session_key, PAGE))
     return readable(rows), EntryPosition(rows[-1][7], rows[-1][1]) if len(rows) == PAGE else None
 
@@ -51,12 +51,12 @@ def oldest_write() -> Transaction[datetime | None]:
 
 
 def any_turn_of(epoch: int) -> Transaction[bool]:
-    """Whether any turn runs in that opening of the store."""
+    """Return whether any turn runs in that opening of the store."""
     return bool((yield Statement("any_turn_of", (epoch,))))
 
 
 def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Transaction[SessionEntry | None]:
-    """End a due session; None if it was used, or its lane began a turn, since that was planned."""
+    """End a due session; None if it was used, or a turn began on its lane, since the end was planned."""
     entry = yield from _unchanged(planned)
     if entry is None or not allows(entry.state, Event.FINALISED):
         return None
@@ -69,7 +69,7 @@ def finalise(change: Change, planned: SessionEntry, reason: EndReason) -> Transa
 
 
 def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReason]]) -> Transaction[int]:
-    """End several due sessions at once; how many of them were still due."""
+    """End several due sessions in one commit; return how many of them were still due."""
     finalised = 0
     for entry, reason in planned:
         finalised += (yield from finalise(change, entry, reason)) is not None
@@ -77,7 +77,7 @@ def finalise_page(change: Change, planned: Sequence[tuple[SessionEntry, EndReaso
 
 
 def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Transaction[int]:
-    """Store when each policy has to be looked at next; one that is written meanwhile is left out."""
+    """Store when each policy has to be looked at next; leave out entries that were written meanwhile."""
     rows: list[tuple[object, ...]] = []
     for entry in entries:
         due = change.scheduled(entry)
@@ -89,9 +89,10 @@ def reschedule(change: Change, entries: Sequence[SessionEntry]) -> Transaction[i
 
 
 def reschedule_page(change: Change, after: str) -> Transaction[tuple[int, str | None]]:
-    """Do so for a page of all entries, as they are now; also the key to go on behind, or None at the end.
+    """Reschedule a page of all entries; return how many, and the key to go on behind, or None at the end.
 
-    Read in the same transaction: what knows no policies, such as the counting of use, may write any entry.
+    The entries are read in the same transaction, because transactions that know no policies, such as the
+    counting of use, may write any entry.
     """
     rows = yield Statement("entries_in_key_order", (after, PAGE))
     rescheduled = yield from reschedule(change, readable(rows))
@@ -100,29 +101,29 @@ def reschedule_page(change: Change, after: str) -> Transaction[tuple[int, str | 
 
 @dataclass(frozen=True, slots=True)
 class KeyPage:
-    """Entries in the order of their keys."""
+    """A page of entries in the order of their keys."""
 
     entries: list[SessionEntry]
     damaged: list[str]
-    """The lanes whose entries cannot be read."""
+    """The keys of lanes whose entries cannot be read."""
     after: str | None
     """The key behind which the next page begins; None at the end."""
 
 
 def key_page(after: str, limit: int = PAGE) -> Transaction[KeyPage]:
-    """A page of all entries in key order, for who needs every one of them."""
+    """Return a page of all entries in key order, for callers that need every entry."""
     rows = yield Statement("entries_in_key_order", (after, limit))
     found, damaged = sorted_out(rows)
     return KeyPage(found, damaged, rows[-1][KEY] if len(rows) == limit else None)
 
 
 def keys_after(after: str, limit: int) -> Transaction[list[str]]:
-    """A page of the keys of all lanes that have a session, in their order."""
+    """Return a page of the keys of all lanes that have a session, in their order."""
     return [row[0] for row in (yield Statement("keys_in_order", (after, limit)))]
 
 
 def stale_page(before: datetime, after: int) -> Transaction[tuple[list[SessionEntry], int | None]]:
-    """Entries that nobody has written since *before*; also the id to go on after, or None at the end."""
+    """Return a page of entries not written since *before*, and the id to go on after, or None at the end."""
     rows = yield Statement("entries_not_written_since", (after, to_micros(before), PAGE))
     return readable(rows), rows[-1][0] if len(rows) == PAGE else None
 
@@ -145,7 +146,7 @@ def prune(change: Change, planned: Sequence[SessionEntry]) -> Transaction[list[S
 def mark_recent(
     change: Change, since: datetime, after: int, limit: int
 ) -> Transaction[tuple[list[SessionEntry], int | None]]:
-    """Treat sessions used lately as cut off; also the id of the entry to go on after, or None at the end."""
+    """Mark sessions that were used lately as cut off; return them and the id to go on after, or None."""
     rows = yield Statement("entries_active_since", (after, to_micros(since), PAGE))
     marked: list[SessionEntry] = []
     for entry in readable(rows):
@@ -156,13 +157,13 @@ def mark_recent(
 
 
 def tried_lanes() -> Transaction[dict[str, int]]:
-    """How often in a row each lane's turn was cut off."""
+    """Return how often in a row each lane's turn was cut off."""
     rows = yield Statement("tried_lanes")
     return {str(row[0]): int(row[1]) for row in rows}
 
 
 def _unchanged(planned: SessionEntry) -> Transaction[SessionEntry | None]:
-    """The entry, if it is still the one planned for and no turn runs on its lane."""
+    """Return the entry if it has not changed since the plan and no turn runs or waits on its lane."""
     entry = yield from load(planned.session_key)
     if entry is None or (entry.version, entry.session_id) != (planned.version, planned.session_id):
         return None

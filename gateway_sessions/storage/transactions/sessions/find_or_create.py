@@ -42,7 +42,7 @@ from gateway_sessions.storage.transactions.sessions.replace import begin, intera
 
 
 class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that wants its session."""
+    """A request for the session of a message."""
 
     source: SessionSource
     key: str
@@ -51,23 +51,23 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True):
     new_session_id: str
     aliases: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_ALIASES)
     touch: bool = True
-    """Whether it is a person's message; a heartbeat or a cron job leaves the policy's clock alone."""
+    """True for a person's message; a heartbeat or a cron job does not move the policy's clock."""
     force_new: bool = False
     active_work: bool | None = None
     asked_version: int | None = None
-    """The version for which `active_work` was asked; for any other it is unknown."""
+    """The version of the entry for which `active_work` was asked; for any other version it is unknown."""
     known: SessionEntry | None = None
     known_owner: str | None = None
-    """Whose the lane is, where that was found out before."""
+    """The owner of the lane, if it was found out before."""
 
     @property
     def identity(self) -> str:
-        """The key that no other origin can have."""
+        """Return the full key, which no other origin can have."""
         return identity(self.source, self.flags, self.aliases)
 
     @property
     def owner(self) -> str:
-        """Whose session it is."""
+        """Return the owner of the session."""
         return self.known_owner or owner_of(self.source, self.flags, self.aliases)
 
 
@@ -102,7 +102,10 @@ Outcome: TypeAlias = Granted | AskedFirst | AliasesFirst | IdTaken
 
 
 def access(request: SessionRequest, change: Change, *, alone: bool = True) -> Transaction[Outcome]:
-    """Return the session that goes on, or the new one that answers the message; *alone*: nothing follows."""
+    """Return the session that goes on, or the new one that answers the message.
+
+    *Alone*, the caller yields no statement after this one, so the statement may be sent by itself.
+    """
     known = request.known
     if known is not None and merely_goes_on(request, change, known):
         moved = yield touching(known, change.now, alone=alone)
@@ -139,7 +142,7 @@ def _decide(request: SessionRequest, change: Change, holder: SessionEntry | None
 
 
 def lane_of(request: SessionRequest) -> Transaction[str | AliasesFirst]:
-    """The key of the lane that the message belongs to, whether or not that has a session."""
+    """Return the key of the lane that the message belongs to, whether or not the lane has a session."""
     holder = yield from load(request.key, locked=True)
     if holder is not None and (owner := _nameless_owner(holder, request)):
         return AliasesFirst(owner)
@@ -154,7 +157,7 @@ def lane_and_owner(request: SessionRequest, _: Change) -> Transaction[tuple[str,
 
 
 def merely_goes_on(request: SessionRequest, change: Change, holder: SessionEntry) -> bool:
-    """Whether the lane's session goes on, and only its clocks move."""
+    """Return whether the lane's session goes on, and only its clocks move."""
     if request.force_new or not request.touch:
         return False
     asks = (request.source, request.flags, request.aliases)
@@ -167,7 +170,7 @@ def only_clocks_move(
     policy: ResolvedPolicy,
     now: datetime,
 ) -> bool:
-    """Whether a message goes on with the session and nothing else has to be decided or written."""
+    """Return whether a message goes on with the session without any decision or other write."""
     origin = entry.origin
     return origin is not None and nothing_passed(entry, policy, now) and same_conversation(origin, *asks)
 
@@ -185,7 +188,7 @@ def _rules(request: SessionRequest, change: Change, entry: SessionEntry) -> Acce
 def _lane_of(
     request: SessionRequest, holder: SessionEntry | None
 ) -> Transaction[tuple[str, SessionEntry | None]]:
-    """The lane's key and entry. A plain key that belongs to another origin gives way to the full identity."""
+    """Return the lane's key and entry: the full identity if another origin has the plain key."""
     if holder is not None and _same_origin(holder, request):
         return request.key, holder
     exact = request.identity
@@ -194,7 +197,7 @@ def _lane_of(
 
 
 def _nameless_owner(holder: SessionEntry, request: SessionRequest) -> SessionSource | None:
-    """Whose aliases have to be known before it can be said that the lane is somebody else's."""
+    """Return the plain key's owner if only the owner's aliases tell whether the message is theirs."""
     owner = holder.origin
     if owner is None or not request.aliases or request.aliases.keys() >= set(aliased_ids(owner)):
         return None
@@ -226,7 +229,7 @@ def _keep(
 
 
 def _claim(request: SessionRequest, change: Change, entry: SessionEntry) -> Transaction[SessionEntry]:
-    """Note whose lane it is, which an imported entry did not say: from now on nobody else is given it."""
+    """Store the owner of a lane whose imported entry named none: from now on no one else gets the lane."""
     claimed = entry.evolve(change.now, origin=request.source.lasting, owner=request.owner)
     yield from note_move(claimed.session_id, claimed.session_key, claimed.owner, change.ids)
     yield Statement("reopen_session", (claimed.session_key, claimed.owner, claimed.session_id))
@@ -234,9 +237,9 @@ def _claim(request: SessionRequest, change: Change, entry: SessionEntry) -> Tran
 
 
 def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> Statement:
-    """Move the clocks of a session that goes on; changes nothing if it is not the current one any more.
+    """Return the statement that moves the clocks of a session; it changes nothing if the entry was replaced.
 
-    This is all that nearly every message does, so it can also be sent by itself.
+    Nearly every message needs only this statement, so it can also be sent by itself.
     """
     which = (to_micros(now), entry.entry_id, entry.version)
     return Statement("touch_entry", which, alone=alone, lock=of_lane(entry.session_key))
@@ -245,7 +248,7 @@ def touching(entry: SessionEntry, now: datetime, *, alone: bool = True) -> State
 def begin_anew(
     request: SessionRequest, change: Change, entry: SessionEntry | None, reason: EndReason | None
 ) -> Transaction[Granted | IdTaken]:
-    """Give the lane a session of its own: its first, or for that reason another one than it has."""
+    """Begin the lane's first session, or for *reason* another one in place of the current one."""
     if entry is None or reason is None:
         return (yield from _create(request, change, request.key))
     return (yield from _replace(request, change, entry, reason))

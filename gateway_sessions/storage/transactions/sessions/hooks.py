@@ -32,29 +32,29 @@ class HookCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """How many calls of one hook may begin."""
+    """The number of calls of one hook that may begin."""
 
     hook: str
     room: int
     running: tuple[str, ...] = ()
-    """The keys of calls under way."""
+    """The keys of calls that are running."""
 
     @property
     def excluded(self) -> str:
-        """The running calls as a parameter."""
+        """Return the keys of the running calls as a parameter."""
         return msgspec.json.encode(self.running).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedCalls:
-    """Calls whose attempt has been counted, and calls that were given up instead."""
+    """The calls whose attempt has been counted, and the calls that were given up instead."""
 
     calls: list[HookCall]
     given_up: list[HookCall]
 
 
 def next_tries(hooks: Sequence[Capacity]) -> Transaction[dict[str, datetime]]:
-    """When each hook that owes a call has to be called next."""
+    """Return the instant of the next call of each hook that owes one."""
     found: dict[str, datetime] = {}
     for one in hooks:
         rows = yield Statement("next_hook_try", (one.hook, one.excluded))
@@ -66,9 +66,10 @@ def next_tries(hooks: Sequence[Capacity]) -> Transaction[dict[str, datetime]]:
 def claim(
     capacity: Capacity, now: datetime, *, retry_at: datetime, max_attempts: int
 ) -> Transaction[ClaimedCalls]:
-    """Count an attempt of each call whose time has come; should the process die, it is due at *retry_at*.
+    """Count an attempt of each due call; if the process dies, the call is due again at *retry_at*.
 
-    A call whose last attempt was counted in vain is given up: it may be what ends the process.
+    A call is given up if all its attempts were counted and none came to an end: perhaps the call itself ends
+    the process.
     """
     rows = yield Statement(
         "owed_hook_calls", (capacity.hook, to_micros(now), capacity.excluded, capacity.room)
@@ -88,24 +89,24 @@ def claim(
 
 
 def succeeded(call: HookCall) -> Transaction[None]:
-    """The call is done."""
+    """Remove a call that was made."""
     yield Statement("delete_hook_call", (call.idempotency_key,))
 
 
 def withdrawn(call: HookCall, now: datetime) -> Transaction[None]:
-    """The attempt was broken off by us: it does not count."""
+    """Take an attempt back that the program itself broke off: it does not count."""
     yield Statement("withdraw_hook_call", (to_micros(now), call.idempotency_key))
 
 
 def failed(call: HookCall, error: str, retry_at: datetime | None) -> Transaction[None]:
-    """Try again at *retry_at*, or give the call up where everybody can see it."""
+    """Let a call be tried again at *retry_at*; without an instant, give it up and keep it for operators."""
     state = "dead" if retry_at is None else "owed"
     when = to_micros(retry_at) if retry_at is not None else 0
     yield Statement("fail_hook_call", (state, when, error, call.idempotency_key))
 
 
 def dead(limit: int) -> Transaction[list[HookCall]]:
-    """Calls that were given up, the newest first."""
+    """Return calls that were given up, the newest first."""
     rows = yield Statement("dead_hook_calls", (limit,))
     return [_given_up(row) for row in rows]
 
@@ -116,7 +117,7 @@ def requeue(idempotency_key: str, now: datetime) -> Transaction[None]:
 
 
 def _given_up(row: Row) -> HookCall:
-    """A call for people to see: of one that is damaged, what can be read."""
+    """Return a call that was given up; of a damaged one, the fields that can be read."""
     try:
         return _call(row)
     except StorageCorruptError:
@@ -124,7 +125,7 @@ def _given_up(row: Row) -> HookCall:
 
 
 def _call(row: Row, payload: dict[str, Any] | None = None) -> HookCall:
-    """The call in a row, with a *payload* other than the one there."""
+    """Return the call in a row; a *payload* takes the place of the stored one."""
     key, hook, session_key, session_id, event, stored, attempts, created_at, *rest = row
     return HookCall(
         idempotency_key=key,

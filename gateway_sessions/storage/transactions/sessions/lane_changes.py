@@ -34,19 +34,19 @@ CRASH_LOOP = "crash_loop"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnd:
-    """What the end of a turn tells."""
+    """The end of a turn, as the session's clocks need it."""
 
     session_key: str
     session_id: str | None = None
-    """The session that the turn belonged to; None: whichever the lane has."""
+    """The session that the turn belonged to; None: the one that the lane has."""
     last_prompt_tokens: int | None = None
     touch: bool = True
-    """Whether a person was answered. What a program says itself moves no interaction clock."""
+    """True if a person was answered. A turn of a program moves no interaction clock."""
     known: SessionEntry | None = None
 
 
 def settle(change: Change, turn: TurnEnd) -> Transaction[SessionEntry | None]:
-    """A turn has ended. Nothing happens to a lane that has another session by now."""
+    """Move the clocks of the lane's entry after a turn, unless the lane has another session by now."""
     entry = yield from load(turn.session_key, turn.known, locked=True)
     if entry is None or turn.session_id not in (None, entry.session_id):
         return entry
@@ -55,7 +55,7 @@ def settle(change: Change, turn: TurnEnd) -> Transaction[SessionEntry | None]:
 
 
 def worked(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> Transaction[SessionEntry]:
-    """The entry after a turn that answered nobody: people hear of a reset when they come back."""
+    """Return the entry after a turn that answered nobody; people hear of a reset when they come back."""
     if last_prompt_tokens in (None, entry.last_prompt_tokens):
         return entry
     return (yield from _put(change, entry.evolve(change.now, last_prompt_tokens=last_prompt_tokens)))
@@ -64,7 +64,7 @@ def worked(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) 
 def answered(
     change: Change, entry: SessionEntry, last_prompt_tokens: int | None
 ) -> Transaction[SessionEntry]:
-    """The entry, which was read just now, after a turn of its session has answered a person."""
+    """Return the entry after a turn that answered a person; the entry was read in this transaction."""
     tokens = entry.last_prompt_tokens if last_prompt_tokens is None else last_prompt_tokens
     policy = change.policy_of(entry)
     moment = interaction_at(entry, change)
@@ -87,7 +87,7 @@ def _put(change: Change, settled: SessionEntry) -> Transaction[SessionEntry]:
 
 
 def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int | None) -> bool:
-    """Whether the end of a turn of that session moves its clocks, and nothing else about it."""
+    """Return whether the end of a turn of that session moves only the entry's clocks."""
     same = last_prompt_tokens is None or last_prompt_tokens == entry.last_prompt_tokens
     return same and entry.opened_by is None and nothing_passed(entry, change.policy_of(entry), change.now)
 
@@ -95,7 +95,7 @@ def merely_answered(change: Change, entry: SessionEntry, last_prompt_tokens: int
 def reset(
     change: Change, session_key: str, new_session_id: str, display_name: str | None
 ) -> Transaction[SessionEntry | IdTaken | None]:
-    """Start afresh because a person wants to."""
+    """End the lane's session and begin a new one, as a person asked for."""
     old = yield from load(session_key)
     if old is None:
         return None
@@ -114,7 +114,7 @@ def reset(
 def switch_or_fork(
     change: Change, session_key: str, target_id: str, scope: Scope, fork_id: str
 ) -> Transaction[SessionEntry | IdTaken | None]:
-    """Go on with another session here; one of another owner stays theirs, and a fork of it goes on here."""
+    """Switch the lane to another session, or to a fork of it if that session has another owner."""
     old = yield from load(session_key)
     rows = yield Statement("get_session", (target_id,))
     if old is None or not rows or rows[0][1] == old.owner or not _sees(scope, rows[0]):
@@ -147,7 +147,7 @@ def switch(
 
 
 def undo_reset(change: Change, session_key: str) -> Transaction[SessionEntry | None]:
-    """Bring back the session that the last reset of the lane ended, with its record as it was."""
+    """Bring back the session that the lane's last reset ended, with its record as it was."""
     current = yield from load(session_key)
     if current is None:
         return None
@@ -174,7 +174,7 @@ def undo_reset(change: Change, session_key: str) -> Transaction[SessionEntry | N
 
 
 def before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
-    """The session that the lane's last reset ended, as it was; `NothingToUndoError` if it cannot be."""
+    """Return the session that the lane's last reset ended; `NothingToUndoError` if it cannot come back."""
     key, target_id = current.session_key, current.previous_session_id
     if target_id is None:
         raise NothingToUndoError(key, "its session did not replace another one")
@@ -185,7 +185,7 @@ def before_reset(current: SessionEntry) -> Transaction[SessionEntry]:
 
 
 def suspend(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
-    """The next message starts afresh, whatever the policy says."""
+    """Let the next message start afresh, whatever the policy says."""
     entry = yield from load(session_key)
     if entry is None or entry.suspended:
         return entry
@@ -193,7 +193,7 @@ def suspend(change: Change, session_key: str, reason: str) -> Transaction[Sessio
 
 
 def mark_resume_pending(change: Change, session_key: str, reason: str) -> Transaction[SessionEntry | None]:
-    """The turn was cut off: the session goes on at the next message. None if it may not."""
+    """Mark the session to go on with the next message, because its turn was cut off; None if it may not."""
     entry = yield from load(session_key)
     if entry is None or not allows(entry.state, Event.INTERRUPTED):
         return None
@@ -201,7 +201,7 @@ def mark_resume_pending(change: Change, session_key: str, reason: str) -> Transa
 
 
 def clear_resume_pending(change: Change, session_key: str) -> Transaction[SessionEntry | None]:
-    """The resumed turn succeeded, so earlier failures no longer count. None if there was no mark."""
+    """Forget the mark and the failed tries after a resumed turn succeeded; None if there was no mark."""
     yield Statement("clear_attempts", (session_key,))
     entry = yield from load(session_key)
     if entry is None or not allows(entry.state, Event.RECOVERED):
@@ -220,7 +220,8 @@ def cut_off(
 ) -> Transaction[SessionEntry]:
     """Count one more interrupted run; resume the session, or suspend it when that keeps failing.
 
-    How old the mark is counts *since* the run was last known to live; without it, since now.
+    The age of the mark counts from *since*, the last instant at which the run is known to have lived; without
+    it, from now.
     """
     yield Statement("set_attempts", (entry.session_key, attempts))
     if plan_recovery(attempts, limit) is Recovery.SUSPEND:
@@ -231,7 +232,7 @@ def cut_off(
 def configure(
     change: Change, session_key: str, settings: Mapping[str, object]
 ) -> Transaction[SessionEntry | None]:
-    """Set what a person or operator chose for this session or chat: fields of the entry, by name."""
+    """Set fields of the entry by name, as a person or an operator chose them for this session or chat."""
     entry = yield from load(session_key)
     if entry is None or all(getattr(entry, name) == value for name, value in settings.items()):
         return entry
@@ -239,7 +240,7 @@ def configure(
 
 
 def _blank(change: Change, old: SessionEntry) -> SessionEntry:
-    """The lane's next entry: what belongs to the lane stays, what belonged to the session starts over."""
+    """Return the lane's next entry: the lane's fields stay, the fields of the session start over."""
     return SessionEntry(
         entry_id=old.entry_id,
         session_key=old.session_key,

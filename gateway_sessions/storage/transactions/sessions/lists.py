@@ -1,10 +1,7 @@
 """Lists of sessions, entries, transitions and active lanes, page by page and within a scope.
 
-Lists of sessions, page by page: each conversation once, as the session that goes on today.
-
-Reads that cross lanes; each takes a scope.
-
-When people wrote, lane by lane: what a simulation of policies is fed with.
+A list of sessions shows each conversation once, as the session in which it goes on today. The lists of lanes
+in use, and of the instants at which people wrote there, feed the simulation of policies.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from gateway_sessions.storage.transactions.sessions.titles import in_scope
 
 BEFORE_ALL: Final = (1 << 62, "")
 FEW: Final = 5_000
-"""So many sessions are sorted faster than all others are walked past."""
+"""The number of sessions up to which sorting them all is faster than walking past all others."""
 MORE_THAN_FEW: Final = 1 << 30
 NOBODY: Final = "[]"
 RELATION: Final = 10
@@ -40,7 +37,7 @@ END_REASON: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionListQuery:
-    """Which sessions are asked for."""
+    """The filters of a list of sessions."""
 
     scope: Scope
     source: str | None = None
@@ -48,19 +45,19 @@ class SessionListQuery:
     archived: bool | None = False
     min_message_count: int = 0
     text: str | None = None
-    """To be found in the title, the preview, the id or the source."""
+    """A text to find in the title, the preview, the id or the source."""
     every_session: bool = False
-    """Whether each session of a line stands for itself."""
+    """True if each session of a line is listed by itself."""
 
     @property
     def seen(self) -> tuple[Any, ...]:
-        """The parameters that choose by who may see a session, and its neighbours in a line."""
+        """Return the parameters that choose sessions by scope."""
         scope = in_scope(self.scope)
         return (*scope, int(self.every_session), *scope)
 
     @property
     def says(self) -> tuple[Any, ...]:
-        """The parameters that choose by what is shown of a session."""
+        """Return the parameters that choose sessions by their own columns."""
         archived = None if self.archived is None else int(self.archived)
         excluded = msgspec.json.encode(self.exclude_sources).decode()
         kind = (self.source, self.source, excluded, archived, archived)
@@ -70,7 +67,7 @@ class SessionListQuery:
 def recent(
     wanted: SessionListQuery, after: SessionSummary | None, limit: int
 ) -> Transaction[list[SessionSummary]]:
-    """Conversations, the latest active first, behind the one that ended the page before."""
+    """Return conversations, the latest active first, behind the last one of the page before."""
     drivers = yield from _few(wanted)
     name = "list_recent" if drivers is None else "list_recent_of_few"
     found: list[SessionSummary] = []
@@ -92,7 +89,7 @@ def recent(
 def begun(
     wanted: SessionListQuery, after: SessionSummary | None, limit: int
 ) -> Transaction[list[SessionSummary]]:
-    """Conversations, the latest begun first, behind the one that ended the page before."""
+    """Return conversations, the latest begun first, behind the last one of the page before."""
     drivers = yield from _few(wanted)
     if drivers is not None:
         return (yield from _sorted_by_beginning(wanted, drivers, after))[:limit]
@@ -130,7 +127,7 @@ def _beginning(summary: SessionSummary) -> tuple[datetime, str]:
 
 
 def by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummary]]:
-    """Sessions whose id is the text, begins with it, or holds it, in this order."""
+    """Return sessions whose id is the text, begins with it, or holds it, in this order."""
     wanted = text.strip()
     if not wanted:
         return []
@@ -144,7 +141,7 @@ def by_id(text: str, scope: Scope, limit: int) -> Transaction[list[SessionSummar
 
 
 def _few(wanted: SessionListQuery) -> Transaction[tuple[Any, ...] | None]:
-    """By what the few sessions are found that come into question; None if there are many."""
+    """Return the parameters that find the few sessions which may match; None if there are many."""
     for question, answer in _guesses(wanted):
         rows = yield question
         if rows[0][0] < FEW:
@@ -157,7 +154,7 @@ def _few(wanted: SessionListQuery) -> Transaction[tuple[Any, ...] | None]:
 
 
 def _guesses(wanted: SessionListQuery) -> Iterator[tuple[Statement, tuple[Any, ...]]]:
-    """What may be little, and how to choose by it."""
+    """Yield questions that may show that few sessions match, with the parameters that find these."""
     _, owners, session_key = in_scope(wanted.scope)
     if not wanted.scope.sees_everything:
         question = Statement("few_of_owners", (owners, FEW, session_key, FEW))
@@ -174,7 +171,7 @@ def _if_readable(
     look: Callable[[Row, SessionListQuery], Transaction[SessionSummary | None]],
     wanted: SessionListQuery,
 ) -> Transaction[SessionSummary | None]:
-    """What *look* makes of a row; None if it is damaged, so that all others are shown."""
+    """Return what *look* makes of a row; None if the row is damaged, so that all others are shown."""
     try:
         return (yield from look(row, wanted))
     except StorageCorruptError:
@@ -183,7 +180,7 @@ def _if_readable(
 
 
 def _at_root(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
-    """The session in the place of the one that its conversation began with; None if that is a sub-agent's."""
+    """Return the session with the start of its conversation; None for the session of a sub-agent."""
     before = yield from _line_before(row)
     if any(link.relation == Relation.DELEGATE for link in before):
         return None
@@ -198,7 +195,7 @@ def _at_root(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary |
 
 
 def _at_tip(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary | None]:
-    """The session that a conversation goes on in today, if it says what is looked for."""
+    """Return the session in which a conversation goes on today, if it matches the filters."""
     begun = yield from _at_root(row, wanted)
     if begun is None or wanted.every_session or row[END_REASON] != EndReason.COMPRESSION:
         return begun
@@ -208,7 +205,7 @@ def _at_tip(row: Row, wanted: SessionListQuery) -> Transaction[SessionSummary | 
 
 
 def _line_before(row: Row) -> Transaction[list[lineage.LineageLink]]:
-    """The sessions that a session continues."""
+    """Return the sessions that a session continues."""
     if row[RELATION] != Relation.CONTINUATION:
         return []
     line = yield from lineage.line(row[0])
@@ -250,9 +247,9 @@ def _read_summary(row: Row, root: lineage.LineageLink | None) -> SessionSummary:
 
 
 def _patterns(text: str) -> tuple[str, ...]:
-    """What the preview, the title, the id and the source are compared with.
+    """Return the patterns for the preview, the title, the id and the source.
 
-    A database knows upper and lower case of Latin letters at best, so other letters are tried in both.
+    A database ignores the case of Latin letters at best, so the text is tried in lower, upper and title case.
     """
     plain = f"%{escaped(text)}%"
     cases = tuple(f"%{escaped(one)}%" for one in (text.lower(), text.upper(), text.title()))
@@ -264,7 +261,7 @@ FAR_FUTURE = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class SessionTransition:
-    """One thing that happened to a session."""
+    """One row of the transition log."""
 
     at: datetime
     session_id: str
@@ -277,24 +274,24 @@ class SessionTransition:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What is known of a lane besides its session."""
+    """The state of a lane besides its session."""
 
     running: bool = False
     attempts: int = 0
     moved_session_id: str | None = None
     epoch: int | None = None
-    """Which opening of the store runs the turn."""
+    """The opening of the store that runs the turn."""
     token: int | None = None
-    """The lease of the turn: how many have been given the lane."""
+    """The token of the turn's lease."""
     running_since: datetime | None = None
     cut_off: bool = False
-    """Whether the process is gone that began the turn, as far as somebody has looked."""
+    """True if the process that began the turn is gone, as far as the caller has looked."""
 
 
 def list_entries(
     scope: Scope, since: datetime | None, after: SessionEntry | None, limit: int
 ) -> Transaction[list[SessionEntry]]:
-    """Visible entries, the latest written first, behind the one that ended the page before.
+    """Return visible entries, the latest written first, behind the last one of the page before.
 
     Damaged ones are left aside; a page that is not full is the last one all the same.
     """
@@ -315,7 +312,7 @@ def list_entries(
 
 
 def entry_of_session(session_id: str, scope: Scope) -> Transaction[SessionEntry | None]:
-    """The entry that holds a session now, if it is visible."""
+    """Return the entry whose current session this is, if *scope* may see it."""
     entry = yield from load_by_session(session_id)
     if entry is None or not scope.sees(owner=entry.owner, session_key=entry.session_key):
         return None
@@ -323,14 +320,14 @@ def entry_of_session(session_id: str, scope: Scope) -> Transaction[SessionEntry 
 
 
 def ended_entry(session_id: str) -> Transaction[SessionEntry | None]:
-    """The record of a session that is over; None if it goes on, or is gone."""
+    """Return the archived entry of a session that has ended; None if the session goes on, or is gone."""
     rows = yield Statement("get_session", (session_id,))
     ended_at, record = (rows[0][2], rows[0][5]) if rows else (None, None)
     return unarchive(record) if ended_at is not None and record is not None else None
 
 
 def lane(session_key: str) -> Transaction[Lane]:
-    """Whether a turn runs and by which lease, how often it was cut off, and what was resumed elsewhere."""
+    """Return whether a turn runs and by which lease, its failed tries, and the session that moved away."""
     row = yield from load_lane(session_key)
     known = Lane(running=row.running, attempts=row.attempts, moved_session_id=row.moved_session_id)
     if row.lease_epoch is None or row.leased_at is None:
@@ -340,23 +337,23 @@ def lane(session_key: str) -> Transaction[Lane]:
 
 
 def transitions(session_key: str, limit: int) -> Transaction[list[SessionTransition]]:
-    """The latest things that happened on a lane, newest first."""
+    """Return the latest transitions of a lane, the newest first."""
     rows = yield Statement("transitions_of_lane", (session_key, limit))
     return [SessionTransition(from_micros(row[0]), *row[1:]) for row in rows]
 
 
 def any_session() -> Transaction[bool]:
-    """Whether there has ever been a session."""
+    """Return whether there has ever been a session."""
     return bool((yield Statement("any_session")))
 
 
 def lanes_since(since: datetime, after: str, limit: int) -> Transaction[list[str]]:
-    """Lanes behind one on which anything was said since then, in the order of their keys."""
+    """Return lanes with messages since then, in the order of their keys, behind the key *after*."""
     rows = yield Statement("lanes_in_use_since", (after, to_micros(since), limit))
     return [row[0] for row in rows]
 
 
 def moments_on(session_key: str, since: datetime) -> Transaction[list[datetime]]:
-    """When people wrote on a lane since then, in their order."""
+    """Return the instants at which people wrote on a lane since then, in their order."""
     rows = yield Statement("moments_on_lane", (session_key, to_micros(since)))
     return [from_micros(row[0]) for row in rows]

@@ -1,7 +1,7 @@
 """Remove sessions: choose those to prune, then delete their rows piece by piece.
 
-A session with very many messages goes at once, and its messages after it, piece by piece: a note in `meta`
-remembers what is left until nothing is, so that a crash in between leaves nothing for ever.
+The row of a session goes at once, and the messages of a long one after it, piece by piece. A note in `meta`
+names the session until its last message is gone, so that a crash in between leaves no message for ever.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from gateway_sessions.storage.tables.index_notes import note_changes
 
 PAGE: Final = 500
 ENDED: Final = 6
-"""The column that tells whether a session has ended."""
+"""The column that is true if a session has ended."""
 PIECE: Final = 200
-"""Messages removed in one go: nobody waits long behind them."""
+"""The number of messages removed in one commit: so few that other writes never wait long for it."""
 LEFT_OVER: Final = "left_over:"
 _BEHIND: Final = "left_over;"
 _BEGINNING: Final = (-(1 << 62), "")
@@ -32,18 +32,18 @@ _BEGINNING: Final = (-(1 << 62), "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunableKind:
-    """Which sessions may be pruned at all."""
+    """The kind of sessions that may be pruned."""
 
     source: str | None = None
     relation: Relation | None = None
     include_archived: bool = False
     only_empty: bool = False
     unended: bool = False
-    """Also those that nobody has ended."""
+    """True if sessions that have not ended may be pruned as well."""
 
     @property
     def params(self) -> tuple[object, ...]:
-        """For the statements that look for sessions."""
+        """Return the parameters of the statements that look for such sessions."""
         relation = None if self.relation is None else str(self.relation)
         flags = (int(self.include_archived), int(self.only_empty), int(self.unended))
         return (self.source, self.source, relation, relation, *flags)
@@ -51,15 +51,15 @@ class PrunableKind:
 
 @dataclass(slots=True)
 class Removed:
-    """What one step has removed."""
+    """The sessions that one step has removed."""
 
     session_ids: list[str] = field(default_factory=list[str])
     in_use: list[str] = field(default_factory=list[str])
-    """Chosen, and used again since."""
+    """The sessions that were planned for removal and have been used again since."""
 
 
 def plan(bounds: Bounds, kind: PrunableKind, limit: int | None = None) -> Transaction[PrunePlan]:
-    """What has to go so that the bounds are kept, the oldest first: all of it, or the first so many."""
+    """Return the sessions to remove to keep the bounds, the oldest first: all, or the first *limit*."""
     sizes = yield Statement("size_of_sessions_to_prune", kind.params)
     made = PrunePlan(bounds, count=sizes[0][0], text_bytes=sizes[0][1], limit=limit)
     yield from _offer_to(made, kind)
@@ -74,7 +74,7 @@ def first_to_go(kind: PrunableKind) -> Transaction[datetime | None]:
 
 
 def _offer_to(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[None]:
-    """Offer sessions with their sub-agents, the oldest first, until no more are wanted."""
+    """Offer sessions with their sub-agents, the oldest first, until the taker wants no more."""
     position = _BEGINNING
     while True:
         rows = yield Statement("sessions_to_prune", (*position, *kind.params, PAGE))
@@ -89,9 +89,9 @@ def _offer_to(taker: PrunePlan | FirstToGo, kind: PrunableKind) -> Transaction[N
 
 
 def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | None]:
-    """A session with its sub-agents, and whether they, or what the session goes on in, are used.
+    """Return a session with its sub-agents, and whether one of these, or its continuation, is in use.
 
-    Unless *unended*, a session that nobody has ended stays, and what it was compressed from.
+    Unless *unended*, a session that has not ended stays, and so do the sessions that it continues.
     """
     rows = yield Statement("session_to_remove", (session_id,))
     if not rows:
@@ -116,7 +116,7 @@ def group_of(session_id: str, *, unended: bool) -> Transaction[SessionGroup | No
 def remove_groups(
     groups: Sequence[SessionGroup], ids: Iterator[int], *, unended: bool
 ) -> Transaction[Removed]:
-    """Remove what was planned, but nothing that has been used since."""
+    """Remove the planned sessions, except those that have been used since."""
     removed = Removed()
     for planned in groups:
         head = planned.members[0].session_id
@@ -131,14 +131,14 @@ def remove_groups(
 
 
 def check_deletable(session_id: str) -> Transaction[None]:
-    """Raise the error that a deletion would end with, if any."""
+    """Raise the error that a deletion would raise, if any."""
     group = yield from group_of(session_id, unended=True)
     for member in group.members if group is not None else ():
         yield from _is_on_no_lane(member.session_id)
 
 
 def delete(session_id: str, ids: Iterator[int]) -> Transaction[list[str]]:
-    """Remove a session with its sub-agents; a typed error if a lane has one of them. The ids removed."""
+    """Remove a session with its sub-agents; return their ids. Raise an error if one of them is on a lane."""
     group = yield from group_of(session_id, unended=True)
     if group is None:
         return []
@@ -150,7 +150,7 @@ def delete(session_id: str, ids: Iterator[int]) -> Transaction[list[str]]:
 
 
 def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
-    """Remove every row that tells of a session, and count them; what came from it stands for itself."""
+    """Remove and count every row of a session; sessions that came from it stay, without a parent."""
     one = (session_id,)
     yield Statement("detach_children", one)
     yield Statement("forget_moved_session", (session_id, session_id))
@@ -172,13 +172,13 @@ def remove(session_id: str, ids: Iterator[int]) -> Transaction[Counter[str]]:
 
 
 def leftovers() -> Transaction[list[str]]:
-    """Sessions that are gone while some of their messages are not."""
+    """Return the removed sessions of which some messages are left."""
     rows = yield Statement("leftovers", (LEFT_OVER, _BEHIND))
     return [row[0].removeprefix(LEFT_OVER) for row in rows]
 
 
 def remove_leftover(session_id: str, ids: Iterator[int]) -> Transaction[int]:
-    """Remove some messages of a session that is gone; how many. Fewer than `PIECE` were the last."""
+    """Remove some messages of a removed session; return how many. Fewer than `PIECE` were the last."""
     if (yield from meta.get(f"{LEFT_OVER}{session_id}")) is None:
         return 0  # somebody else has, and by now there may be a new session of that name
     removed = yield from _remove_messages(session_id, ids)
@@ -188,7 +188,7 @@ def remove_leftover(session_id: str, ids: Iterator[int]) -> Transaction[int]:
 
 
 def make_way(session_id: str, ids: Iterator[int]) -> Transaction[None]:
-    """A session of that name is about to begin: all that is left of an earlier one goes first."""
+    """Remove all that is left of an earlier session with this id, before a new one begins."""
     while (yield from remove_leftover(session_id, ids)):
         pass
 

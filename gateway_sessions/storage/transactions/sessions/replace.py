@@ -19,7 +19,7 @@ from gateway_sessions.storage.transactions.sessions.session_rows import add_row
 
 
 def interaction_at(entry: SessionEntry, change: Change) -> datetime:
-    """The instant of an interaction now. A clock that was set back does not bring a reset nearer."""
+    """Return the instant of an interaction now. A clock that was set back does not bring a reset nearer."""
     return max(change.now, entry.last_interaction_at)
 
 
@@ -45,13 +45,13 @@ def end(change: Change, entry: SessionEntry, reason: EndReason) -> Transaction[b
 def succeed(
     change: Change, old: SessionEntry, new: SessionEntry, reason: EndReason
 ) -> Transaction[SessionEntry]:
-    """End the old session and begin the new one, which knows what it came from and has not failed yet.
+    """End the old session and begin the new one, which names the old one and has no failed tries.
 
-    What people chose for a conversation before they said anything in it is meant for what they say first: it
-    goes over to the new session.
+    The model and the title that people chose for a session before they said anything in it go over to the new
+    session, because they chose them for what they say first.
     """
     yield from end(change, old, reason)
-    # What waits may have been tried: that counts wherever it is tried again, unless it was given up.
+    # A waiting turn may have been tried: its tries count in the new session too, unless it was given up.
     given_up = reason is EndReason.SUSPENDED
     yield Statement("clear_attempts" if given_up else "clear_attempts_of_nothing", (old.session_key,))
     totals = yield Statement("transcript_version", (old.session_id,))
@@ -73,7 +73,7 @@ def move_to(
 ) -> Transaction[SessionEntry]:
     """Take an event of the state machine and write the entry; an illegal one raises and changes nothing.
 
-    It has been so *since* then, or since now.
+    The new state holds *since* that instant, or since now.
     """
     moved = entry.evolve(
         change.now,
@@ -103,7 +103,7 @@ def transition(
     reason: str | None = None,
     replaced: str | None = None,
 ) -> Statement:
-    """Log what led to the entry as it is now; *replaced* is the session before, for those who listen."""
+    """Log the event that led to the entry as it is now; listeners also get the *replaced* session."""
     row = Transition(
         at=change.now,
         session_key=entry.session_key,
@@ -119,7 +119,7 @@ def transition(
 
 
 def logged(change_id: int, row: Transition) -> Statement:
-    """Write a row of the transition log. Nothing else does."""
+    """Write a row of the transition log. No other function writes one."""
     where = (change_id, row.session_key, row.session_id, to_micros(row.at))
     what = (row.event, row.from_state, row.to_state, row.reason, row.actor)
     return Statement("add_transition", (*where, *what), news=row)
@@ -132,7 +132,7 @@ def end_of(entry: SessionEntry, at: datetime, reason: str) -> Statement:
 
 
 def _text(word: str | None) -> str | None:
-    """A plain string; the database does not take the subclasses that enums are."""
+    """Return a plain string: drivers refuse members of string enums."""
     return str(word) if word is not None else None
 
 
@@ -143,6 +143,6 @@ def _hook_call(
     payload = msgspec.json.encode(
         {"reason": str(reason), "platform": entry.platform, "chat_type": entry.chat_type, "ended_at": now}
     ).decode()
-    # Which end of the session it is, not the entry's version: each lane that it has been on counts its own.
+    # The key counts the session's ends. The entry's version would not do: each lane counts its own.
     key = f"{entry.session_id}:{ends + 1}:{hook}"
     return (key, hook, entry.session_key, entry.session_id, "session_finalized", payload, now, now)

@@ -31,7 +31,7 @@ from gateway_sessions.storage.transactions.sessions.remove import make_way
 
 UNKNOWN_SOURCE: Final = "unknown"
 TOOL_SOURCE: Final = "tool"
-"""Of sessions that programs hold with themselves."""
+"""The source of sessions that programs hold with themselves."""
 LONGEST_DESCENT: Final = 10_000
 _MARKERS: Final = {"_branched_from": Relation.BRANCH, "_delegate_from": Relation.DELEGATE}
 _RELATIONS: Final = {str(relation): relation for relation in Relation}
@@ -41,13 +41,13 @@ _make_record: Callable[..., SessionRecord] = SessionRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """What is known of a session that somebody makes by hand."""
+    """The facts of a session that a caller creates by hand."""
 
     session_id: str
     source: str
     started_at: datetime
     is_new: bool = True
-    """Whether it begins now, and not at an instant that its maker names."""
+    """True if the session begins now, and not at an instant that the caller names."""
     user_id: str | None = None
     session_key: str | None = None
     parent_session_id: str | None = None
@@ -59,12 +59,12 @@ class NewSession:
 
     @property
     def owner(self) -> str | None:
-        """Whose it is by its own account: the person's, if it names one."""
+        """Return the owner that follows from the session's own user; None without one."""
         return f"{self._platform}:user:{encode_part(self.user_id)}" if self.user_id else None
 
     @property
     def nobodys(self) -> str:
-        """The owner of sessions for which nobody is named."""
+        """Return the owner of sessions that name no user."""
         return f"{self._platform}:local"
 
     @property
@@ -73,14 +73,14 @@ class NewSession:
 
     @property
     def stated_relation(self) -> Relation | None:
-        """How it came from its parent, as far as its maker says."""
+        """Return the session's relation to its parent, as far as the caller states it."""
         marked = [
             kind for marker, kind in _MARKERS.items() if self.model_config and marker in self.model_config
         ]
         return self.relation or next(iter(marked), None)
 
     def settings(self) -> tuple[str | None, ...]:
-        """Its model, the settings of that, its prompt and what else is known, as they can be stored."""
+        """Return the model, its settings, the prompt and the extra fields as they are stored."""
         intake = Intake()
         return (
             intake.text("model", self.model),
@@ -93,7 +93,7 @@ class NewSession:
 def add_row(
     entry: SessionEntry, started_at: datetime, parent: str | None, relation: Relation = Relation.SUCCESSION
 ) -> Transaction[None]:
-    """A new session of a lane, with nothing said in it."""
+    """Add the row of a lane's new session, without any message."""
     micros = to_micros(started_at)
     who = (entry.owner, entry.platform or UNKNOWN_SOURCE, entry.origin and entry.origin.participant_id)
     came = (parent, str(relation)) if parent is not None else (None, None)
@@ -102,7 +102,7 @@ def add_row(
 
 
 def create(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
-    """A session made by hand; one that is there already learns only what it did not know."""
+    """Create a session by hand; a session that exists already gets only the fields that it lacks."""
     check_session_id(new.session_id)
     source = check_word("source", new.source)
     user = None if new.user_id is None else check_word("user_id", new.user_id)
@@ -128,7 +128,7 @@ def create(new: NewSession, ids: Iterator[int]) -> Transaction[str]:
 
 
 def get(session_id: str) -> Transaction[SessionRecord | None]:
-    """All that is known of a session."""
+    """Return the record of a session; None if there is none."""
     rows = yield Statement("session_record", (session_id,))
     return decode_record(rows[0]) if rows else None
 
@@ -156,7 +156,7 @@ def change(statement: str, session_id: str, *values: object) -> Transaction[None
 
 
 def note_prompt(session_id: str, prompt: str) -> Transaction[bool]:
-    """Write the prompt of a session down unless it has one."""
+    """Store the prompt of a session that has none; return whether it was stored."""
     noted = yield Statement(
         "note_system_prompt", (prompt, session_id), alone=True, lock=of_session(session_id)
     )
@@ -164,7 +164,7 @@ def note_prompt(session_id: str, prompt: str) -> Transaction[bool]:
 
 
 def count_messages(session_id: str, *, include_hidden: bool) -> Transaction[int]:
-    """How many messages are part of the conversation, or are stored at all."""
+    """Count the messages that are part of the conversation, or with *include_hidden* all that are stored."""
     rows = yield Statement("stored_messages_of_session", (session_id,))
     if not rows:
         raise SessionNotFoundError(session_id)
@@ -174,7 +174,7 @@ def count_messages(session_id: str, *, include_hidden: bool) -> Transaction[int]
 def count(
     scope: Scope, *, source: str | None, min_message_count: int, include_archived: bool
 ) -> Transaction[int]:
-    """How many sessions are visible."""
+    """Count the sessions that *scope* may see."""
     wanted = (source, source, min_message_count, include_archived)
     if scope.sees_everything:
         rows = yield Statement("count_sessions", wanted)
@@ -185,7 +185,7 @@ def count(
 
 
 def decode_record(row: Row) -> SessionRecord:
-    """The record in a row of the columns that `session_record` asks for."""
+    """Return the record in a row of the columns that `session_record` asks for."""
     try:
         return _record(*row)
     except DAMAGE as error:
@@ -213,7 +213,7 @@ def _record(*row: Any) -> SessionRecord:
 
 
 def _owner(new: NewSession, key: str | None, parent: str | None) -> Transaction[str]:
-    """The owner of the lane, or the person named; else the owner of the session that it came from."""
+    """Return the owner of the lane, or the user named; else the owner of the parent session."""
     found = (yield Statement("owner_of_lane", (key,))) if key else ()
     if not found and new.owner is None and parent is not None:
         found = yield Statement("session_to_descend_from", (parent,))
@@ -221,7 +221,7 @@ def _owner(new: NewSession, key: str | None, parent: str | None) -> Transaction[
 
 
 def _descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, str | None]]:
-    """The parent and the relation to store, once it is certain that they leave a tree."""
+    """Return the parent and the relation to store, after a check that the sessions stay a tree."""
     parent = new.parent_session_id
     if parent is None:
         return None, None
@@ -240,7 +240,7 @@ def _descent(new: NewSession, *, there: bool) -> Transaction[tuple[str | None, s
 
 
 def _usual_relation(parent: str, new: NewSession) -> Transaction[Relation]:
-    """What a compressed session goes on in continues it; anything else took its parent's place."""
+    """Return the relation if none was stated: a continuation if the parent was compressed."""
     ended = yield Statement("session_to_descend_from", (parent,))
     if ended[0][3] != EndReason.COMPRESSION or new.source == TOOL_SOURCE:
         return Relation.SUCCESSION
@@ -249,7 +249,7 @@ def _usual_relation(parent: str, new: NewSession) -> Transaction[Relation]:
 
 
 def _is_no_descendant(parent: str, session_id: str) -> Transaction[None]:
-    """The parent exists, and does not itself come from the session."""
+    """Raise an error if the parent does not exist, or descends from the session itself."""
     current: str | None = parent
     for _ in range(LONGEST_DESCENT):
         if current == session_id:

@@ -33,21 +33,21 @@ from gateway_sessions.storage.transactions.transcripts.messages import MessagePa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descent:
-    """A session that is to come from another one."""
+    """A session that is to be created from another one."""
 
     session_id: str
     new_session_id: str
     now: datetime
     ids: Iterator[int]
     model: str | None = None
-    """The model that answers from now on; None: the same."""
+    """The model that answers from now on; None: the model of the old session."""
     system_prompt: str | None = None
 
 
 def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
-    """The session is over, and *messages*, a summary of it, go on in a new one; its lane follows.
+    """End the session and go on with *messages*, a summary of it, in a new one; the lane follows.
 
-    Whoever comes later gets the continuation that is there.
+    A later caller gets the continuation that exists already.
     """
     check_session_id(descent.new_session_id)
     if not messages:
@@ -61,7 +61,7 @@ def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
     if parent[2] is not None and not compressed:
         raise SessionEndedError(descent.session_id, parent[3])
     if there:
-        # A person went back to the original: what continued it is a conversation of its own by now.
+        # A person went back to the original, so the old continuation is a conversation of its own by now.
         yield Statement("continuation_to_branch", (descent.session_id,))
     entry = yield from load_by_session(descent.session_id)
     reason = str(EndReason.COMPRESSION)
@@ -78,7 +78,7 @@ def split(descent: Descent, messages: Sequence[Message]) -> Transaction[str]:
 
 
 def branch(descent: Descent, at_message_id: int | None) -> Transaction[str]:
-    """A new session with a copy of what was said, up to that message; nothing happens to the old one."""
+    """Create a session with a copy of the transcript up to that message; the old session does not change."""
     check_session_id(descent.new_session_id)
     parent = yield from _parent(descent.session_id)
     before = None
@@ -105,7 +105,7 @@ def _parent(session_id: str) -> Transaction[Row]:
 
 
 def _descend(descent: Descent, relation: Relation, parent: Row) -> Transaction[None]:
-    """Write the row of the new session: it belongs where the old one does, and is called after it."""
+    """Add the row of the new session, with the lane, the owner and the next title of the old one."""
     new_id, micros = descent.new_session_id, to_micros(descent.now)
     if (yield Statement("session_exists", (new_id,))):
         raise InvalidSessionIdError(new_id, "is the id of another session")
@@ -121,7 +121,7 @@ def _descend(descent: Descent, relation: Relation, parent: Row) -> Transaction[N
 
 
 def _follow(descent: Descent, entry: SessionEntry) -> Transaction[None]:
-    """Let the lane go on with the new session. Nothing else about it changes, so nor does its due instant."""
+    """Let the lane go on with the new session; its due instant does not change."""
     yield from put(entry.evolve(descent.now, session_id=descent.new_session_id))
     row = Transition(
         at=descent.now,

@@ -21,7 +21,7 @@ from gateway_sessions.storage.transactions.sessions.split import Descent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """A session of a lane, and the summary that it shall go on with."""
+    """A session of a lane, and the summary with which the lane goes on."""
 
     session_key: str
     session_id: str
@@ -32,7 +32,7 @@ class Compression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branching:
-    """A lane whose session is to be copied, and up to where."""
+    """A lane whose session is copied, up to a message if one is named."""
 
     session_key: str
     at_message_id: int | None = None
@@ -85,9 +85,9 @@ def branch(
 def resume(
     change: Change, session_key: str, text: str, scope: Scope, fork_id: str | None
 ) -> Transaction[SessionEntry | IdTaken | None]:
-    """Let the lane go on with the session that somebody means; with a fork if it is another owner's.
+    """Let the lane go on with the session that *text* means; with a fork if it has another owner.
 
-    Without the id of one, the session moves.
+    Without a *fork_id*, the session itself moves.
     """
     target = yield from titles.resolve(text, scope)
     if fork_id is None:
@@ -96,7 +96,7 @@ def resume(
 
 
 def _was_continued(session_id: str, entry: SessionEntry) -> Transaction[None]:
-    """Somebody else was faster with the same; anything else that happened is a `SessionEndedError`."""
+    """Return if another call has compressed the session already; else raise `SessionEndedError`."""
     line = yield from lineage.chain(session_id)
     if entry.session_id in line[line.index(session_id) :]:
         return

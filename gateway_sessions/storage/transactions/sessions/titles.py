@@ -32,13 +32,13 @@ _AFTER_EVERY_ID: Final = "\U0010ffff"
 
 
 def in_scope(scope: Scope) -> tuple[Any, ...]:
-    """The parameters of a query that shows only what *scope* may see."""
+    """Return the parameters of a query that shows only what *scope* may see."""
     owners = msgspec.json.encode(sorted(scope.owners)).decode()
     return int(scope.sees_everything), owners, scope.session_key
 
 
 def title_of(session_id: str) -> Transaction[str | None]:
-    """What the session is called."""
+    """Return the title of the session."""
     rows = yield Statement("titled_session", (session_id,))
     return rows[0][2] if rows else None
 
@@ -46,11 +46,12 @@ def title_of(session_id: str) -> Transaction[str | None]:
 def set_title(
     session_id: str, title: str | None, scope: Scope | None, author: str | None = None
 ) -> Transaction[bool]:
-    """Call the session so, or nothing; False if there is no such session in sight.
+    """Set or remove the title of a session; False if *scope* sees no such session.
 
-    *author* is the person who says so, if not the owner of the session.
+    *author* is the person who gives the title, if another one than the session's owner.
 
-    A session that this one continues passes the title on; any other keeps it: `TitleTakenError`.
+    A session that this one continues passes its title on. Any other session keeps its title, and
+    `TitleTakenError` is raised.
     """
     rows = yield Statement("titled_session", (session_id,))
     if not rows or not (scope is None or scope.sees(owner=rows[0][0], session_key=rows[0][1])):
@@ -71,7 +72,7 @@ def set_title(
 
 
 def set_title_if_none(session_id: str, title: str) -> Transaction[bool]:
-    """Call a session so that nobody has named; if the title is taken, the next one of its lineage."""
+    """Give an untitled session a title; if the title is taken, the next one of its lineage."""
     rows = yield Statement("titled_session", (session_id,))
     if not rows or rows[0][2] is not None:
         return False
@@ -81,19 +82,19 @@ def set_title_if_none(session_id: str, title: str) -> Transaction[bool]:
 
 
 def next_free(owner: str, title: str) -> Transaction[str]:
-    """The title if that owner has no session in its lineage, else the next one of it."""
+    """Return the title if that owner has no session of its lineage, else the next title of the lineage."""
     base, _ = base_title(clean_title(title))
     return next_title(title, (yield from taken_in_lineage(owner, base)))
 
 
 def taken_in_lineage(owner: str, base: str) -> Transaction[set[str]]:
-    """The title and those with a number behind it, as far as that owner has them."""
+    """Return the titles that the owner's sessions have in a lineage: the title itself and numbered ones."""
     rows = yield Statement("titles_of_owner", (owner, base, owner, *lineage_range(base)))
     return {row[0] for row in rows}
 
 
 def make_room(session_id: str, owner: str) -> Transaction[None]:
-    """The session is about to be that owner's: if another one of theirs has its title, it gets a number."""
+    """Number the title of a session that goes to another owner, if that owner has the title already."""
     rows = yield Statement("titled_session", (session_id,))
     if not rows or rows[0][2] is None or rows[0][0] == owner:
         return
@@ -104,7 +105,7 @@ def make_room(session_id: str, owner: str) -> Transaction[None]:
 
 
 def hand_on(session_id: str, to: str) -> Transaction[None]:
-    """Give the title of a session to the same owner's one in its place, unless that has one itself."""
+    """Give the title of a session to the same owner's session in its place, unless that has a title."""
     given, taking = (
         (yield Statement("titled_session", (session_id,))),
         (yield Statement("titled_session", (to,))),
@@ -118,14 +119,14 @@ def hand_on(session_id: str, to: str) -> Transaction[None]:
 
 
 def next_in_lineage(title: str, scope: Scope) -> Transaction[str]:
-    """The title if nothing in sight has it, else the next one of its lineage."""
+    """Return the title if no session in sight has it, else the next one of its lineage."""
     base, _ = base_title(title)
     rows = yield Statement("titled_sessions", (base, *lineage_range(base), *in_scope(scope)))
     return next_title(title, [row[2] for row in rows])
 
 
 def resolve_title(text: str, scope: Scope) -> Transaction[str | None]:
-    """The newest session of the title's lineage, at its tip; None if nothing in sight is called so."""
+    """Return the tip of the newest session of the title's lineage; None if *scope* sees none."""
     found = yield from _by_title(text, scope)
     if len(found) > 1:
         raise AmbiguousSessionError(text, (yield from _candidates(found)))
@@ -133,7 +134,7 @@ def resolve_title(text: str, scope: Scope) -> Transaction[str | None]:
 
 
 def resolve(text: str, scope: Scope) -> Transaction[str]:
-    """The one session that is meant by an id, the beginning of an id, or a title, at its tip."""
+    """Return the tip of the one session that an id, the beginning of an id, or a title means."""
     wanted = text.strip()
     if not wanted:
         raise SessionNotFoundError(text)
@@ -152,7 +153,7 @@ def resolve(text: str, scope: Scope) -> Transaction[str]:
 
 
 def _by_title(text: str, scope: Scope) -> Transaction[list[str]]:
-    """For each owner the session that is meant, at its tip."""
+    """Return for each owner the tip of the session that the title means."""
     try:
         title = clean_title(text)
     except InvalidTitleError:
@@ -169,14 +170,14 @@ def _by_title(text: str, scope: Scope) -> Transaction[list[str]]:
 
 
 def _meant(title: str, rows: list[Row]) -> str | None:
-    """The newest numbered session of the lineage, else the one with the very title."""
+    """Return the newest numbered session of the lineage, else the one with exactly this title."""
     numbered = set(continuing(title, (row[2] for row in rows)))
     candidates = [row for row in rows if row[2] in numbered] or [row for row in rows if row[2] == title]
     return max(candidates, key=lambda row: (row[3], row[0]))[0] if candidates else None
 
 
 def _by_prefix(text: str, scope: Scope) -> Transaction[list[str]]:
-    """The tips of sessions whose id begins so; as many as can be shown."""
+    """Return the tips of sessions whose id begins with the text, at most `MAX_CANDIDATES`."""
     tips: dict[str, None] = {}
     after = ""
     while len(tips) < MAX_CANDIDATES:
@@ -201,7 +202,7 @@ def _candidates(session_ids: Iterable[str]) -> Transaction[list[SessionCandidate
 
 
 def first_exchange(session_id: str, limit: int) -> Transaction[tuple[list[str], list[str]] | None]:
-    """What people and the agent said first in a session that wants a title; None if it wants none."""
+    """Return the first words of people and agent in a session that wants a title; None if it wants none."""
     if not (yield Statement("untitled_session", (session_id,))):
         return None
     people = yield Statement("first_exchange", (limit, session_id, "user", 3))
