@@ -1,7 +1,8 @@
 """Authors of messages, noted before a session changes its owner or a summary replaces messages.
 
-A message without an author belongs to the owner of its session. So before a session gets another owner, each
-of its messages is told whose it was. What takes the place of messages of several people is all of theirs.
+A message without an author belongs to the owner of its session. So before a session gets another owner, the
+old owner is written into each of its messages. A summary of messages of several people belongs to all of
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NOBODY: Final = frozenset[str]()
 
 
 class Whose(NamedTuple):
-    """Who said a message, where, and whose words it sums up."""
+    """The author and the lane of a message, and the people whose words it sums up."""
 
     author: str | None
     from_lane: str | None
@@ -29,7 +30,7 @@ class Whose(NamedTuple):
 
 
 def hand_over(session_id: str, session_key: str | None, owner: str) -> Transaction[None]:
-    """Tell each message of a session whose it is: the session is about to be that owner's, on that lane."""
+    """Write the owner and the lane into each message of a session that goes to another owner or lane."""
     rows = yield Statement("get_session", (session_id,))
     if not rows:
         return
@@ -41,9 +42,10 @@ def hand_over(session_id: str, session_key: str | None, owner: str) -> Transacti
 
 
 def in_place_of(session_id: str, messages: Sequence[Message]) -> Transaction[list[Message]]:
-    """The messages that are about to take the place of a session's conversation, with whose they are.
+    """Return *messages*, which are to replace a session's conversation, with their authors.
 
-    One that was part of it stays its author's. Any other one sums up all that was said, so it is everybody's.
+    A message that was part of the conversation keeps its author. Any other message sums up the conversation,
+    so it belongs to everybody who spoke there.
     """
     messages = yield from _with_their_messages(session_id, messages)
     people = yield from _people_of(session_id)
@@ -58,7 +60,7 @@ def in_place_of(session_id: str, messages: Sequence[Message]) -> Transaction[lis
 
 
 def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Transaction[Sequence[Message]]:
-    """The messages, each of several of a platform with these, if it was part of the conversation."""
+    """Return the messages with the platform messages that the stored rows of the conversation name."""
     if not any(SEVERAL_IDS in one.extra and one.platform_messages is None for one in messages):
         return messages
     rows = decode_all((yield Statement("rows_of_several", (session_id,))))
@@ -72,7 +74,7 @@ def _with_their_messages(session_id: str, messages: Sequence[Message]) -> Transa
 
 
 def _people_of(session_id: str) -> Transaction[frozenset[str]]:
-    """The people who said something in a conversation, but the owner of its session."""
+    """Return the people who spoke in a conversation, except the owner of its session."""
     rows = yield Statement("people_of_conversation", (session_id,))
     owners = yield Statement("get_session", (session_id,))
     found = {row[0] for row in rows if row[0] is not None}
@@ -88,6 +90,6 @@ def _with(message: Message, whose: Whose) -> Message:
 
 
 def _told(message: Message) -> str:
-    """What a message says, to know it by."""
+    """Return the content of a message as a key by which the stored row is found."""
     said: tuple[Any, ...] = (str(message.role), message.content, message.tool_calls, message.tool_call_id)
     return msgspec.json.encode(said, enc_hook=repr).decode()

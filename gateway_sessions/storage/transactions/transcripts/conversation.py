@@ -13,15 +13,15 @@ from gateway_sessions.storage.transactions.transcripts.messages import must_exis
 
 MAX_ANCESTORS = 1000
 MAX_OVERLAP = 64
-"""So many messages at most does a continuation begin with that its parent ended with."""
+"""The largest number of its parent's last messages that a continuation may begin with."""
 
 
 def conversation(
     session_id: str, limit: int | None, *, include_ancestors: bool, pending: Sequence[Message] = ()
 ) -> Transaction[list[Chat]]:
-    """What goes to a model: always valid, whatever the transcript went through.
+    """Return the conversation in the form that a model gets; it is valid whatever happened to the transcript.
 
-    At its end stands what is *pending*: messages that are not in the transcript yet.
+    The *pending* messages, which are not in the transcript yet, stand at its end.
     """
     said = yield from _said(session_id, limit)
     if not said:
@@ -48,7 +48,7 @@ def _said(session_id: str, limit: int | None) -> Transaction[list[Spoken]]:
 
 
 def _overlap(before: list[Spoken], behind: list[Spoken]) -> int:
-    """How many messages a continuation repeats of the end of its parent."""
+    """Return how many of its parent's last messages a continuation repeats at its beginning."""
     for count in range(min(len(before), len(behind), MAX_OVERLAP), 0, -1):
         if all(map(_same, before[-count:], behind[:count])):
             return count

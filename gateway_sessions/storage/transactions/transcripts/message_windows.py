@@ -26,7 +26,7 @@ SHOWN: frozenset[str | None] = frozenset({None, Hidden.COMPACTED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A message to look around from, and how far."""
+    """A message, and the size of the window around it."""
 
     session_id: str
     message_id: int
@@ -37,7 +37,7 @@ class Anchor:
 
 
 def around(anchor: Anchor) -> Transaction[MessageWindow]:
-    """The message and its neighbours; nothing if it is not there, or hidden from whoever asks."""
+    """Return the message and its neighbours; an empty window if it is missing, or hidden from the caller."""
     places = yield Statement("find_message", (anchor.message_id, anchor.session_id))
     if not places:
         yield from must_exist(anchor.session_id)
@@ -53,7 +53,7 @@ def around(anchor: Anchor) -> Transaction[MessageWindow]:
 
 
 def anchored(anchor: Anchor) -> Transaction[AnchoredView]:
-    """The window around a message, and the first and last texts outside it, all of the roles to keep."""
+    """Return the window around a message and the first and last texts outside it, in the roles to keep."""
     seen = yield from around(anchor)
     if not seen.messages:
         return AnchoredView()
@@ -66,7 +66,7 @@ def anchored(anchor: Anchor) -> Transaction[AnchoredView]:
 
 
 def recent_user_turns(session_id: str, limit: int) -> Transaction[list[UserTurn]]:
-    """What people said to the agent, the latest first."""
+    """Return the latest messages of people to the agent, the latest first."""
     rows = yield Statement("recent_user_turns", (session_id, rows_of(limit)))
     if not rows:
         yield from must_exist(session_id)
@@ -77,7 +77,7 @@ def recent_user_turns(session_id: str, limit: int) -> Transaction[list[UserTurn]
 
 
 def has_platform_message(session_id: str, platform_message_id: str) -> Transaction[bool]:
-    """Whether a message of that name was ever stored in the session."""
+    """Return whether a message with that id of its platform was ever stored in the session."""
     rows = yield Statement("platform_message_exists", (session_id, platform_message_id))
     found = bool(rows or (yield from rows_made_of([session_id], platform_message_id)))
     if not found:

@@ -18,21 +18,21 @@ from gateway_sessions.storage.tables.locks import of_session
 from gateway_sessions.storage.tables.messages import Stored, decode_all, encode
 
 EVERYTHING: Final = 1 << 62
-"""More rows, and a later place, than any session has."""
+"""A number above that of all rows, and a place behind all messages, of any session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What became of messages that were added."""
+    """The result of an append."""
 
     message_ids: list[int]
     replaced: int
-    """How many of them held characters that no database can hold."""
+    """The number of messages with characters that no database can store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage:
-    """Which messages of a session are asked for."""
+    """The bounds of a page of a session's messages."""
 
     after_seq: int | None = None
     before_seq: int | None = None
@@ -41,7 +41,7 @@ class MessagePage:
 
     @property
     def params(self) -> tuple[int, int, bool, int]:
-        """For the statements that read messages."""
+        """Return the parameters of the statements that read messages."""
         return (
             self.after_seq or 0,
             EVERYTHING if self.before_seq is None else self.before_seq,
@@ -51,7 +51,7 @@ class MessagePage:
 
 
 def rows_of(limit: int | None) -> int:
-    """How many rows to ask for: all there are without a limit; `InvalidInputError` for a negative one."""
+    """Return the number of rows to read: all without a limit; `InvalidInputError` for a negative one."""
     if limit is not None and limit < 0:
         problem = f"limit = {limit} must be 0 or more"
         raise InvalidInputError(problem)
@@ -63,14 +63,14 @@ def append(
 ) -> Transaction[Appended]:
     """Add messages behind the last one, all or none; `SessionNotFoundError` if there is no such session.
 
-    `SentBeforeErasureError` for what was sent before the session's owner or its author was erased, unless it
-    was here already and is merely *copied*.
+    Raise `SentBeforeErasureError` for a message that was sent before the session's owner or its author was
+    erased, unless the store had the message already and it is merely *copied*.
     """
     stored = [encode(message, now) for message in messages]
     if not stored:
         yield from must_exist(session_id)
         return Appended([], 0)
-    # What says no time is new: it must come in even if the clock was set back since an erasure.
+    # A message without a time is new: it must come in even if the clock was set back since an erasure.
     pairs = () if copied else tuple(zip(stored, messages, strict=True))
     sent = [(row.sent_at, one.author) for row, one in pairs if one.sent_at is not None]
     yield from _advance(session_id, stored, to_micros(now), sent)
@@ -80,7 +80,7 @@ def append(
 
 
 def page(session_id: str, asked: MessagePage) -> Transaction[list[Message]]:
-    """Messages in their order: the first behind `after_seq`, or without it the last before `before_seq`."""
+    """Return messages in order: the first behind `after_seq`, or without it the last before `before_seq`."""
     backwards = asked.before_seq is not None and asked.after_seq is None
     rows = yield Statement("messages_before" if backwards else "messages_after", (session_id, *asked.params))
     if not rows:
@@ -95,7 +95,7 @@ def must_exist(session_id: str) -> Transaction[None]:
 
 
 def _added(session_id: str, message_ids: Sequence[int], stored: Sequence[Stored]) -> Statement:
-    """What adds them; nothing but text is added by a shorter statement, in half of the time."""
+    """Return the statement that adds the messages; for plain texts a shorter one, in half of the time."""
     name, columns = "add_text", [one.text_columns for one in stored]
     if not all(columns):
         name, columns = "add_message", [one.columns for one in stored]

@@ -14,7 +14,7 @@ PREVIEW_PAGE = 20
 
 
 def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewind | None]:
-    """Take back the last turns, as far as there are any; None if nobody has said anything to the agent."""
+    """Take back the last turns, as far as there are any; None if no person has said anything to the agent."""
     rows = yield Statement("recent_user_turns", (session_id, max(turns, 1)))
     if not rows:
         yield from must_exist(session_id)
@@ -23,7 +23,7 @@ def rewind(session_id: str, turns: int, ids: Iterator[int]) -> Transaction[Rewin
 
 
 def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Transaction[Rewind]:
-    """Take back a message of a person and all that came after it."""
+    """Take back a message of a person and all messages after it."""
     rows = yield Statement("user_turn", (message_id, session_id))
     if not rows:
         yield from must_exist(session_id)
@@ -33,7 +33,7 @@ def rewind_to(session_id: str, message_id: int, ids: Iterator[int]) -> Transacti
 
 
 def restore(session_id: str) -> Transaction[int]:
-    """Bring back exactly what the last rewind took, unless the conversation has gone on since."""
+    """Show the messages again that the last rewind hid, unless the conversation has gone on since."""
     rows = yield Statement("last_rewind", (session_id,))
     if not rows:
         yield from must_exist(session_id)
@@ -48,10 +48,10 @@ def restore(session_id: str) -> Transaction[int]:
 
 
 def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) -> Transaction[list[Row]]:
-    """Hide all that is part of the conversation from a place on; the rows that were."""
+    """Hide all messages of the conversation from a place on; return the rows that were hidden."""
     rows = yield Statement("active_messages_from", (session_id, seq))
     if rows:
-        # Ids rise with time, which may have been set back since somebody else opened the store.
+        # Ids rise with time, but the clock may have been set back: `restore` must find this one as the last.
         last = yield Statement("last_rewind", (session_id,))
         change_id = max(next(ids), last[0][0] + 1 if last else 0)
         yield Statement("hide_messages_from", (str(because), change_id, session_id, seq))
@@ -61,7 +61,7 @@ def hide_from(session_id: str, seq: int, because: Hidden, ids: Iterator[int]) ->
 def adjust(
     session_id: str, *, messages: int = 0, calls: int = 0, size: int = 0, rewinds: int = 0, edits: int = 0
 ) -> Transaction[None]:
-    """Add to the totals, and look anew how the conversation begins."""
+    """Add to the totals, and set the preview anew: the beginning of the conversation may have changed."""
     preview = yield from _preview(session_id)
     yield Statement("adjust_totals", (messages, calls, size, rewinds, edits, preview, session_id))
 

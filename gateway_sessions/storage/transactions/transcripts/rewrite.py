@@ -23,29 +23,29 @@ from gateway_sessions.storage.transactions.transcripts.messages import Appended,
 from gateway_sessions.storage.transactions.transcripts.rewind import adjust, hide_from
 
 _SAID: Final = 2
-"""So many of the columns that an edit may change are what the row says to people;"""
+"""The number of columns, from the first, that say something to people: a change keeps the old version."""
 _TOLD: Final = 3
-"""with one more, what it says to a model as well."""
+"""The number of columns, from the first, that say something to a model: a change counts as an edit."""
 
 
 def replace(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
 ) -> Transaction[Appended]:
-    """Put *messages* in the place of the conversation; what is hidden stays, in the places before them."""
+    """Put *messages* in the place of the conversation; hidden messages stay, in the places before them."""
     whole = yield from in_place_of(session_id, messages)
     yield from _delete(session_id, ids, hidden_too=False)
     return (yield from append(session_id, whole, now, ids))
 
 
 def clear(session_id: str, ids: Iterator[int]) -> Transaction[int]:
-    """Delete every message, hidden ones too; how many there were."""
+    """Delete every message, hidden ones too; return how many there were."""
     return (yield from _delete(session_id, ids, hidden_too=True))
 
 
 def compact(
     session_id: str, messages: Sequence[Message], now: datetime, ids: Iterator[int]
 ) -> Transaction[tuple[int, Appended]]:
-    """Let *messages*, a summary, stand for the conversation, which stays stored; how many were hidden."""
+    """Hide the conversation behind *messages*, a summary of it; return how many messages were hidden."""
     summary = yield from in_place_of(session_id, messages)
     hidden = yield from hide_from(session_id, 0, Hidden.COMPACTED, ids)
     yield from adjust(session_id, messages=-len(hidden), calls=-sum(row[1] for row in hidden))
@@ -53,7 +53,7 @@ def compact(
 
 
 def rows_made_of(session_ids: Sequence[str], message_id: str) -> Transaction[list[Message]]:
-    """The rows in these sessions that were made of a platform's message, hidden ones too."""
+    """Return the rows in these sessions that were made of a platform's message, hidden ones too."""
     ids = msgspec.json.encode(list(session_ids)).decode()
     like = f"%{escaped(json.dumps(message_id, ensure_ascii=False))}%"
     rows = yield Statement("rows_of_platform_message", (ids, message_id, ids, like, like))
@@ -61,7 +61,7 @@ def rows_made_of(session_ids: Sequence[str], message_id: str) -> Transaction[lis
 
 
 def change_said(session_key: str, rewording: Rewording, change: Change) -> Transaction[Effect]:
-    """Change what was said on a lane in every session that has it: it may have been copied or moved."""
+    """Change a message of a lane in every session that has it: it may have been copied or moved."""
     sessions = yield Statement("sessions_said_on", (session_key, session_key))
     found = Effect.NONE
     for row in (yield from rows_made_of([one[0] for one in sessions], rewording.message_id)):
@@ -75,9 +75,9 @@ def change_said(session_key: str, rewording: Rewording, change: Change) -> Trans
 def edit(
     session_id: str, platform_message_id: str, content: Content, now: datetime, ids: Iterator[int]
 ) -> Transaction[tuple[bool, bool]]:
-    """Let a message say something else and keep what it said.
+    """Change the content of a message and keep the old version.
 
-    Whether that changed anything, and whether characters had to be replaced.
+    Return whether the row was changed, and whether characters were replaced.
     """
     rows = yield from rows_made_of([session_id], platform_message_id)
     if not rows:
@@ -89,7 +89,7 @@ def edit(
 def retract(
     session_id: str, platform_message_id: str, now: datetime, ids: Iterator[int]
 ) -> Transaction[bool]:
-    """Take out what was deleted on its platform; False if there is no such message, or it is out for that."""
+    """Hide a message that was deleted on its platform; False if there is none, or that was done before."""
     rows = yield from rows_made_of([session_id], platform_message_id)
     if not rows:
         yield from must_exist(session_id)
@@ -103,9 +103,9 @@ def retract(
 def reword(
     message_id: int, told: Message | None, now: datetime, ids: Iterator[int], *, keep: bool
 ) -> Transaction[None]:
-    """Let a row say what the messages say now that it was made of, or hide it.
+    """Write the present content of the messages that a row was made of, or hide the row if there are none.
 
-    If *keep*, what it said is kept; what somebody took back is not.
+    If *keep*, the old version is kept. What a person deleted is not kept.
     """
     rows = decode_all((yield Statement("message_by_id", (message_id,))))
     if not rows:
@@ -128,7 +128,7 @@ def reword(
 
 
 def versions(session_id: str, message_id: int) -> Transaction[list[MessageVersion]]:
-    """What a message said before it was edited, the first version first."""
+    """Return the earlier versions of a message, the first one first."""
     rows = yield Statement("message_versions", (session_id, message_id))
     return [
         MessageVersion(
@@ -141,7 +141,7 @@ def versions(session_id: str, message_id: int) -> Transaction[list[MessageVersio
 
 
 def _carry_out(row: Message, rewording: Rewording, now: datetime, ids: Iterator[int]) -> Transaction[Effect]:
-    """Do to a row what an edit or a deletion does to it."""
+    """Carry out an edit or a deletion on a row."""
     effect, becomes = plan_rewording(row, rewording)
     if effect is Effect.HIDDEN:
         yield from _hide(row, ids)
@@ -151,7 +151,7 @@ def _carry_out(row: Message, rewording: Rewording, now: datetime, ids: Iterator[
 
 
 def _hide(row: Message, ids: Iterator[int]) -> Transaction[None]:
-    """Nothing of the row is left where it was said."""
+    """Remove the content of the row and hide it, unless that was done."""
     if row.hidden_because is Hidden.RETRACTED:
         return
     yield Statement("retract_message", (next(ids), row.message_id))
@@ -162,9 +162,9 @@ def _hide(row: Message, ids: Iterator[int]) -> Transaction[None]:
 def _write(
     was: Message, becomes: Message, now: datetime, ids: Iterator[int], *, keep: bool = True
 ) -> Transaction[tuple[bool, bool]]:
-    """Write a row as it is from now on. Whether it says something else, and whether characters were replaced.
+    """Write the new columns of a row; return whether its content changed and characters were replaced.
 
-    If *keep*, what it said is kept; otherwise nothing is left of what it ever said.
+    If *keep*, the old version is kept; otherwise all earlier versions are deleted.
     """
     before, after = Intake(), Intake()
     old, new = _columns(before, was), _columns(after, becomes)
@@ -185,7 +185,7 @@ def _write(
 
 
 def _columns(intake: Intake, row: Message) -> tuple[str | None, ...]:
-    """What of a row an edit or a deletion may change, as it is stored: first what it says."""
+    """Return the columns of a row that an edit or a deletion may change: the content first."""
     return (
         *content_columns(intake, row.content),
         intake.json("api_content", row.api_content),
@@ -196,7 +196,7 @@ def _columns(intake: Intake, row: Message) -> tuple[str | None, ...]:
 
 
 def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) -> Transaction[int]:
-    """Delete some messages, hidden ones too; those that are left stay as they are. How many were deleted."""
+    """Delete some messages, hidden ones too; return how many. The others do not change."""
     rows = yield Statement("stored_messages", (session_id,))
     chosen = frozenset(message_ids)
     gone = yield from _without(session_id, rows, chosen, ids)
@@ -208,7 +208,7 @@ def remove(session_id: str, message_ids: Collection[int], ids: Iterator[int]) ->
 
 
 def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Transaction[int]:
-    """Delete the conversation, or all messages; how many were deleted."""
+    """Delete the conversation, or all messages; return how many were deleted."""
     rows = yield Statement("stored_messages", (session_id,))
     if not rows:
         yield from must_exist(session_id)
@@ -223,13 +223,13 @@ def _delete(session_id: str, ids: Iterator[int], *, hidden_too: bool) -> Transac
 def _without(
     session_id: str, rows: Sequence[Row], chosen: Collection[int], ids: Iterator[int]
 ) -> Transaction[int]:
-    """Delete messages of a session and let those that are left close the ranks; how many were deleted."""
+    """Delete messages of a session and renumber the others without gaps; return how many were deleted."""
     gone = [(row[0],) for row in rows if row[0] in chosen]
     left = [row for row in rows if row[0] not in chosen]
     yield Statement("delete_message", many=gone)
     yield Statement("delete_message_versions", many=gone)
     yield from note_changes((one[0] for one in gone), ids)
-    # In ascending order each moves to a place that is free by then.
+    # In ascending order, because a place must be free when a message moves there: places are unique.
     moved = [(at, row[0]) for at, row in enumerate(left, start=1) if row[1] != at]
     yield Statement("move_message", many=moved)
     return len(gone)

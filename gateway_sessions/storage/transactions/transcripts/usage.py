@@ -1,8 +1,7 @@
 """Count each use of a model once, on its session and entry, and sum up use for reports.
 
-Counting what models were used for: an event counts once, and every counter is the sum of its events.
-
-Counting what happened in some days. The database counts; what comes out of it is small.
+An event counts once, and every counter is the sum of its events. The database sums up the reports over
+several days, so that few rows leave it.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from gateway_sessions.storage.tables.locks import of_session
 
 
 def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
-    """Count the event, on the session and on the entry that has it; False if it was counted already."""
+    """Count the event on its session and on that session's entry; False if it was counted already."""
     known = yield Statement("usage_event", (usage.event_id,))
     if known and known[0][0] != session_id:
         problem = f"event_id {usage.event_id!r} was counted for another session, {known[0][0]}"
@@ -80,10 +79,10 @@ def record(session_id: str, usage: Usage, now: datetime) -> Transaction[bool]:
 
 
 def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Transaction[None]:
-    """Count what a turn has spent, however it ended, and also if it has lost its lane, or its session.
+    """Count the use of a turn, however it ended, and also if it has lost its lane or its session.
 
-    Nothing is refused: what an earlier try was counted for in another session has been counted, and nothing
-    is known any more of a session that was erased.
+    No event is refused: an event that an earlier try counted for another session stays counted there, and an
+    event of an erased session is left out.
     """
     for one in usages:
         with suppress(InvalidInputError, SessionNotFoundError):
@@ -93,7 +92,7 @@ def record_spent(session_id: str, usages: Sequence[Usage], now: datetime) -> Tra
 def amend(
     event_id: str, actual_cost_usd: float, source: tuple[str | None, str | None], now: datetime
 ) -> Transaction[bool]:
-    """Note what an event really cost; False if that was known already."""
+    """Store the actual cost of an event; False if it was stored already."""
     known = yield Statement("usage_event", (event_id,))
     if not known:
         problem = f"event_id {event_id!r} was never counted, or its session is gone"
@@ -114,7 +113,7 @@ def amend(
 
 
 def usage_of_session(session_id: str) -> Transaction[SessionUsage]:
-    """What the session has used, by model and task."""
+    """Return the use of the session, by model and task."""
     if not (yield Statement("session_exists", (session_id,))):
         raise SessionNotFoundError(session_id)
     rows = yield Statement("usage_of_session", (session_id,))
@@ -126,7 +125,7 @@ def usage_of_session(session_id: str) -> Transaction[SessionUsage]:
 
 
 def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]:
-    """What the session has used, and on that day its owner and everybody."""
+    """Return the use of the session, and of its owner and of everybody on that day."""
     owners = yield Statement("owner_of_session", (session_id,))
     if not owners:
         raise SessionNotFoundError(session_id)
@@ -144,12 +143,12 @@ def spent(session_id: str, day: tuple[datetime, datetime]) -> Transaction[Spent]
 
 
 def used_in(columns: Row) -> UsageSum:
-    """The sum in the columns of a row, in the order of its fields; of no events they are empty."""
+    """Return the sum in the columns of a row, in the order of its fields; without events they are NULL."""
     return UsageSum(**dict(zip(UsageSum.__struct_fields__, (one or 0 for one in columns), strict=True)))
 
 
 def _note_route(session_id: str, usage: Usage, model: str | None, provider: str | None) -> Transaction[None]:
-    """Write on the session what the first event tells; its row is large, so not again and again."""
+    """Store the model and provider of the first event on the session; its row is too large for each one."""
     if model is None and usage.model is not None:
         yield Statement("set_model", (usage.model, session_id))
     if provider is None and usage.provider is not None:
@@ -158,7 +157,7 @@ def _note_route(session_id: str, usage: Usage, model: str | None, provider: str 
 
 
 def _costs(before: Row, estimated: float | None, actual: float | None) -> tuple[float | None, ...]:
-    """Both sums of costs with one more event; None as long as no price is known."""
+    """Return both sums of costs with one more event; None as long as no price is known."""
     return tuple(
         old if more is None else from_nanos(to_nanos(old) + to_nanos(more))
         for old, more in zip(before[:2], (estimated, actual), strict=True)
@@ -166,9 +165,9 @@ def _costs(before: Row, estimated: float | None, actual: float | None) -> tuple[
 
 
 def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: datetime) -> Transaction[None]:
-    """Show the use on the entry that has the session, or keep it with the record of an ended one."""
+    """Count the use on the entry that has the session, or on the archived entry of an ended one."""
     entry = yield from load_by_session(session_id)
-    if entry is not None:  # perhaps on another lane than the one that this is about
+    if entry is not None:  # its lane may be another one: that lane's lock is needed
         entry = yield from load(entry.session_key, entry, locked=True)
     if entry is not None and entry.session_id == session_id:
         yield from put_unqueried(_counted(entry, more, status).evolve(now))
@@ -180,7 +179,7 @@ def _count_in_entry(session_id: str, more: UsageSum, status: CostStatus, now: da
 
 
 def _counted(entry: SessionEntry, more: UsageSum, status: CostStatus) -> SessionEntry:
-    """What an imported entry has used before its first event stays as unknown as it was."""
+    """Return the entry with more use; the cost of an imported entry before its first event stays unknown."""
     known = status if more.events == 0 or entry.total_tokens == 0 else worse(entry.cost_status, status)
     return counted(entry, more, known)
 
@@ -190,7 +189,7 @@ MICROS: Final = 10**6
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What somebody wants to know, and may."""
+    """The sessions and the days that a report is about."""
 
     since: datetime
     until: datetime
@@ -199,19 +198,19 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     zone: ZoneInfo
 
     def asked(self, name: str, *, first: tuple[object, ...] = (), last: tuple[object, ...] = ()) -> Statement:
-        """The query in the form that the scope needs, with its parameters before and after those of all."""
+        """Return the query for the scope, with the common parameters between *first* and *last*."""
         form, scope = (name, ()) if self.scope.sees_everything else (f"{name}_of_owners", self.of)
         wanted = (to_micros(self.since), self.source, self.source)
         return Statement(form, (*first, *scope, *wanted, *last))
 
     @property
     def of(self) -> tuple[str, str | None]:
-        """The owners and the lane whose sessions count."""
+        """Return the owners and the lane whose sessions count."""
         return msgspec.json.encode(sorted(self.scope.owners)).decode(), self.scope.session_key
 
 
 def insights(question: Question) -> Transaction[Insights]:
-    """The whole report."""
+    """Return the whole report."""
     counts = Counts()
     yield from _count_sessions(question, counts)
     yield from _count_messages(question, counts)
@@ -239,7 +238,7 @@ def _count_sessions(question: Question, counts: Counts) -> Transaction[None]:
 
 
 def _count_messages(question: Question, counts: Counts) -> Transaction[None]:
-    """Several queries that read little, or one that finds the messages of a few sessions once."""
+    """Count messages: everybody's by several small queries, those of few sessions by one query."""
     since = to_micros(question.since)
     if not question.scope.sees_everything:
         _add_messages(counts, (yield question.asked("insight_messages")))
