@@ -2,8 +2,8 @@
 
 - ``admit``: Admit a message in one transaction: deduplicate it, find its session, let it wait or start its
   turn.
-- ``arrival_lookup``: One lookup of all that a new message meets: a duplicate, the lane's session, and its
-  queue.
+- ``arrival_lookup``: One lookup of all rows that a new message meets: a duplicate, the lane's session, and
+  its queue.
 - ``claim``: Claim a lane for its next turn: take the lease, collect the turn's messages, find the session.
 - ``clock_set_back``: Repair of due times that a clock wrote while it was ahead, after it was set back.
 - ``commands``: Transactions of slash commands such as `/new`, `/branch`, `/undo`, `/retry` and `/compress`.

@@ -75,64 +75,64 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
 )
 
 _CALM: Final = LaneLoad()
-"""Nothing runs or waits on the lane."""
+"""The load of a lane on which no turn runs or waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTurnFacts:
-    """What only the process knows in which a turn runs."""
+    """Facts of a running turn that only its process knows."""
 
     can_steer: bool = False
-    """Whether it takes messages."""
+    """True if the turn takes messages while it runs."""
     sub_work: bool = False
-    """Whether it has work under way that is not to be cut off."""
+    """True if the turn has work under way that must not be cut off."""
     stopping: bool = False
-    """Whether it was told to end."""
+    """True if the turn was told to end."""
     steered: int = 0
-    """How many messages it was given."""
+    """The number of messages that the turn was given while it ran."""
 
 
 NO_TURN: Final = RunningTurnFacts()
 ELSEWHERE: Final = RunningTurnFacts(can_steer=True)
-"""A turn of another process: it is given the message, and what it does not take waits."""
+"""A turn of another process: the message is offered to it, and waits if the turn does not take it."""
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that wants to be taken in, and what the process knows of its lane."""
+    """A message to be admitted, and the facts that the process knows of its lane."""
 
     message: InboundMessage
     payload: str
-    """The message as it is stored."""
+    """The message in its stored form."""
     rules: BusyRules
     final: bool = False
-    """Whether these rules count even if the session has a mode of its own."""
+    """True if these rules hold even if the session has a busy mode of its own."""
     solo: bool = False
-    """Whether it gets a turn of its own in any case."""
+    """True if the message gets a turn of its own in any case."""
     running: RunningTurnFacts = NO_TURN
-    """What is known of the turn that runs on the lane, if one does in this process."""
+    """The facts of the turn that runs on the lane in this process, if any."""
     since: datetime | None = None
-    """Since when it stands in line if it has to wait, which may be before it came; None: since now."""
+    """The instant from which the message counts as waiting, which may be before it came; None: now."""
     epoch: int | None = None
-    """The opening of the store that takes it in, where others may run turns; None: there are no others."""
+    """The opening of the store that admits the message, if other nodes run turns; None: there are none."""
     starter: Starter | None = None
-    """Who begins the turn in the same commit, if it may begin at once."""
+    """The start of the turn in the same commit, if it may begin at once."""
     lane: KnownLane | None = None
-    """The lane as it is known; only the database says whether it is still like that."""
+    """The lane as the process knows it; only the database tells whether that is current."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """It is in the queue."""
+    """A message that is in the queue."""
 
     receipt: Accepted
     entry: SessionEntry
     lane: LaneRow
     claimed: ClaimedTurn | None = None
-    """The turn that has begun with it."""
+    """The turn that began with the message."""
 
 
 class NotTakenError(GatewaySessionsError):
-    """A message that was refused, so that all its transaction had done is taken back."""
+    """A message was refused; its transaction raises this so that all its writes are taken back."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class NotTakenError(GatewaySessionsError):
         self.reason = reason
         self.retry_after = retry_after
         self.load = load
-        """What it found on its lane, if that is why."""
+        """The load of the lane, if that is the reason."""
         super().__init__(f"a message for lane {session_key!r} was refused: {reason}")
 
 
@@ -153,7 +153,7 @@ Outcomes: TypeAlias = Admitted | Duplicate | AskedFirst | AliasesFirst | IdTaken
 
 
 def admit(admission: Admission, request: SessionRequest, change: Change) -> Transaction[Outcomes]:
-    """Take a message in behind those before it; `NotTakenError` if there is no room for it."""
+    """Put a message behind those before it; raise `NotTakenError` if there is no room for it."""
     arrived = yield from _arrive(admission, request, change)
     if not isinstance(arrived, _Arrived):
         return arrived
@@ -173,7 +173,7 @@ def admit_and_keep(
 def _arrive(
     admission: Admission, request: SessionRequest, change: Change
 ) -> Transaction[_Arrived | Duplicate | AskedFirst | AliasesFirst | IdTaken]:
-    """Find the session for a message that is new."""
+    """Find the session for a message, unless the message is a duplicate."""
     message, sight = admission.message, None
     if admission.lane is None:
         sight = yield from look_around(message, request)
@@ -235,7 +235,7 @@ def _rules(arrived: _Arrived) -> BusyRules:
 
 
 def _take_in_as_known(arrived: _Arrived, change: Change) -> Transaction[Admitted | None]:
-    """Take the message in on a calm lane that is as it is known; None: look at it, nothing was done."""
+    """Admit the message on a lane that is calm, as the process knows it; None if the lane is not."""
     admission, entry = arrived.admission, arrived.entry
     known, starter = admission.lane, admission.starter
     plan = plan_arrival(arrived.arrival, _CALM, _rules(arrived))
@@ -275,7 +275,10 @@ def _receipt(
 
 
 def known_event(event: str | None, session_key: str | None = None) -> Transaction[Duplicate | None]:
-    """What became of an event of a platform that was delivered before; now it comes in on that lane."""
+    """Return the place of a platform event that was delivered before; None if the event is new.
+
+    The lock of the lane comes first, so that a second delivery waits until the first one is committed.
+    """
     if event is None:
         return None
     rows = yield Statement(
@@ -286,7 +289,7 @@ def known_event(event: str | None, session_key: str | None = None) -> Transactio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """A command, or a change of a message, that was written down and is about to be carried out."""
+    """A command, or a change of a message, that was written down before it is carried out."""
 
     item_id: int
     seq: int
@@ -297,7 +300,7 @@ class Noted:
 def note(
     message: InboundMessage, payload: str, kind: ItemKind, request: SessionRequest, change: Change
 ) -> Transaction[Noted | Duplicate | AliasesFirst]:
-    """Write down what is carried out at once, so that it is known when it is delivered again."""
+    """Write down a command or a change before it is carried out, so that a second delivery of it is known."""
     if (known := (yield from known_event(message.idempotency_key, request.key))) is not None:
         return known
     found = yield from lane_of(request)
@@ -320,7 +323,7 @@ def note(
 def carried_out(
     noted: Noted, outcome: Outcome, by: str, now: datetime, problem: str | None = None
 ) -> Transaction[None]:
-    """Note that what was written down is done."""
+    """Settle a command or a change that was written down."""
     yield settling_noted(noted.item_id, NOTED_ENDS[outcome], by, now, problem)
 
 
@@ -368,44 +371,47 @@ def _load(admission: Admission, queue: Queue) -> Transaction[LaneLoad]:
 
 
 def sender_of(message: InboundMessage, request: SessionRequest) -> str:
-    """Who wrote it, under the one name that all their aliases share."""
+    """Return the author's id, under the one name that all their aliases share."""
     return participant_of(message.source, request.aliases) or message.sender
 
 
 def refuse_erased(
     message: InboundMessage, request: SessionRequest, owner: str, session_id: str
 ) -> Transaction[None]:
-    """`SentBeforeErasureError` if it was sent before the lane's owner, or who wrote it, was erased."""
+    """Raise `SentBeforeErasureError` if the message is older than an erasure of its owner or author."""
     if message.sent_at is None:
         return
     sent_at, person = to_micros(message.sent_at), person_of(message.source, request.flags, request.aliases)
     erased = {owner, person or owner}
-    # Whoever was erased before their account had lanes of its own was erased under the name without it.
+    # A person erased before their account had lanes of its own was erased under the name without the account.
     for one in erased | {without_account(one) for one in erased}:
         yield from tombstones.refuse_earlier(session_id, one, sent_at)
 
 
 class _Arrived(NamedTuple):
-    """A message that is new, with the session to which it belongs."""
+    """A new message, with the session to which it belongs."""
 
     admission: Admission
     arrival: Arrival
     entry: SessionEntry
     moves: tuple[Statement, ...] = ()
-    """What is still to be written of the entry."""
+    """The statements that are still to be run for the entry."""
     queue: Queue | None = None
     """The lane's queue, if it was looked at."""
 
 
 def _is_next(plan: Enqueue | Merge, lane: LaneRow, now: datetime) -> bool:
-    """Whether the turn of a message that arrives is the next one, and may begin."""
+    """Return whether the message begins the lane's next turn, and that turn may begin now."""
     return isinstance(plan, Enqueue) and not lane.running and not lane.waiting and plan.ready_at <= now
 
 
 def _lining_up(
     arrived: _Arrived, change: Change, queue: Queue, seq: int, plan: Enqueue | Merge
 ) -> tuple[Statement, ...]:
-    """Put the message into the queue; all that is written but the lane, which is changed here as well."""
+    """Change the lane for a message that waits; return the statements that write the message.
+
+    The caller writes the lane, unless a turn begins at once and writes it.
+    """
     lane, ready = queue.lane, to_micros(plan.ready_at)
     into = plan.into if isinstance(plan, Merge) else None
     item, writing = _written(arrived, change, lane, seq, plan)
@@ -422,7 +428,7 @@ def _lining_up(
 
 
 def _in_line_since(admission: Admission, plan: Enqueue | Merge, now: datetime) -> int:
-    """Since when a message stands in line; or from when on, as more may come that belongs to its turn."""
+    """Return the instant from which a message stands in line; a later one if its burst may still go on."""
     since = admission.since
     return to_micros(plan.ready_at if since is None or plan.ready_at > now else min(since, plan.ready_at))
 
@@ -435,7 +441,7 @@ def _written(
     plan: Enqueue | Merge,
     token: int | None = None,
 ) -> tuple[InboxItem, Statement]:
-    """The message as it is written down; with a *token*, as part of the turn that has it."""
+    """Return the message as a row, and the statement that adds it; with a *token*, as part of that turn."""
     admission, message = arrived.admission, arrived.admission.message
     now, ready, owner = to_micros(change.now), to_micros(plan.ready_at), arrived.entry.owner
     kind = ItemKind.INTERNAL if message.internal else ItemKind.MESSAGE

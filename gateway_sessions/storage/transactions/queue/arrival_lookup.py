@@ -1,4 +1,4 @@
-"""One lookup of all that a new message meets: a duplicate, the lane's session, and its queue."""
+"""One lookup of all rows that a new message meets: a duplicate, the lane's session, and its queue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRIES: Final = -2
 
 
 class Oldest(NamedTuple):
-    """What leads the turn that has waited longest and was not asked for explicitly: its place and its id."""
+    """The turn that has waited longest and was not asked for explicitly: its place and id."""
 
     seq: int
     item_id: int
@@ -37,15 +37,15 @@ class Queue(NamedTuple):
     oldest: Oldest | None = None
     """The turn that may have to make room."""
     version: int | None = None
-    """That of the lane's entry, if it has one."""
+    """The version of the lane's entry, if it has one."""
 
     def shows(self, known: SessionEntry | None) -> bool:
-        """Whether the lane's entry is still as it is known."""
+        """Return whether the lane's entry has not changed since *known* was read."""
         return known is not None and known.version == self.version
 
     @property
     def last_turn(self) -> LastWaitingTurn | None:
-        """The turn that would begin last, unless it was cut off: that one is taken up as it was."""
+        """Return the turn that would begin last; None if it was cut off: it is tried again unchanged."""
         if self.last is None:
             return None
         alone = self.lane.waiting == 1 and not self.lane.running
@@ -54,31 +54,28 @@ class Queue(NamedTuple):
 
     @property
     def last_id(self) -> int | None:
-        """The message that leads it."""
+        """Return the id of the message that leads the last turn."""
         return None if self.last is None else int(self.last[_ITEM_ID])
 
     def ready_with(self, ready_at: int, into: int | None) -> int:
-        """When the next turn may begin, if a message is put behind all others, or becomes part of that turn.
-
-        It may begin then itself, at that time, or the turn of which it is part.
-        """
+        """Return when the next turn may begin, with a message that is ready then or joins the turn *into*."""
         return ready_at if self.head is None or self.head.seq == into else self.head.ready_at
 
 
 class Sight(NamedTuple):
-    """All that a message finds."""
+    """The rows that a message meets."""
 
     known: Duplicate | None
-    """What became of it, if it came before."""
+    """The place of the same event, if it came before."""
     entry: SessionEntry | None
     """The lane's entry; None if there is none."""
     erasures: bool
-    """Whether anybody at all was erased since it was sent."""
+    """True if any person was erased since the message was sent."""
     queue: Queue
 
 
 def look_around(message: InboundMessage, request: SessionRequest) -> Transaction[Sight]:
-    """Look at everything that a message may meet; nobody else decides on the lane meanwhile."""
+    """Read all rows that a message may meet; no other transaction decides on the lane until the commit."""
     key, known = request.key, request.known
     erased: tuple[Statement, ...] = ()
     if message.sent_at is not None:
@@ -104,18 +101,18 @@ def look_around(message: InboundMessage, request: SessionRequest) -> Transaction
 
 
 def look_at_queue(session_key: str) -> Transaction[Queue]:
-    """Look at a lane of which nothing is known; nobody else decides on it meanwhile."""
+    """Read an unknown lane and its queue; no other transaction decides on the lane until the commit."""
     found = yield _look(session_key)._replace(lock=of_lane(session_key))
     return (yield from _queue(session_key, found))
 
 
 def look_at_head(queue: Queue) -> Transaction[Queue]:
-    """Look again which turn begins next, after one was taken out."""
+    """Read the next turn again, after one was taken out."""
     return queue._replace(head=(yield from next_turn(queue.lane.session_key)))
 
 
 def look_at_oldest(queue: Queue) -> Transaction[Queue]:
-    """Look which turn would have to make room for another one."""
+    """Read the turn that would have to make room for another one."""
     rows = yield Statement("oldest_waiting", (queue.lane.session_key,))
     return queue._replace(oldest=Oldest(*rows[0]) if rows else None)
 

@@ -41,33 +41,33 @@ from gateway_sessions.storage.transactions.sessions.find_or_create import (
 
 
 class Version(NamedTuple):
-    """Changes whenever anybody writes to a session's transcript."""
+    """The version of a session's transcript: it differs after every write."""
 
     last_seq: int = 0
     message_count: int = 0
     rewind_count: int = 0
     edit_count: int = 0
-    """How often anything was edited or deleted where it was said."""
+    """The number of edits and deletions of messages in the transcript."""
 
 
 NO_VERSION: Final = Version()
-"""Of a transcript that is not there, or that nobody asks for."""
+"""The version of a transcript that does not exist, or that no caller asks for."""
 
 
 class Starter(msgspec.Struct, frozen=True, kw_only=True):
-    """Who begins a turn, and what it takes should the lane's session have to be replaced first."""
+    """The facts for the start of a turn, and for a new session if the lane's has to be replaced first."""
 
     epoch: int
     new_session_id: str
     flags: Isolation
     versioned: bool = True
-    """Whether anybody asks what the transcript was like when the turn began."""
+    """True if the caller asks for the version of the transcript when the turn began."""
     known: SessionEntry | None = None
-    """The lane's entry as it is remembered; only the database says whether it is current."""
+    """The lane's entry as the process knows it; only the database tells whether that is current."""
 
 
 class IdTakenError(GatewaySessionsError):
-    """The id for a new session exists already: nothing was changed, and another one may be free."""
+    """The id for a new session exists already; no row was changed, and another id may be free."""
 
     def __init__(self, session_key: str, session_id: str) -> None:
         self.session_key = session_key
@@ -76,14 +76,14 @@ class IdTakenError(GatewaySessionsError):
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the messages that a turn is about."""
+    """One of the messages of a turn."""
 
     seq: int
     message: InboundMessage
     admitted_at: datetime
     owner: str
     author: str | None = None
-    """The person who said it, by their owner name; None if a room does not tell."""
+    """The owner name of the person who said the message; None if a room does not tell."""
 
 
 class ClaimedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,19 +95,19 @@ class ClaimedTurn(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     """1 for the first try; more if earlier ones were cut off."""
     begun_before: bool
-    """Whether an earlier try has put the message into the transcript, and perhaps more."""
+    """True if an earlier try has put the messages into the transcript, and perhaps more."""
     recorded: bool
-    """Whether it stands there in its place, with nothing behind it but what that try has added."""
+    """True if the messages stand in the transcript, and only rows of that try stand behind them."""
     version: Version
     waiting: int
     next_seq: int
-    """The place of the message that comes next on the lane."""
+    """The seq of the message that comes next on the lane."""
     growing: Growing | None = None
-    """Where the reply has grown in an earlier try."""
+    """The reply of an earlier try, as far as it has grown."""
 
 
 class Written(NamedTuple):
-    """A message that was written down just now, as it is read again, and whether its lane is leased."""
+    """A message that was added in this transaction, and whether its lane is leased already."""
 
     item: InboxItem
     message: InboundMessage
@@ -115,7 +115,7 @@ class Written(NamedTuple):
 
 
 def claim(starter: Starter, session_key: str, change: Change) -> Transaction[ClaimedTurn | None]:
-    """Begin the lane's next turn; None if one runs already, or nothing is ready."""
+    """Begin the lane's next turn; None if a turn runs already, or none is ready."""
     queue = yield from look_at_queue(session_key)
     if queue.lane.running or not is_ready(queue.lane, change.now):
         return None
@@ -133,8 +133,8 @@ def begin_turn(
 ) -> Transaction[ClaimedTurn | None]:
     """Lease the lane to the turn at the head of its queue: from then on its attempt counts.
 
-    *current* is its entry, and *following* that turn, if they were read or written just now. None if nothing
-    of what waits can be read any more, which becomes dead letters.
+    *current* is the lane's entry, and *following* that turn, if they were read or written in this
+    transaction. None if no waiting message can be read: the damaged ones become dead letters.
     """
     head = yield from _readable_head(lane, following, change)
     if head is None:
@@ -150,10 +150,7 @@ def begin_turn(
 def begin_with(
     starter: Starter, lane: LaneRow, written: Written, current: SessionEntry, change: Change
 ) -> Transaction[ClaimedTurn]:
-    """The same with a message that was written down just now as part of the turn that comes next.
-
-    A lane that is *leased* already is leased to that turn.
-    """
+    """Begin a turn with a message that was added in this transaction."""
     item, message, leased = written
     whole = Item(seq=item.seq, message=message, admitted_at=change.now, owner=item.owner, author=item.author)
     head = _Whole([item], (whole,), leased)
@@ -199,13 +196,13 @@ def _begin(
 
 
 def version_of(session_id: str) -> Transaction[Version]:
-    """What changes whenever anybody writes to the session's transcript."""
+    """Return the version of the session's transcript."""
     rows = yield Statement("transcript_version", (session_id,))
     return Version(*rows[0]) if rows else NO_VERSION
 
 
 def _readable_head(lane: LaneRow, following: NextTurn | None, change: Change) -> Transaction[_Whole | None]:
-    """What the next turn is about; what cannot be read any more is put aside, so that it blocks nothing."""
+    """Return the next turn; damaged turns before it become dead letters, so that they block no other."""
     buried = False
     following = following or (yield from next_turn(lane.session_key))
     while following is not None:
@@ -231,7 +228,7 @@ def _item(session_key: str, item: InboxItem) -> Item:
 
 
 class _Whole(NamedTuple):
-    """All that a turn is about, as it is stored and as it is read."""
+    """All messages of a turn, as they are stored and as they are decoded."""
 
     found: list[InboxItem]
     items: tuple[Item, ...]
@@ -246,7 +243,7 @@ class _Head(NamedTuple):
 def _session_for(
     starter: Starter, lane: LaneRow, entry: SessionEntry | None, head: _Head, change: Change
 ) -> Transaction[Granted]:
-    """The session the turn belongs to: the lane's, unless that may not go on."""
+    """Return the session of the turn: the lane's, or a new one if that may not go on."""
     reason = _over(entry) if entry is not None else None
     if entry is not None and reason is None:
         return Granted(entry)
@@ -257,7 +254,10 @@ def _session_for(
         new_session_id=starter.new_session_id,
         known_owner=head.owner,
     )
-    if reason in (None, EndReason.SUSPENDED):  # else it is the turn that was cut off, wherever it goes on
+    if reason in (
+        None,
+        EndReason.SUSPENDED,
+    ):  # after any other end, the tries of the turn count in the new session
         lane.attempts = 0
     lane.moved_session_id = None
     granted = yield from begin_anew(request, change, entry, reason)
@@ -267,7 +267,7 @@ def _session_for(
 
 
 def _over(entry: SessionEntry) -> EndReason | None:
-    """Why the turn may not go on with the lane's session, if that is so."""
+    """Return the reason why the lane's session may not go on; None if it may."""
     match entry.state:
         case SessionState.SUSPENDED:
             return EndReason.SUSPENDED

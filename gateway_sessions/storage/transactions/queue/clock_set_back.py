@@ -10,17 +10,17 @@ from gateway_sessions.storage.tables import meta
 
 
 def was_ahead(now: datetime, ended_at: datetime | None) -> Transaction[bool]:
-    """Whether anything was written, or a process has *ended_at*, at a time that has yet to come."""
+    """Return whether a row was written, or a process ended at *ended_at*, at a time that has yet to come."""
     rows = yield Statement("latest_stamp")
     latest = max(rows[0][0] or 0, (yield from meta.number(meta.LIVED_AT)))
     return latest > to_micros(now) or (ended_at is not None and ended_at > now)
 
 
 def pull_forward(now: datetime, longest_debounce: timedelta) -> Transaction[None]:
-    """Let whatever waits for a time that has yet to come be due at once, but for the rest of a burst.
+    """Let turns, replies and hook calls that wait for a time yet to come be due at once, except for bursts.
 
-    Nobody knows which of these times were meant on a clock that was right. So a pause may end sooner than it
-    was to, and nothing waits for as long as the clock was ahead.
+    No row tells which of these times a correct clock wrote. So a pause may end sooner than it should, and
+    nothing waits for as long as the clock was ahead.
     """
     yield from pull_turns_forward(now, longest_debounce)
     yield from pull_replies_forward(now)
@@ -28,12 +28,13 @@ def pull_forward(now: datetime, longest_debounce: timedelta) -> Transaction[None
 
 
 def pull_turns_forward(now: datetime, longest_debounce: timedelta) -> Transaction[None]:
-    """Let turns that wait for a time that has yet to come begin at once, but for the rest of a burst.
+    """Let turns that wait for a time yet to come begin at once, unless their burst may still go on.
 
-    People may have written since the clock was set back, which each node notices when it wakes. So a turn
-    that waits no longer than a burst may pause keeps its time, however often this is done. Nobody knows of a
-    turn that waits for longer whether it was put off since then, or by a clock that was ahead: it begins.
-    What people say from now on is taken, too, whenever they were erased.
+    People may have written since the clock was set back, and each node repairs when it notices. So a turn
+    that waits no longer than a burst may pause keeps its time, however often the repair runs. A turn that
+    waits for longer was put off either since then or by a clock that was ahead: no row tells which, so it
+    begins. Tombstones are pulled forward as well, so that messages which people send from now on are
+    accepted.
     """
     moment = to_micros(now)
     latest = to_micros(now + longest_debounce)
@@ -43,12 +44,12 @@ def pull_turns_forward(now: datetime, longest_debounce: timedelta) -> Transactio
 
 
 def pull_replies_forward(now: datetime) -> Transaction[None]:
-    """Let replies that are tried again at a time that has yet to come be tried at once."""
+    """Let replies that wait for a try at a time yet to come be sent at once."""
     moment = to_micros(now)
     yield Statement("pull_replies_forward", (moment, moment))
 
 
 def pull_hook_calls_forward(now: datetime) -> Transaction[None]:
-    """Let calls of hooks that are made again at a time that has yet to come be made at once."""
+    """Let hook calls that wait for a try at a time yet to come be made at once."""
     moment = to_micros(now)
     yield Statement("pull_hook_calls_forward", (moment, moment))
