@@ -30,7 +30,7 @@ def api_pages(root: Path) -> dict[str, tuple[str, str]]:
 
 
 def _root_names(package: griffe.Module) -> list[str]:
-    listed = package.exports or package["public"].exports or []
+    listed = package.exports or package["_public"].exports or []
     return [str(name) for name in listed]
 
 

@@ -233,3 +233,9 @@ def test_the_tools_of_the_site_are_locked_with_hashes_and_agree_with_the_others(
     assert {name for name, version in pinned.items() if others.get(name, version) != version} == set()
     assert [one for one in lock.split("\n\n") if "==" in one and "--hash=sha256:" not in one] == []
     assert "://" not in lock
+
+
+def test_the_pages_about_the_code_take_the_public_names_from_a_module_that_is_there():
+    named = re.findall(r'package\["(\w+)"\]', (ROOT / "docs" / "site" / "api_pages.py").read_text("utf-8"))
+    assert named
+    assert [name for name in named if not (ROOT / "gateway_sessions" / f"{name}.py").is_file()] == []
