@@ -18,69 +18,73 @@ READ_ONLY: Final = "was opened for reading; ask the owner of the store"
 
 
 class IndexState(StrEnum):
-    """How much a search can expect of the index."""
+    """States how complete the search index is."""
 
-    EMPTY = "empty"  # nothing was said yet
-    BUILDING = "building"  # it is behind, or being made anew
+    EMPTY = "empty"  # there is no message yet
+    BUILDING = "building"  # messages are missing in it, or it is being made anew
     READY = "ready"
-    UNAVAILABLE = "unavailable"  # it cannot be used now; see the problem
+    UNAVAILABLE = "unavailable"  # it cannot be used now; `problem` says why
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """How the search index is."""
+    """Reports the state of the search index."""
 
     state: IndexState
     watermark: int = 0
-    """The last message in it."""
+    """The id of the newest message in the index."""
     problem: str | None = None
-    """Why it cannot be used, or what was wrong with it when it was last given up."""
+    """The reason why the index cannot be used, or was last made anew."""
     rebuilt: int = 0
-    """How often it had to be made anew since the store was opened."""
+    """How often the index was made anew since the store was opened."""
 
 
 class SearchIndex(Protocol):
-    """Something that knows which messages contain what."""
+    """Finds messages by their words."""
 
     on_fault: Callable[[str, Path | None], object]
-    """Called when it was not as it should be; not when it was merely out of date."""
+    """Called when the index was damaged, foreign or misplaced; not when it was merely out of date."""
 
     @property
     def report(self) -> IndexReport:
-        """How it is."""
+        """Return the state of the index."""
         ...
 
     async def run_query(self, request: SearchRequest) -> SearchProgress | None:
-        """What it and what it does not know yet have of what is wanted; None if it cannot be asked now."""
+        """Return the ids of matching messages, from the index and from messages that are not indexed yet.
+
+        Return None if the index cannot be used now.
+        """
         ...
 
     def stem_with(self, stems: Stems) -> None:
-        """Words are found with these stems from now on: told before it begins, and seldom later."""
+        """Use these stems from now on. This is called before `start`, and seldom later."""
         ...
 
     def start(self, tasks: TaskGroup, highest: int, *, orderly: bool) -> None:
-        """Begin to take in what is said, in the background.
+        """Begin to index new messages in the background.
 
-        *highest* is the largest id of earlier owners, *orderly* whether the last of them has said goodbye.
+        *highest* is the largest row id of earlier owners; *orderly* is True if the last of them has closed
+        the store.
         """
         ...
 
     def wake(self) -> None:
-        """Something may have been said."""
+        """Look for new messages, as there may be some."""
         ...
 
     async def catch_up(self) -> None:
-        """Return when all that was said before is in the index, or raise what prevents it."""
+        """Wait until all messages that were stored before are in the index; raise what prevents that."""
         ...
 
     async def rebuild(self) -> None:
-        """Forget all of it; it is made anew from the truth, in the background."""
+        """Empty the index, and make it anew from the database in the background."""
         ...
 
     async def forget_removed(self) -> None:
-        """Leave nothing in it of messages that are not there any more."""
+        """Remove the words of messages that were deleted from the database."""
         ...
 
     async def check(self) -> IndexReport:
-        """Look whether it is as it should be."""
+        """Verify the index, and return its state."""
         ...

@@ -1,8 +1,7 @@
 """A search from query to hits: candidates of the search index, checked in the database and ranked.
 
-Searching: the index is asked, what it does not know yet is looked at, and the truth has the last word.
-
-What a search finds on its way, and how the truth decides about it.
+The index names candidates, which may be out of date. Messages that the index lacks are scanned one by one.
+The database decides about each candidate: it may have changed, or may not be shown.
 """
 
 from __future__ import annotations
@@ -26,39 +25,39 @@ from gateway_sessions.storage.transactions.search.hits import Order
 from gateway_sessions.storage.transactions.search.scan import BEYOND, Candidate, Scanned
 
 STEP: Final = 500
-"""So many messages are looked at in one go; then others who want to read, or need the loop, have a turn."""
+"""The number of messages that are scanned in one transaction; then other readers and the loop have a turn."""
 MANY: Final = 2_500
-"""The same of short ones, if no more than a step of them has to be looked at more closely: each go costs a
-change of threads, and in a busy process that may take longer than to look."""
+"""The number of short messages that are scanned in one transaction, if at most `STEP` of them need a closer
+look. Each transaction costs a change of threads, which in a busy process may take longer than the scan."""
 FEW: Final = 20
-"""The same of long ones, of which the whole text is looked at."""
+"""The number of messages in one transaction whose whole text is compared."""
 MOST_SCANNED: Final = 10_000
-"""So many messages are looked at one by one, no more."""
+"""The most messages that one search scans, so that a search without an index ends in time."""
 MOST_SCANNED_FOR_WORDS: Final = MOST_SCANNED
-"""The same of messages whose words are compared with those of a query that allows for slips."""
+"""The most messages whose words are compared with the fuzzy words of a query."""
 MOST_FOUND: Final = 50_000
-"""So many answers of the index are compared with the truth, no more."""
+"""The most candidates of the index that one search checks in the database."""
 NOT_ALL_CHANGED: Final = "the search index is behind; not all changed messages were looked at"
 
 Look: TypeAlias = Callable[[int, int], Transaction[Scanned]]
-"""Looks at messages before an id, so many of them."""
+"""Makes the transaction that scans so many messages before an id."""
 
 
 @dataclass(slots=True)
 class SearchProgress:
-    """What was found so far."""
+    """Holds the matches that a search has found so far, and what it had to leave out."""
 
     candidates: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     problem: str | None = None
 
     def add(self, candidates: list[Candidate]) -> None:
-        """These were found as well."""
+        """Add these matches."""
         self.candidates.update((one.message_id, one) for one in candidates)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What is asked for, and how much of it is enough to choose from."""
+    """States what a search looks for, and how many matches are enough to rank."""
 
     wanted: Wanted | Vocabulary
     shown: SearchFilter
@@ -67,16 +66,19 @@ class SearchRequest:
 
     @property
     def most(self) -> int:
-        """So many answers of an index are compared with the truth: of some, the whole text."""
+        """Return how many candidates of the index are checked: fewer if their whole text is compared."""
         return MOST_FOUND if isinstance(self.wanted, Words) else MOST_SCANNED
 
     @property
     def enough_of_newest(self) -> int:
-        """So many of the newest are enough to choose from. Many of the newest say nothing of the oldest."""
+        """Return how many matches are enough when the newest come first.
+
+        If the oldest are wanted, no number of the newest is enough.
+        """
         return BEYOND if self.order is Order.OLDEST else self.enough
 
     def end_at(self, checked: int) -> str:
-        """What may be missing because no more was looked at."""
+        """Return the sentence that tells that the search stopped after that many candidates."""
         end = "oldest" if self.order is Order.OLDEST else "newest"
         return f"of what may match only the {checked} {end} messages were looked at"
 
@@ -90,7 +92,7 @@ async def select(
     sure: bool = True,
     enough: int = BEYOND,
 ) -> None:
-    """Let the truth decide about what an index has found, until that is enough."""
+    """Check candidates of the index in the database, until there are enough matches."""
     step = STEP if sure else FEW
     for at in range(0, len(message_ids), step):
         if len(progress.candidates) >= enough:
@@ -102,7 +104,7 @@ async def select(
 
 
 async def scan(truth: Reader, request: SearchRequest) -> SearchProgress:
-    """Look at messages one by one, without an index."""
+    """Scan messages one by one, without an index."""
     progress = SearchProgress()
     await look_at(truth, progress, _between(0, request), enough=request.enough_of_newest)
     return progress
@@ -111,7 +113,7 @@ async def scan(truth: Reader, request: SearchRequest) -> SearchProgress:
 async def look_behind(
     truth: Reader, progress: SearchProgress, request: SearchRequest, after: int, newest: Scanned
 ) -> None:
-    """Go on after the *newest* messages behind an id: look at no more than it takes to choose from."""
+    """Go on behind the *newest* messages after an id, until there are enough matches."""
     enough = request.enough_of_newest
     if len(progress.candidates) < enough:
         await look_at(truth, progress, _between(after, request), newest=newest, enough=enough)
@@ -125,7 +127,7 @@ async def look_at(
     newest: Scanned | None = None,
     enough: int = BEYOND,
 ) -> None:
-    """Look at messages, the newest first, as far as it is bearable."""
+    """Scan messages, the newest first, until there are enough matches or `MOST_SCANNED` is reached."""
     looked, last = 0, newest
     while looked < MOST_SCANNED:
         size = min(_size_after(last), MOST_SCANNED - looked)
@@ -141,7 +143,7 @@ async def look_at(
 
 
 def _size_after(last: Scanned | None) -> int:
-    """How many messages are looked at next: so many that about a step of them is looked at more closely."""
+    """Return how many messages to scan next, so that about `STEP` of them need a closer look."""
     if last is None or not last.light:
         return STEP
     return MANY if last.closer * MANY <= STEP else int(STEP / last.closer)
@@ -155,8 +157,9 @@ def _between(after: int, request: SearchRequest) -> Look:
 
 
 WINDOW: Final = 2_000
-"""The best are chosen among so many of the newest matches."""
+"""The best matches are chosen among that many of the newest: ranking reads all of them."""
 ATTEMPTS: Final = 3
+"""How often an index is asked that changed while it answered; then messages are scanned."""
 NOT_ALL_WORDS: Final = (
     f"words like those of the query were looked for in the {MOST_SCANNED_FOR_WORDS} newest messages only"
 )
@@ -164,15 +167,18 @@ UNAVAILABLE: Final = "the search index cannot be used now"
 
 
 class SearchSource(Protocol):
-    """Something that knows which messages contain what."""
+    """Finds messages by their words."""
 
     async def run_query(self, request: SearchRequest) -> SearchProgress | None:
-        """What it and what it does not know yet have of what is wanted; None if it cannot be asked now."""
+        """Return the ids of matching messages, from the index and from messages that are not indexed yet.
+
+        Return None if the index cannot be used now.
+        """
         ...
 
 
 class Search:
-    """Finds messages in a truth with the help of an index."""
+    """Finds messages of a database with the help of an index."""
 
     def __init__(self, truth: Reader, index: SearchSource) -> None:
         self._truth = truth
@@ -181,7 +187,7 @@ class Search:
     async def messages(
         self, wanted: Wanted, shown: SearchFilter, order: Order, *, offset: int, limit: int
     ) -> SearchResult:
-        """A page of the messages that are wanted and may be shown."""
+        """Return a page of the messages that match and may be shown."""
         request = SearchRequest(wanted, shown, order, max(WINDOW, offset + limit))
         progress, wanted, near = await self._search_widely(request, wanted)
         found = list(progress.candidates.values())
@@ -198,7 +204,7 @@ class Search:
     async def sessions(
         self, wanted: Wanted, shown: SearchFilter, order: Order, *, limit: int
     ) -> SessionSearchResult:
-        """The conversations in which something is wanted and may be shown."""
+        """Return the sessions in which a message matches and may be shown."""
         progress, wanted, near = await self._search_widely(
             SearchRequest(wanted, shown, order, WINDOW), wanted
         )
@@ -215,7 +221,10 @@ class Search:
     async def _search_widely(
         self, request: SearchRequest, wanted: Wanted
     ) -> tuple[SearchProgress, Wanted, tuple[str, ...]]:
-        """What was found, also by words like those of a fuzzy query; with what was looked for and these."""
+        """Search, and once more with the near words of a fuzzy query.
+
+        Return the matches, the widened query and the near words.
+        """
         progress = await self._search(request)
         if not isinstance(wanted, Words) or not wanted.query.fuzzy_words:
             return progress, wanted, ()
@@ -233,9 +242,9 @@ class Search:
     async def _near_words(
         self, request: SearchRequest, words: frozenset[str]
     ) -> tuple[Mapping[str, tuple[str, ...]], str | None]:
-        """The words like these in the newest messages that may be shown, and why there may be others.
+        """Return the words near to these in the newest messages, and a problem if others may be missing.
 
-        A server has no list of all words, and to look at each word that was ever said would take too long.
+        A server has no list of its words, and to compare all words of all messages would take too long.
         """
         vocabulary = Vocabulary(NearWords(words))
         looked = await self._search(
@@ -245,13 +254,13 @@ class Search:
         return vocabulary.near.found, NOT_ALL_WORDS if partly or vocabulary.near.is_full else None
 
     async def _search(self, request: SearchRequest) -> SearchProgress:
-        """What was found: enough of it to choose from."""
+        """Return enough matches to rank."""
         if request.shown.sees_nothing:
             return SearchProgress()
         for _ in range(ATTEMPTS):
             if (progress := await self._index.run_query(request)) is not None:
                 return progress
-        # Whoever looks at everything misses nothing: only what is left out has to be told.
+        # A scan of all messages misses none, so it is a problem only if it had to stop.
         scanned = await scan(self._truth, request)
         if scanned.problem is not None:
             scanned.problem = f"{UNAVAILABLE}; {scanned.problem}"

@@ -1,13 +1,9 @@
 """The search index in a server database: queries, and the duty that fills in missing messages.
 
-The search index in the database, and the duty that sees to what nobody else has told it.
+A transaction that writes a message writes its search tokens as well. So the duty only fills in messages of
+earlier versions, and those that were changed since. Until then, a search scans these messages itself.
 
-Whoever writes a message writes what it is found by with it. What is left are messages of earlier versions and
-those that were changed since; a search looks at these themselves.
-
-Asking an index that stands in the database beside the messages: all of it as of one moment.
-
-Transactions that let the index know messages which it does not know, or knows otherwise.
+A search reads the index and the messages in one snapshot of the database.
 """
 
 from __future__ import annotations
@@ -51,13 +47,15 @@ from gateway_sessions.storage.transactions.search.hits import Order
 from gateway_sessions.storage.transactions.search.scan import BEYOND, Scanned
 
 PAGE: Final = 2_000
+"""Candidates that are read from the index at once."""
 SOME: Final = 10_000
-"""So many answers are put in order by us; more of them are asked for page by page in their order."""
+"""Up to that many candidates are sorted here; more are read page by page in their order, which the server
+needs an index for."""
 _ALL: Final = IndexPosition(BEYOND, -1)
 
 
 async def ask(truth: Reader, request: SearchRequest, language: Language) -> SearchProgress:
-    """What the index has, and what it does not know. All of this has to see one moment."""
+    """Return the matches, from the index and from messages that are not indexed; both in one snapshot."""
     query = language.query(certain_of(request.wanted), request.shown)
     if query is None:
         return await scan(truth, request)
@@ -68,7 +66,7 @@ async def ask(truth: Reader, request: SearchRequest, language: Language) -> Sear
         in_order = sorted(some, key=itemgetter(0), reverse=request.order is not Order.OLDEST)
         await _select(truth, progress, in_order, request, query)
     else:
-        await _leaf(truth, progress, query, request)
+        await _page_through(truth, progress, query, request)
     return progress
 
 
@@ -84,8 +82,10 @@ async def _look_at_unknown(truth: Reader, progress: SearchProgress, request: Sea
         progress.problem = NOT_ALL_CHANGED
 
 
-async def _leaf(truth: Reader, progress: SearchProgress, query: Asked, request: SearchRequest) -> None:
-    """Go through very many answers in their order, until there are enough of them."""
+async def _page_through(
+    truth: Reader, progress: SearchProgress, query: Asked, request: SearchRequest
+) -> None:
+    """Read very many candidates in their order, until there are enough matches."""
     checked, at = 0, -1 if request.order is Order.OLDEST else BEYOND
     while len(progress.candidates) < request.enough:
         rows = await truth.read(partial(_page, query.text, request.order, at))
@@ -102,7 +102,7 @@ async def _leaf(truth: Reader, progress: SearchProgress, query: Asked, request: 
 async def _select(
     truth: Reader, progress: SearchProgress, rows: Sequence[Row], request: SearchRequest, query: Asked
 ) -> None:
-    """Let the truth decide about answers, in their order, until there are enough of them."""
+    """Check candidates in the database, in their order, until there are enough matches."""
     for start in range(0, len(rows), PAGE):
         if len(progress.candidates) >= request.enough:
             return
@@ -123,38 +123,40 @@ def _page(query: str, order: Order, at: int) -> Transaction[Rows]:
 
 
 MADE_BY: Final = "tokens_made_by"
-"""The tokeniser that the tokens in the database come from."""
+"""The fact that names the tokeniser of the tokens in the database."""
 RETELLINGS: Final = "tokens_told_again"
+"""The fact that counts changes of tokens that were in the index."""
 OURS: Final = f"{TOKENISER} {unicodedata.unidata_version}"
 
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """What the index has to be told."""
+    """Messages whose tokens are missing or out of date."""
 
     messages: tuple[tuple[int, Searchable], ...] = ()
     notes: tuple[int, ...] = ()
-    """Changes that are taken in with these, or concern nothing that is still there."""
+    """Notes of changes that these messages settle, or whose messages are gone."""
 
     @property
     def size(self) -> int:
-        """How much it is."""
+        """Return the number of messages and notes."""
         return len(self.messages) + len(self.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far the index can be relied on."""
+    """States how far the index can be relied on."""
 
     retellings: int
-    """How often it was told otherwise of messages that it knew, or forgot them."""
+    """How often tokens that were in the index were changed or removed."""
     being_forgotten: bool
     stemmed_by: str
 
     def helps(self, language: Language) -> bool:
-        """Whether it finds all that it knows, words in all their forms.
+        """Return True if the index finds all messages that it has, by all forms of their words.
 
-        One that does not keep moments forgets a message before the transaction that does so can be seen.
+        An index that does not follow snapshots loses a message before the transaction that removes its
+        tokens is visible.
         """
         if self.being_forgotten and not language.keeps_moments:
             return False
@@ -162,7 +164,7 @@ class Standing:
 
 
 def standing() -> Transaction[Standing]:
-    """How far the index can be relied on."""
+    """Return how far the index can be relied on."""
     rows = yield Statement("index_standing")
     told = {str(row[0]): row[1] for row in rows}
     return Standing(
@@ -174,27 +176,27 @@ def standing() -> Transaction[Standing]:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the index is."""
+    """States how complete the index is."""
 
     highest: int
-    """Of a message; 0: there is none."""
+    """The id of the newest message; 0 if there is none."""
     complete: bool
 
 
 def progress() -> Transaction[Progress]:
-    """How far the index is."""
+    """Return how complete the index is."""
     ((highest, behind),) = yield Statement("index_progress")
     return Progress(int(highest or 0), complete=not behind)
 
 
 def survey(size: int) -> Transaction[tuple[Untold, Progress]]:
-    """Some of what the index has to be told, and how far it is without that."""
+    """Return some of the messages without current tokens, and how complete the index is."""
     work = yield from untold(size)
     return work, (yield from progress())
 
 
 def untold(size: int) -> Transaction[Untold]:
-    """Some of what the index has to be told: changes first, then the newest of what it does not know."""
+    """Return some of the messages without current tokens: changed ones first, then the newest."""
     changes = yield Statement("index_changes_after", (-1, size))
     notes = tuple(row[0] for row in changes)
     if notes:
@@ -206,15 +208,15 @@ def untold(size: int) -> Transaction[Untold]:
 
 
 def told(work: Untold, language: Language) -> list[tuple[str | int, ...]]:
-    """What is written for it. This may take a while."""
+    """Return the rows with the tokens of these messages. Large messages take a while."""
     return [(*language.values(one), message_id) for message_id, one in work.messages]
 
 
 def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Transaction[None]:
-    """Let the index know all that.
+    """Write the tokens of these messages.
 
-    What is changed while its tokens are made is noted once more, and so are messages whose session gets
-    another lane: a note goes only if it was there before the text was read.
+    A message that changes while its tokens are made is noted again, and so is one whose session gets another
+    lane: a note is removed only if it was there before the text was read.
     """
     yield Statement("put_tokens", many=rows, lock=OF_INDEX)
     if work.notes:
@@ -223,12 +225,12 @@ def tell(work: Untold, rows: Sequence[tuple[str | int, ...]]) -> Transaction[Non
 
 
 def begin_to_forget() -> Transaction[None]:
-    """Say that the index is about to forget, in a transaction of its own: see `Standing`."""
+    """Note that tokens are about to be removed, in a transaction of its own; see `Standing`."""
     yield from meta.remember(stemming.BEING_FORGOTTEN, 1)
 
 
 def forget(after: int, size: int) -> Transaction[int | None]:
-    """Let the index not know a page of messages any more; where that ended, None at the end."""
+    """Remove the tokens of a page of messages; return the last id of the page, None at the end."""
     rows = yield Statement("end_of_page", (after, size), lock=OF_INDEX)
     if (last := rows[0][0]) is None:
         return None
@@ -238,24 +240,24 @@ def forget(after: int, size: int) -> Transaction[int | None]:
 
 
 def retellings() -> Transaction[int]:
-    """How often the index was told otherwise of messages that it knew, or forgot them."""
+    """Return how often tokens that were in the index were changed or removed."""
     return (yield from meta.number(RETELLINGS))
 
 
 def _note_retelling() -> Transaction[None]:
-    """Behind the lock of the index."""
+    """Count one more change. The lock of the index is held, or two counts could become one."""
     yield from meta.remember(RETELLINGS, (yield from retellings()) + 1)
 
 
 def was_made_by_us(stems: Stems) -> Transaction[bool]:
-    """Whether all tokens are such as this program makes, with these stems."""
+    """Return True if all tokens are as this program makes them with these stems."""
     if (yield from meta.get(MADE_BY)) != OURS or (yield from meta.get(stemming.BEING_FORGOTTEN)) is not None:
         return False
     return (yield from stemming.in_the_database()) == stems.made_by
 
 
 def is_made_by_us(stems: Stems) -> Transaction[None]:
-    """No other tokens are left."""
+    """Note that all tokens are as this program makes them."""
     yield from meta.remember(MADE_BY, OURS)
     yield from stemming.only_these_are_in_the_database(stems)
     yield Statement("forget_meta", (stemming.BEING_FORGOTTEN,))
@@ -269,50 +271,53 @@ logger = logging.getLogger(__name__)
 
 TOO_LONG: Final = "the search index did not answer in time"
 STEP: Final = 200
-"""So many messages are told of in one transaction."""
+"""Messages whose tokens are written in one transaction, which holds the lock of the index."""
 FORGOTTEN: Final = 1_000
+"""Messages whose tokens are removed in one transaction."""
 GATHER_SECONDS: Final = 0.25
-"""Changes that come one after another are taken in together."""
+"""The pause in which changes gather that come one after another."""
 TRIES: Final = 3
-"""An index that does not keep moments is asked again if it was told otherwise meanwhile, but not for ever."""
+"""How often an index that does not follow snapshots is asked again when its tokens changed meanwhile."""
 RETRY_SECONDS: Final = 5.0
+"""The first pause after an error; it doubles up to `MOST_DOUBLINGS` times, to five minutes."""
 MOST_DOUBLINGS: Final = 6
 
 
 class ServerSearchIndex:
-    """Asks the index in the database, and tells it of messages that it does not know."""
+    """Queries the index in the database, and writes missing tokens."""
 
     def __init__(self, truth: Driver, language: Language) -> None:
         self._truth = truth
         self._language = language
         self._report = IndexReport(IndexState.EMPTY)
         self._woken = asyncio.Event()
+        # Removing all tokens and writing some must not mix: `is_made_by_us` would be untrue.
         self._one_at_a_time = asyncio.Lock()
         self._serving = False
         self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
-        """Never called: what is wrong with the database itself, its operator has to know."""
+        """Never called: the operator of the server sees to faults of the database itself."""
 
     def stem_with(self, stems: Stems) -> None:
-        """Words are told of, and looked for, with these stems from now on."""
+        """Use these stems for tokens and queries from now on."""
         self._language = replace(self._language, stems=stems)
 
     @property
     def report(self) -> IndexReport:
-        """How it is."""
+        """Return the state of the index."""
         return self._report
 
     def wake(self) -> None:
-        """Something may have been said."""
+        """Look for changed messages, as there may be some."""
         self._woken.set()
 
     def start(self, tasks: TaskGroup, highest: int, *, orderly: bool) -> None:
-        """Begin to tell of what the index does not know, in the background."""
+        """Begin to write missing tokens in the background."""
         del highest, orderly
         self._serving = True
         tasks.start_soon(self._run)
 
     async def run_query(self, request: SearchRequest) -> SearchProgress | None:
-        """What is wanted, as of one moment; without an answer in time, messages are looked at instead."""
+        """Return the matches in one snapshot; scan messages if the index does not answer in time."""
         try:
             for _ in range(TRIES):
                 async with self._truth.view() as truth:
@@ -329,24 +334,24 @@ class ServerSearchIndex:
             return progress
 
     async def catch_up(self) -> None:
-        """Return when all that was said before is in the index."""
+        """Wait until all messages that were stored before are in the index."""
         self._check_serving()
         await self._forget_strange()
         while not await self._step():
             pass
 
     async def rebuild(self) -> None:
-        """Forget all of it; it is made anew in the background, and a search looks at messages meanwhile."""
+        """Remove all tokens, and make them anew in the background; searches scan meanwhile."""
         self._check_serving()
         async with self._one_at_a_time:
             await self._forget_all()
         self.wake()
 
     async def forget_removed(self) -> None:
-        """What it knew of a message went with the message."""
+        """Do nothing: the tokens of a message were removed with its row."""
 
     async def check(self) -> IndexReport:
-        """See how far it is. The server's own means tell whether an index is damaged."""
+        """Return the state of the index. Damage is found by the server's own means."""
         self._check_serving()
         self._tell_of(await self._truth.read(progress))
         return self._report
@@ -370,18 +375,20 @@ class ServerSearchIndex:
             self._serving = False
 
     async def _round(self) -> None:
-        """Tell of all there is, then wait until something may have been changed."""
+        """Write all missing tokens, then wait until messages may have changed."""
         self._woken.clear()
         loop = asyncio.get_running_loop()
         began = loop.time()
         while not await self._step():
-            await anyio.sleep(loop.time() - began)  # as long as it took, others may have the machine
+            await anyio.sleep(
+                loop.time() - began
+            )  # as long as the step took: half of the time is for other work
             began = loop.time()
         await self._woken.wait()
         await anyio.sleep(GATHER_SECONDS)
 
     async def _step(self) -> bool:
-        """Tell of some messages; whether nothing is left to tell of."""
+        """Write some missing tokens; return True if none were missing."""
         async with self._one_at_a_time:
             work, now = await self._truth.read(partial(survey, STEP))
             self._tell_of(now)
@@ -398,13 +405,13 @@ class ServerSearchIndex:
         self._report = replace(self._report, state=state, watermark=watermark, problem=None)
 
     async def _forget_strange(self) -> None:
-        """Another tokeniser may have been at work, or other stems are wanted by now."""
+        """Remove all tokens if another tokeniser made them, or other stems are wanted now."""
         async with self._one_at_a_time:
             if not await self._truth.read(partial(was_made_by_us, self._language.stems)):
                 await self._forget_all()
 
     async def _forget_all(self) -> None:
-        """Messages that come in meanwhile are told of once more, which does no harm."""
+        """Remove all tokens. Those of messages that are stored meanwhile may be made twice."""
         await self._truth.write(begin_to_forget)
         after: int | None = -1
         while after is not None:
@@ -424,16 +431,16 @@ class ServerSearchIndex:
 
 
 class ColumnReader(ServerSearchIndex):
-    """The same in a database that another process keeps: asked, and otherwise left alone."""
+    """Queries the index in a database that another process owns, and writes no tokens."""
 
     async def catch_up(self) -> None:
-        """A search looks at what the index does not know yet, so there is nothing to wait for."""
+        """Do nothing: a search scans messages that are not in the index yet."""
 
     async def rebuild(self) -> None:
-        """Its owner does that."""
+        """Raise `StorageError`: the owner makes the index anew."""
         raise StorageError(NAME, READ_ONLY)
 
     async def check(self) -> IndexReport:
-        """See how far it is."""
+        """Return the state of the index."""
         self._tell_of(await self._truth.read(progress))
         return self._report

@@ -1,13 +1,10 @@
 """The file `search.db`: its tables, word list and checks, and its removal when it is damaged.
 
-The file of the search index: opening, filling and asking it. Everything here blocks.
+FTS5 finds a message by whole words only. To index every part of every word of every message would take
+several times the room of the messages. So each word is listed once, with its parts of three letters: a query
+for a part of a word finds the words first, and then the messages.
 
-Where a file goes that cannot be the search index any more. Everything here blocks.
-
-The words of an index, each listed once: who looks for a part of a word is told the words that have it.
-
-A message is found by whole words only. To index every part of every word of every message would take several
-times the room of the messages; a list of the words that there are takes little.
+Everything here blocks.
 """
 
 from __future__ import annotations
@@ -48,11 +45,12 @@ from gateway_sessions.storage.search.sqlite_match import Match, parts_of
 from gateway_sessions.storage.tables.queries import Query, load_migrations, load_queries
 
 MOST_KNOWN: Final = 30_000
-"""So many words are remembered to be listed: nearly all of what is said consists of few words."""
+"""The most words that are remembered as listed. Most text consists of few words, so nearly all are found
+here."""
 
 
 class WordList:
-    """What an index knows of its words. It is filled by one thread at a time."""
+    """Lists each word of an index once. One thread at a time adds words."""
 
     def __init__(self, queries: Mapping[str, Query]) -> None:
         self._queries = queries
@@ -68,14 +66,14 @@ class WordList:
             connection.execute(self._sql("add_parts"), (last,))
 
     def keep(self) -> None:
-        """The transaction is through: what it has added is listed."""
+        """Remember the added words as listed: the transaction was committed."""
         if len(self._known) > MOST_KNOWN:
             self._known = set()
         self._known |= self._added
         self._added = set()
 
     def having(self, connection: sqlite3.Connection, part: WordPart, most: int) -> list[str] | None:
-        """The words that have a part; None if there are more than *most* of them."""
+        """Return the words that contain a part; None if there are more than *most*."""
         parts = parts_of(part.letters)
         if parts is None:
             rows = connection.execute(self._sql("words_with"), (part.text, most + 1)).fetchall()
@@ -84,7 +82,7 @@ class WordList:
         return [row[0] for row in rows] if len(rows) <= most else None
 
     def has(self, connection: sqlite3.Connection, word: str) -> bool:
-        """Whether a word is listed, and found by its parts if it is long enough to have any."""
+        """Return True if a word is found by its parts, or is too short to have any."""
         parts = parts_of(word)
         if parts is None:
             return True
@@ -97,12 +95,16 @@ class WordList:
 APPLICATION_ID: Final = 0x67736978
 """Marks the file as ours: "gsix"."""
 FORMAT: Final = 3
+"""Rises with every change of the file's tables; a file of another format is made anew."""
 DIALECT: Final = "search_index"
 BUSY_SECONDS: Final = 5.0
+"""The time for which a connection waits for a lock on the file."""
 CACHE_KIB: Final = 4 * 1024
+"""The page cache of each connection."""
 FEW_DEAD: Final = 10_000
+"""Up to that many dead documents are not worth making the index anew."""
 BEYOND: Final = (1 << 63) - 1
-"""No document has such an id."""
+"""Greater than the id of any document."""
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PRIMARY: Final = 0xFF
 
@@ -110,17 +112,17 @@ T = TypeVar("T")
 
 
 class IndexFault(StrEnum):
-    """Why a file cannot be used as the index of this store."""
+    """States why a file cannot be the index of this store."""
 
     DAMAGED = "damaged"
     FOREIGN = "foreign"  # a database of another program
-    OUTDATED = "outdated"  # of another version, or made by another tokeniser
-    MISPLACED = "misplaced"  # of another store, or from another moment of this one
+    OUTDATED = "outdated"  # of another format, or made by another tokeniser
+    MISPLACED = "misplaced"  # newer than the database, or too old for its notes of changes
     GONE = "gone"  # removed or replaced while it was open
 
 
 class UnusableIndexError(Exception):
-    """The file must be set aside and the index made anew."""
+    """The file must be set aside, and the index made anew."""
 
     def __init__(self, fault: IndexFault, detail: str) -> None:
         self.fault = fault
@@ -129,18 +131,18 @@ class UnusableIndexError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexMatches:
-    """What the index says, as of one moment."""
+    """Holds a page of candidates from one snapshot of the index."""
 
     position: IndexPosition
     message_ids: tuple[int, ...]
     last_document: int | None
-    """Where to go on; None: there is nothing more."""
+    """The document behind which the next page begins; None at the end."""
     is_answer: bool = True
-    """Whether the index can tell at all; too many words have what is looked for if not."""
+    """False if the index cannot tell, because too many words contain the wanted part."""
 
 
 class IndexFile:
-    """One connection that fills the index and one that reads it. Each is used by one thread at a time."""
+    """Fills the index on one connection and reads it on another, each used by one thread at a time."""
 
     def __init__(self, path: Path, *, read_only: bool = False, stems: Stems = NO_STEMS) -> None:
         self.path = path
@@ -153,11 +155,12 @@ class IndexFile:
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._inode = 0
+        # One thread at a time may use a connection; with two locks, a search does not wait for a write.
         self._reading = threading.Lock()
         self._filling = threading.Lock()
 
     def connect(self, identity: str, start: IndexPosition) -> None:
-        """Open the index of the store that *identity* names, or make an empty one that begins at *start*."""
+        """Open the index of the store that *identity* names, or create one that begins at *start*."""
         self._queries = load_queries("sqlite", DIALECT)
         self._words = WordList(self._queries)
         try:
@@ -173,7 +176,7 @@ class IndexFile:
             raise
 
     def apply(self, work: IndexWork) -> None:
-        """Take in what has happened in the truth, all of it or nothing."""
+        """Write documents for new and changed messages, all of them or none."""
         documents = _documents(work, self._stems)
         with self._filling, _damage_seen():
             connection = self._writing()
@@ -197,7 +200,7 @@ class IndexFile:
     def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches:
-        """The messages that match, a page of them, behind the document that ended the page before."""
+        """Return a page of the messages that match, behind the last document of the page before."""
         sql = self._sql("find_oldest" if oldest_first else "find_newest")
         start = after if after is not None else (-BEYOND if oldest_first else BEYOND)
         part = match.certain.part
@@ -215,7 +218,7 @@ class IndexFile:
         return self._read(look)
 
     def check(self, samples: Sequence[IndexedMessage]) -> str | None:
-        """What is wrong with the index; *samples* are messages that it must find."""
+        """Return what is wrong with the index, or None; *samples* are messages that it must find."""
         try:
             if not self._read_only:
                 with self._filling, _damage_seen():
@@ -230,19 +233,19 @@ class IndexFile:
         return f"{len(missing)} of {len(samples)} messages are not found" if missing else None
 
     def dead_share(self) -> float:
-        """How much of the index stands for text that is not there any more."""
+        """Return the share of documents whose text has changed or is gone."""
         dead = self._count("count_revisions")
         return dead / self._count("count_documents") if dead >= FEW_DEAD else 0.0
 
     def is_gone(self) -> bool:
-        """Whether somebody has removed or replaced the file."""
+        """Return True if the file was removed or replaced since it was opened."""
         try:
             return self.path.stat().st_ino != self._inode
         except FileNotFoundError:
             return True
 
     def close(self) -> None:
-        """Let go of the file; nothing is lost."""
+        """Close both connections."""
         with self._filling, self._reading:
             for connection in (self._reader, self._writer):
                 if connection is not None:
@@ -266,7 +269,9 @@ class IndexFile:
             prepare_database_file(self.path, APPLICATION_ID)
         except UnsupportedStorageError as error:  # a link, or no file at all
             raise UnusableIndexError(IndexFault.FOREIGN, str(error)) from error
-        except StorageUnavailableError as error:  # somebody else's: the directory is ours, so make a new one
+        except (
+            StorageUnavailableError
+        ) as error:  # the file of another user: the directory is ours, so make a new file
             raise UnusableIndexError(IndexFault.DAMAGED, str(error)) from error
 
     def _prepare_to_read(self) -> None:
@@ -284,7 +289,7 @@ class IndexFile:
         return connection
 
     def _inspect(self, connection: sqlite3.Connection) -> dict[str, Any] | None:
-        """What the file says of itself; None: it is new."""
+        """Return the facts in the file; None if it is new."""
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -307,6 +312,7 @@ class IndexFile:
 
     def _configure(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
+        # A power cut may lose the last documents: they are made again from the database.
         connection.execute("PRAGMA synchronous = NORMAL")
 
     def _create(self, connection: sqlite3.Connection, identity: str, start: IndexPosition) -> None:
@@ -328,7 +334,7 @@ class IndexFile:
         return self._read(lambda reader: int(reader.execute(self._sql(name)).fetchone()[0]))
 
     def _finds(self, message: IndexedMessage) -> bool:
-        """Whether a message is found by its first tokens and its labels, and its longest word by parts."""
+        """Return True if a message is found by its first tokens and labels, and its longest word by parts."""
         wanted = document_of(message, self._stems)
         tokens = " ".join(wanted.tokens[:8])
         match = " AND ".join(f'{{labels}} : "{one}"' for one in wanted.labels.split())
@@ -344,7 +350,7 @@ class IndexFile:
         return self._read(look)
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run *work* on one moment of the index."""
+        """Run *work* in one snapshot of the index."""
         with self._reading, _damage_seen():
             if self._reader is None:
                 raise UnusableIndexError(IndexFault.GONE, "it is closed")
@@ -367,13 +373,13 @@ class IndexFile:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether an error says that the file is damaged, and not only that it cannot be used now."""
+    """Return True if the error means that the file is damaged, and not merely locked or unreadable now."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & _PRIMARY in _DAMAGED
 
 
 def _documents(work: IndexWork, stems: Stems) -> list[Document]:
-    """What the index has to keep; a changed message has a document under the id of the change."""
+    """Return the documents to write; that of a changed message has the id of the change."""
     changed = [
         document_of(message, stems)._replace(message_id=change_id)
         for change_id, _, message in work.changed
@@ -393,7 +399,7 @@ def _page_problem(connection: sqlite3.Connection) -> str | None:
 
 @contextmanager
 def _damage_seen() -> Generator[None]:
-    """Tell damage of the file from all that may pass."""
+    """Raise `UnusableIndexError` for errors of a damaged file, and pass all others on."""
     try:
         yield
     except sqlite3.Error as error:
@@ -401,23 +407,24 @@ def _damage_seen() -> Generator[None]:
             raise UnusableIndexError(IndexFault.DAMAGED, str(error)) from error
         raise
     except (KeyError, TypeError, ValueError) as error:
-        # What was read is nothing that any version of this program writes.
+        # No version of this program writes such values.
         raise UnusableIndexError(IndexFault.DAMAGED, f"{type(error).__name__}: {error}") from error
 
 
 ASIDE: Final = ".aside"
-"""The last index that was given up, for whoever wants to know what had happened to it."""
+"""The ending of the last index that was set aside, for whoever looks into its fault."""
 SIDECARS: Final = ("", "-wal", "-shm")
 
 
 def put_aside(path: Path, fault: IndexFault, stamp: str) -> Path | None:
-    """Move the file out of the way. An index is kept until the next one, what is not ours for ever."""
+    """Move the file away: a foreign one to the quarantine, an index in place of the last one set aside."""
     if fault is IndexFault.FOREIGN:
         place = path.parent / QUARANTINE / f"{path.name}.{stamp}"
         make_private_directory(place.parent)
     else:
         place = path.with_name(path.name + ASIDE)
         _remove(place)
+    # The log goes before the database: after a crash in between, a left-over log must not meet a new file.
     moved = False
     for sidecar in reversed(SIDECARS):
         source = path.with_name(path.name + sidecar)
@@ -428,7 +435,7 @@ def put_aside(path: Path, fault: IndexFault, stamp: str) -> Path | None:
 
 
 def remove_index(path: Path) -> None:
-    """Leave nothing of an index, nor of one that was put aside."""
+    """Remove the index, and one that was set aside."""
     _remove(path)
     _remove(path.with_name(path.name + ASIDE))
 

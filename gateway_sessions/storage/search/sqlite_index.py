@@ -1,13 +1,11 @@
 """The search index of a SQLite store: the duty that fills and rebuilds it, and queries against it.
 
-The search index and the duty that keeps it: filled behind the writers' backs, made anew when it is lost.
+The index is filled in the background, behind the transactions that write messages, and made anew when it is
+lost. A fault of the index never touches the database: a search goes on without the index, scans messages,
+and says so.
 
-Whatever happens to the index, the truth is not touched, and a search goes on without it: it looks at messages
-themselves, and says so.
-
-The search index that another process keeps: asked, and otherwise left alone.
-
-Asking an index in a file, which may be behind the truth, and may be made anew at any moment.
+The index may lack the newest messages, and may be made anew at any moment. So a search scans the messages
+behind it, and asks again if the index changed in between.
 """
 
 from __future__ import annotations
@@ -56,36 +54,36 @@ from gateway_sessions.storage.transactions.search.hits import Order
 from gateway_sessions.storage.transactions.search.scan import ScanLimits
 
 PAGE: Final = 2_000
-"""Answers that are taken from the index at once."""
+"""Candidates that are read from the index at once."""
 
 
 class Answering(Protocol):
-    """What answers."""
+    """Answers queries about the words of messages."""
 
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches | None:
-        """A page of what matches; None if it cannot be asked now."""
+        """Return a page of candidates; None if the index cannot be used now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked of the index."""
+    """Holds a query to the index."""
 
     match: Match
     request: SearchRequest
     seen: SearchProgress | None = None
-    """What the newest messages have of it, if the index was of no help at first."""
+    """The matches of a scan, if the index could not narrow the query at first."""
 
     async def page(self, index: Answering, after: int | None) -> IndexMatches | None:
-        """The next page of answers."""
+        """Return the next page of candidates."""
         oldest_first = self.request.order is Order.OLDEST
         return await index.find(self.match, after, PAGE, oldest_first=oldest_first)
 
 
 async def ask(truth: Reader, index: Answering, request: SearchRequest) -> SearchProgress | None:
-    """What the index and its tail say; None if there is no index, or they do not fit together."""
+    """Return the matches of the index and of messages behind it; None if it is missing or has changed."""
     match = match_of(certain_of(request.wanted), request.shown)
     if match is None:
         return await scan(truth, request)
@@ -113,6 +111,7 @@ async def _ask(truth: Reader, index: Answering, question: _Question) -> SearchPr
         found = await question.page(index, found.last_document)
         if found is None or not found.is_answer:
             return None
+    # Notes of changes that were cleared meanwhile are missing in the tail: then all is asked again.
     limits = await truth.read(message_scan.limits)
     fits = found.position.changes == start.changes and limits.cleared <= start.changes
     return progress if fits else None
@@ -121,7 +120,7 @@ async def _ask(truth: Reader, index: Answering, question: _Question) -> SearchPr
 async def _tail(
     truth: Reader, position: IndexPosition, request: SearchRequest
 ) -> tuple[SearchProgress, frozenset[int]]:
-    """What the index does not know yet, and of which messages it tells what is not true any more."""
+    """Return the matches that the index lacks, and the messages in it that have changed since."""
     progress = SearchProgress()
     fresh = await truth.read(partial(message_scan.fresh, position, request.wanted, request.shown, STEP))
     progress.add([*fresh.changed.candidates, *fresh.later.candidates])
@@ -133,7 +132,7 @@ async def _tail(
 
 
 async def _look_instead(truth: Reader, index: Answering, question: _Question) -> SearchProgress | None:
-    """Look at messages; if the newest are not enough, let the index look for more words than is quick."""
+    """Scan messages; if the newest are not enough, let the index look for more words."""
     seen = await scan(truth, question.request)
     if seen.problem is None:
         return seen
@@ -144,22 +143,25 @@ logger = logging.getLogger(__name__)
 
 INDEX_FILE: Final = "search.db"
 GATHER_SECONDS: Final = 0.25
-"""Messages that come one after another are taken in together."""
+"""The pause in which messages gather that come one after another."""
 STEP_SECONDS: Final = 0.02
-"""As long as one step may take; the next one is smaller if it took longer. A search waits for one at most."""
+"""The time that one step should take; a search waits for one step at most. A step that took longer makes the
+next one smaller."""
 POLITE_SECONDS: Final = 0.25
-"""So long a step waits for searches that are under way: together, both would take twice as long."""
+"""The time for which a step waits for running searches: side by side, both would take twice as long."""
 SMALLEST_STEP, FIRST_STEP, LARGEST_STEP = 10, 200, 500
-"""Messages."""
+"""Messages in one step: the size adapts to `STEP_SECONDS`."""
 RETRY_SECONDS: Final = 5.0
+"""The first pause after an error; it doubles up to `MOST_DOUBLINGS` times, to five minutes."""
 MOST_DOUBLINGS: Final = 6
 SAMPLES: Final = 50
+"""Messages that a check looks up in the index."""
 CHECK_SECONDS: Final = 24 * 3600.0
-"""So often the whole of it is looked at."""
+"""How often the whole index is verified."""
 SOON_SECONDS: Final = 300.0
-"""For the first time after an end that was not orderly; a start has other things to do."""
+"""When the index is first verified after a crash; a start has other things to do."""
 MOST_DEAD: Final = 0.4
-"""When more of the index than this stands for nothing, it is made anew."""
+"""The share of dead documents above which the index is made anew."""
 
 
 class SqliteSearchIndex:
@@ -172,46 +174,47 @@ class SqliteSearchIndex:
         self._file: IndexFile | None = None
         self._report = IndexReport(IndexState.EMPTY)
         self._unusable: UnusableIndexError | None = None
-        """What a search has met in the file."""
+        """The fault that a search has met in the file."""
         self._stems = NO_STEMS
         self._size = FIRST_STEP
         self._breath = 0.0
-        """As long as the last step took, others may have the machine."""
+        """The time of the last step, and of the pause after it: half of the time is for other work."""
         self._cleared = 0
         self._searches = 0
-        """How many are under way."""
+        """The number of running searches."""
         self._calm = asyncio.Event()
-        """Set while there are none."""
+        """Set while no search runs."""
         self._calm.set()
         self._woken = asyncio.Event()
         self._hurried = asyncio.Event()
         self._tried = asyncio.Event()
-        """Set once the file was looked at."""
+        """Set once the file was opened, or could not be."""
         self._waiters: list[asyncio.Future[None]] = []
         self._discards: list[asyncio.Future[None]] = []
         self._serving = False
         self._highest: int | None = 0
         self._check_at = math.inf
         self.on_fault: Callable[[str, Path | None], object] = lambda _problem, _place: None
-        """Called when it was not as it should be; not when it was merely out of date."""
+        """Called when the index was damaged, foreign or misplaced; not when it was merely out of date."""
 
     @property
     def report(self) -> IndexReport:
-        """How it is."""
+        """Return the state of the index."""
         return self._report
 
     def stem_with(self, stems: Stems) -> None:
-        """Words are indexed with these stems from now on."""
+        """Use these stems for new documents from now on."""
         self._stems = stems
 
     def wake(self) -> None:
-        """Something may have been said."""
+        """Look for new messages, as there may be some."""
         self._woken.set()
 
     def start(self, tasks: TaskGroup, highest: int, *, orderly: bool = True) -> None:
-        """Begin to take in what is said, in the background.
+        """Begin to index new messages in the background.
 
-        *highest* is the largest id of earlier owners, *orderly* whether the last of them has said goodbye.
+        *highest* is the largest row id of earlier owners; *orderly* is True if the last of them has closed
+        the store.
         """
         self._highest = highest
         self._check_at = asyncio.get_running_loop().time() + (CHECK_SECONDS if orderly else SOON_SECONDS)
@@ -238,7 +241,7 @@ class SqliteSearchIndex:
             await self._let_go()
 
     async def run_query(self, request: SearchRequest) -> SearchProgress | None:
-        """What it and its tail have of what is wanted; None if it cannot be asked now, see the report."""
+        """Return the matches of the index and of messages behind it; None if it cannot be used now."""
         self._searches += 1
         self._calm.clear()
         try:
@@ -251,7 +254,7 @@ class SqliteSearchIndex:
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches | None:
-        """What the index says; None if it cannot be asked now, see the report."""
+        """Return a page of candidates; None if the index cannot be used now."""
         await self._first_look()
         file = self._file
         if self._unusable is not None or (file is None and self._report.state is IndexState.UNAVAILABLE):
@@ -267,19 +270,19 @@ class SqliteSearchIndex:
         return None
 
     async def catch_up(self) -> None:
-        """Return when all that was said before is in the index, or raise what prevents it."""
+        """Wait until all messages that were stored before are in the index; raise what prevents that."""
         await self._ask(self._waiters)
 
     async def rebuild(self) -> None:
-        """Leave nothing of the index on the disk; it is made anew from the truth, in the background."""
+        """Remove the index from the disk, and make it anew in the background."""
         await self._ask(self._discards)
 
     async def forget_removed(self) -> None:
-        """An index keeps words of what was deleted until it is made anew."""
+        """Make the index anew: its file keeps words of deleted messages."""
         await self.rebuild()
 
     async def check(self) -> IndexReport:
-        """Look at the whole index, and ask it for messages it must have; a bad one is made anew."""
+        """Verify the index, and look up messages that it must have; a bad one is made anew."""
         await self._first_look()
         if (file := self._file) is not None:
             watermark = file.position.watermark
@@ -289,7 +292,7 @@ class SqliteSearchIndex:
         return self._report
 
     async def _ask(self, queue: list[asyncio.Future[None]]) -> None:
-        """Have the duty do something, and wait until it is done."""
+        """Join a queue of the duty, and wait until it was served."""
         self._check_serving()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(waiter)
@@ -297,7 +300,7 @@ class SqliteSearchIndex:
         await waiter
 
     async def _first_look(self) -> None:
-        """Wait until it is known whether there is an index."""
+        """Wait until the duty has tried to open the file."""
         self._check_serving()
         await self._tried.wait()
         self._check_serving()
@@ -311,7 +314,7 @@ class SqliteSearchIndex:
         self._woken.set()
 
     async def _round(self) -> None:
-        """Take in all there is, then wait until something may have been said."""
+        """Index all new messages, then wait until there may be more."""
         waiting = len(self._waiters)
         self._woken.clear()
         self._hurried.clear()
@@ -332,7 +335,7 @@ class SqliteSearchIndex:
             await self.check()
 
     async def _advance(self) -> bool:
-        """One step; whether nothing is left to do."""
+        """Take one step; return True if nothing is left to do."""
         try:
             if self._discards:
                 await self._discard()
@@ -352,7 +355,7 @@ class SqliteSearchIndex:
         _wake(self._discards, waiting)
 
     async def _open(self) -> IndexFile | None:
-        """The index at the place where it was left; None while nothing was ever said."""
+        """Open the index, or create it; return None while there is no message."""
         limits = await self._truth.read(message_scan.limits)
         if not limits.highest and not await in_thread(self.path.exists):
             return None
@@ -368,7 +371,7 @@ class SqliteSearchIndex:
         return file
 
     def _misplaced(self, position: IndexPosition, limits: ScanLimits) -> str | None:
-        """Why an index that was found does not belong to the truth as it was found."""
+        """Return the reason why the index does not belong to the database; None if it does."""
         highest = limits.highest if self._highest is None else self._highest
         if max(position.watermark, position.changes) > highest:
             return "it has seen what the database does not have"
@@ -394,7 +397,7 @@ class SqliteSearchIndex:
         return work.complete
 
     async def _clear(self, file: IndexFile) -> None:
-        """Nobody needs the notes any more that were taken in; make the index anew if little of it is left."""
+        """Remove the notes of indexed changes, or make the index anew if most of it is dead."""
         if await in_thread(file.dead_share) > MOST_DEAD:
             raise UnusableIndexError(
                 IndexFault.OUTDATED, "most of it stands for text that is not there any more"
@@ -440,13 +443,13 @@ class SqliteSearchIndex:
                 await in_thread(file.close)
 
     async def _rest(self, seconds: float) -> None:
-        """Leave the machine to others, unless somebody waits for the index."""
+        """Pause, unless a caller waits for the index."""
         if not self._waiters and not self._discards:
             with anyio.move_on_after(seconds):
                 await self._hurried.wait()
 
     async def _let_searches_pass(self) -> None:
-        """Wait until no search is under way, but not for ever, and not if somebody waits for the index."""
+        """Wait for the end of running searches, for a short time and if no caller waits."""
         if not self._waiters and not self._discards:
             with anyio.move_on_after(POLITE_SECONDS):
                 await self._calm.wait()
@@ -464,7 +467,7 @@ class SqliteSearchIndex:
 
 
 def _wake(queue: list[asyncio.Future[None]], count: int) -> None:
-    """Tell the first so many of those who wait."""
+    """Wake the first *count* callers of a queue."""
     served, queue[:] = queue[:count], queue[count:]
     for waiter in served:
         if not waiter.done():
@@ -472,12 +475,12 @@ def _wake(queue: list[asyncio.Future[None]], count: int) -> None:
 
 
 class IndexReader(SqliteSearchIndex):
-    """Opens the file afresh for each question: its owner may have made it anew since the last one."""
+    """Opens the file for each query: its owner may have made it anew since the last one."""
 
     async def find(
         self, match: Match, after: int | None, limit: int, *, oldest_first: bool = False
     ) -> IndexMatches | None:
-        """What the index says; None if there is none that can be asked now."""
+        """Return a page of candidates; None if the index cannot be used now."""
         identity = await self._truth.read(message_scan.identity)
 
         def ask() -> IndexMatches:
@@ -497,14 +500,14 @@ class IndexReader(SqliteSearchIndex):
         return found
 
     async def catch_up(self) -> None:
-        """A search looks at what the index does not know yet, so there is nothing to wait for."""
+        """Do nothing: a search scans messages that are not in the index yet."""
 
     async def rebuild(self) -> None:
-        """Its owner does that."""
+        """Raise `StorageError`: the owner makes the index anew."""
         self._refuse()
 
     async def check(self) -> IndexReport:
-        """Its owner does that."""
+        """Raise `StorageError`: the owner verifies the index."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -13,36 +13,36 @@ from gateway_sessions.core.search.query import Branch, Phrase, SearchQuery
 from gateway_sessions.core.search.tokenizer import CharacterKind, pieces
 
 PART: Final = 3
-"""So many letters in a row are found in the words of an index without looking at all of them."""
+"""The length of the parts of words that the index lists; longer ones are found without reading all words."""
 MOST_PARTS: Final = 32
-"""More of them narrow nothing further."""
+"""The most parts in a query: more of them narrow nothing further."""
 FEW_WORDS: Final = 200
-"""So many words at most narrow what is narrowed already."""
+"""The most words that narrow a query which also has whole words."""
 SOME_WORDS: Final = 1_000
-"""So many are looked for at once. Of what has more words, most messages have one."""
+"""The most words in one query. If a part is in more words, most messages have one of them."""
 MANY_WORDS: Final = 5_000
-"""So many are looked for if the newest messages have too few of them."""
+"""The most words in a query if the newest messages have too few matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What to ask the index for. Which words have the part, the index knows."""
+    """Holds a query in the terms of the index; the index knows which words have the wanted part."""
 
     certain: Certain
     labels: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     patient: bool = False
-    """Whether it may take long: it is asked because nothing else helps."""
+    """True if the query may take long, because a scan found too little."""
 
     @property
     def most_words(self) -> int:
-        """So many words with the part are of use."""
+        """Return how many words with the wanted part the query can hold."""
         if self.certain.query is not None:
             return FEW_WORDS
         return MANY_WORDS if self.patient else SOME_WORDS
 
     def expression(self, words: Sequence[str] | None = None) -> str | None:
-        """All of it, with the words that have the part (None: too many); None if that says nothing."""
+        """Return the FTS5 expression with these *words* (None: too many); None if it would be empty."""
         query, part = self.certain
         found = [*self.labels] if query is None else [f"({{text}} : {_any_branch(query)})", *self.labels]
         if part is not None and words is not None:
@@ -54,7 +54,7 @@ class Match:
 
 
 def match_of(certain: Certain, wanted: SearchFilter) -> Match | None:
-    """What to ask the index for: the text, narrowed as far as labels go; None if this says nothing."""
+    """Return the query for the index, narrowed by the labels of sessions; None if it would be empty."""
     labels = tuple(map(_any_of, narrowing(wanted)))
     if certain == Certain() and not labels:
         return None
@@ -62,7 +62,7 @@ def match_of(certain: Certain, wanted: SearchFilter) -> Match | None:
 
 
 def parts_of(word: str) -> str | None:
-    """How to ask for words with all letters of *word* in their order; None if it has not enough of them."""
+    """Return the expression for words that contain *word*; None if *word* is shorter than a part."""
     parts = dict.fromkeys(word[at : at + PART] for at in range(len(word) - PART + 1))
     return " AND ".join(f'"{one}"' for one in list(parts)[:MOST_PARTS]) or None
 
@@ -85,7 +85,7 @@ def _phrase(phrase: Phrase) -> str:
 
 
 def _one_of(words: Iterable[str]) -> str:
-    """Any of these words, or one that is not listed."""
+    """Return the expression for any of these words, or for a message whose words are not listed."""
     found = " OR ".join(_phrase(Phrase(tuple(pieces(word, CharacterKind.WORD)))) for word in words)
     unlisted = f'({{labels}} : "{UNLISTED}")'
     return f"(({{text}} : ({found})) OR {unlisted})" if found else unlisted
