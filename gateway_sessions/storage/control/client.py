@@ -30,21 +30,22 @@ from gateway_sessions.storage.control.socket import FrameStream, find_address, m
 from gateway_sessions.storage.files.threads import in_thread
 
 GREETING_SECONDS: Final = 5.0
+"""The time for which the owner's greeting is waited for; an owner that hangs sends none."""
 GRACE_SECONDS: Final = 1.0
-"""The owner keeps the deadline; its answer needs a moment to arrive."""
+"""The owner keeps the deadline of a request; its answer needs a moment more to arrive."""
 
 
 class OwnerConnection:
-    """A conversation with the owner, for one task. After a `ControlError` it is of no further use."""
+    """Talks with the owner of a store, for one task. After a `ControlError` it cannot be used again."""
 
     def __init__(self, frames: FrameStream, home: Path) -> None:
         self._frames = frames
         self._home = home
         self.greeting = Greeting(protocol=PROTOCOL, program="", schema=0, pid=0, database="")
-        """Who answers."""
+        """Names the program and the database of the owner."""
 
     async def greet(self) -> None:
-        """Learn who owns the home; `ControlError` if we do not understand each other."""
+        """Read the owner's greeting; raise `ControlError` if it has another protocol."""
         self.greeting = self._read(await self._next(GREETING_SECONDS, happened=False), Greeting)
         if self.greeting.protocol != PROTOCOL:
             problem = (
@@ -54,7 +55,7 @@ class OwnerConnection:
             raise self._error(problem, happened=False)
 
     async def ask(self, do: str, parameters: object, kind: Any, *, seconds: float) -> Any:
-        """Have an operation carried out; its result of that type, or the error that it ended with."""
+        """Have an operation carried out; return its result as *kind*, or raise its error."""
         told = encode(with_text_ids(parameters, outside=True))
         request = ControlRequest(do=do, parameters=msgspec.Raw(told), seconds=seconds)
         try:
@@ -94,12 +95,12 @@ class OwnerConnection:
 
 @asynccontextmanager
 async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
-    """A conversation with the owner of *home*; None if nobody listens there."""
+    """Connect to the owner of *home*; None if nobody listens there."""
     place = await in_thread(partial(find_address, home))
     try:
         opened = await asyncio.open_unix_connection(place) if place is not None else None
     except OSError:
-        opened = None  # what is left of an owner that was killed, or one that is just ending
+        opened = None  # the socket of an owner that was killed, or that is ending
     if opened is None:
         yield None
         return
@@ -121,7 +122,7 @@ async def connected(home: Path) -> AsyncGenerator[OwnerConnection | None]:
 
 
 async def ask_to_drain(home: Path, *, seconds: float) -> bool:
-    """Ask the owner of *home* to hand over; False if nobody could be asked yet."""
+    """Ask the owner of *home* to drain; return False if nobody listens yet."""
     try:
         with anyio.move_on_after(seconds):
             async with connected(home) as owner:
@@ -129,5 +130,5 @@ async def ask_to_drain(home: Path, *, seconds: float) -> bool:
                     return False
                 await owner.ask("drain", {}, Any, seconds=seconds)
     except GatewaySessionsError:
-        return True  # there is an owner that cannot be asked: nothing is left but to wait for its end
+        return True  # the owner cannot drain on request: the caller has to wait for its end
     return True

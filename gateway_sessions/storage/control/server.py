@@ -1,7 +1,8 @@
 """The owner's end of the control socket: it answers clients within limits of time and number.
 
-Clients are trusted as far as that user is, and not to behave: each has deadlines and a bounded buffer, and
-when too many are connected, those that have asked nothing for the longest time have to go.
+Clients run as the user of the store and are trusted with its data, but not to behave. So each client has
+deadlines and a bounded buffer. When too many are connected, the one that has been idle for the longest time
+is disconnected.
 """
 
 from __future__ import annotations
@@ -50,21 +51,25 @@ logger = logging.getLogger(__name__)
 
 WHAT: Final = "session store"
 MAX_CONNECTIONS: Final = 64
+"""The most clients at once: each has a buffer and a file."""
 BACKLOG: Final = 128
+"""Clients that may wait to be accepted."""
 MAX_RESULT_BYTES: Final = MAX_ANSWER_BYTES - 64
-"""What stands around a result in its frame takes some."""
+"""The rest of an answer's frame is for the members around its result."""
 FRAME_SECONDS: Final = 10.0
-"""How long one frame may take to arrive, or to be taken."""
+"""How long one frame may take to arrive, or to be sent."""
 IDLE_SECONDS: Final = 600.0
+"""How long a client may send nothing between two requests."""
 LONGEST_SECONDS: Final = 3600.0
-"""The latest deadline that a client can ask for."""
+"""The latest deadline that a request can have."""
 LAST_ANSWERS_SECONDS: Final = 5.0
+"""How long the end of the server waits for running requests."""
 PAUSE_SECONDS: Final = 0.1
-"""How long to leave those outside who cannot be let in, because this process may open no more files."""
+"""The pause after a failed accept, as when this process can open no more files."""
 
 
 class ControlServer:
-    """Listens in a home. What is asked is carried out by the function that it was given."""
+    """Listens on the socket of a home, and hands each request to a function."""
 
     def __init__(
         self, home: Path, greeting: Greeting, carry_out: Callable[[str, msgspec.Raw], Awaitable[object]]
@@ -74,14 +79,14 @@ class ControlServer:
         self._carry_out = carry_out
         self._connected = 0
         self._idle: dict[anyio.CancelScope, None] = {}
-        """The connections on which nobody waits for an answer, the longest idle first."""
+        """The connections without a running request, the longest idle first."""
         self._under_way = 0
         self._ended = asyncio.Event()
-        """Set whenever an answer was given."""
+        """Set whenever a request has ended."""
         self._finishing = False
 
     async def start(self, tasks: TaskGroup, cleanup: AsyncExitStack) -> None:
-        """Begin to listen; `OSError` or `UnsupportedStorageError` if that is not possible here."""
+        """Begin to listen; raise `OSError` or `UnsupportedStorageError` if that is not possible here."""
         if not HAS_SOCKETS:
             raise UnsupportedStorageError(str(self._home), "cannot have a control socket on this platform")
         listener = socket.socket(socket.AF_UNIX)
@@ -91,7 +96,7 @@ class ControlServer:
         tasks.start_soon(self._accept, listener)
 
     async def finish(self) -> None:
-        """Take no more requests, and let those under way come to an end for a moment."""
+        """Refuse new requests, and wait a moment for the end of running ones."""
         self._finishing = True
         with anyio.move_on_after(LAST_ANSWERS_SECONDS):
             while self._under_way:
@@ -113,7 +118,7 @@ class ControlServer:
                     connection.close()
 
     def _has_room(self) -> bool:
-        """Whether one more can come in; somebody who is idle is sent away for it."""
+        """Return True if one more client fits; disconnect an idle one for it."""
         if self._connected < MAX_CONNECTIONS:
             return True
         for scope in self._idle:
@@ -131,12 +136,12 @@ class ControlServer:
                 while request := await self._next(frames):
                     await self._answer(frames, request)
         except OSError:
-            pass  # it went away, or did not take or send what it began: there is nobody to tell
+            pass  # the client is gone, or sent or took only a part of a frame: nobody is left to tell
         finally:
             self._connected -= 1
 
     async def _next(self, frames: FrameStream) -> ControlRequest | None:
-        """What the client asks next; None if there is no talking with it, or its place is needed."""
+        """Return the next request; None if the client sends none that can be read, or its place is needed."""
         with anyio.CancelScope() as scope:
             self._idle[scope] = None
             try:
@@ -173,7 +178,7 @@ class ControlServer:
         except TimeoutError as error:
             problem = f"was not done within {seconds:g} s"
             raise ControlError(request.do, problem, may_have_happened=True) from error
-        except Exception as error:  # a mistake of ours must not take the store down
+        except Exception as error:  # a bug in one operation must not stop the store
             logger.exception(
                 "a request failed", extra={"action": "control_failed", "operation": request.do[:64]}
             )
@@ -188,7 +193,7 @@ class ControlServer:
 
 
 def _listen(listener: socket.socket, home: Path) -> None:
-    """Begin to listen for *home*; nobody can come in before the mode of the socket is set."""
+    """Begin to listen for *home*. Nobody can connect before the mode of the socket is set."""
     place = prepare_address(home)
     listener.setblocking(False)  # noqa: FBT003 -- the only form there is
     bind_private(listener, place)

@@ -1,11 +1,8 @@
 """The path and the peer check of the control socket, and frames sent over it within deadlines.
 
-Where the owner of a home listens: in it, or, if its path is too long for a socket, where a note says.
-
-The system bounds the path of a socket to about a hundred bytes. A longer home has its socket in a directory
-of this user's own, below the one the system gives to running programs, and a note in the home with its path.
-
-Frames over a connected socket, each within a deadline.
+The system bounds the path of a socket to about a hundred bytes. A home with a longer path has its socket in
+a directory of this user, below the one that the system gives to running programs, and a note in the home
+holds the path.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from gateway_sessions.storage.files.private_files import make_private_directory
 SOCKET_FILE: Final = "sessions.sock"
 NOTE_FILE: Final = "sessions.sock.path"
 LONGEST_PATH: Final = 103
-"""In bytes; macOS has room for a few less than Linux."""
+"""Bytes: what macOS allows, which is a few less than on Linux."""
 HAS_SOCKETS: Final = hasattr(socket, "AF_UNIX") and sys.platform != "win32"
 
 _LINUX: Final = struct.Struct("3i")
@@ -41,7 +38,7 @@ _BSD: Final = struct.Struct("2I")
 
 
 def prepare_address(home: Path) -> Path:
-    """A path at which a socket for *home* can be bound; what an earlier owner left there is taken away."""
+    """Return a path at which a socket for *home* can be bound, after removing an old socket there."""
     near = home / SOCKET_FILE
     place = near
     if len(os.fsencode(near)) > LONGEST_PATH:
@@ -57,7 +54,7 @@ def prepare_address(home: Path) -> Path:
 
 
 def find_address(home: Path) -> Path | None:
-    """Where the owner of *home* listens, if it does."""
+    """Return the socket at which the owner of *home* listens, if there is one."""
     if not HAS_SOCKETS:
         return None
     note = read_all(home / NOTE_FILE)
@@ -66,7 +63,7 @@ def find_address(home: Path) -> Path | None:
 
 
 def forget_address(home: Path) -> None:
-    """Nobody listens there any more."""
+    """Remove the socket and its note."""
     with contextlib.suppress(OSError):
         if (place := find_address(home)) is not None:
             place.unlink(missing_ok=True)
@@ -74,17 +71,17 @@ def forget_address(home: Path) -> None:
 
 
 def may_talk(connection: socket.socket, *, trusted: int | None = None) -> bool:
-    """Whether the program at the other end runs as this user, as root, or as the *trusted* user."""
+    """Return True if the program at the other end runs as this user, as root, or as the *trusted* user."""
     return _peer(connection) in {0, os.geteuid(), trusted}
 
 
 def user_of(home: Path) -> int:
-    """The user that the home belongs to, whom root may ask as well."""
+    """Return the user that the home belongs to, whom root trusts as well."""
     return home.stat().st_uid
 
 
 def _peer(connection: socket.socket) -> int:
-    """The user of the other end. Where the system does not tell, the modes of the files alone must do."""
+    """Return the user of the other end; where the system does not tell, the files' modes keep others out."""
     if hasattr(socket, "SO_PEERCRED"):
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _LINUX.size)
         return int(_LINUX.unpack(told)[1])
@@ -95,7 +92,7 @@ def _peer(connection: socket.socket) -> int:
 
 
 def _far_from(home: Path) -> Path:
-    """A socket of a short path that belongs to *home* and to this user only."""
+    """Return a short path of a socket for *home*, in a directory that only this user can open."""
     directory = _runtime_directory()
     make_private_directory(directory)
     status = directory.lstat()
@@ -118,10 +115,11 @@ def _runtime_directory() -> Path:
 
 
 CHUNK: Final = 1 << 16
+"""Bytes that are read at once."""
 
 
 class FrameStream:
-    """Sends and receives frames. After any error it is of no further use."""
+    """Sends and receives frames. After an error it cannot be used again."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, receives: int, sends: int
@@ -133,14 +131,14 @@ class FrameStream:
         self._received: deque[bytes] = deque()
 
     async def send(self, value: object, *, seconds: float) -> None:
-        """Send one value; TimeoutError if the other side does not take it in time."""
+        """Send one value; raise `TimeoutError` if the other side does not take it in time."""
         data = frame(value, self._sends)
         with anyio.fail_after(seconds):
             self._writer.write(data)
             await self._writer.drain()
 
     async def receive(self, *, seconds: float, idle: float | None = None) -> bytes:
-        """The next frame. It may take *seconds* to arrive from its first byte, which may take *idle*."""
+        """Return the next frame, within *seconds* of its first byte, which may take *idle* to arrive."""
         if idle is not None and not self._received and not self._frames.partial:
             with anyio.fail_after(idle):
                 await self._take_some()

@@ -1,11 +1,11 @@
 """Atomic replacement of files: after any failure a path holds the complete old or new content.
 
 This is the only code that writes files. The order of its steps is the guarantee: write a new file beside the
-old one, fsync it, and only then give it the name; the fsync of the directory makes the name last. A file
-whose fsync failed is thrown away, because the kernel may have marked the lost pages as clean: a second fsync
-would succeed and mean nothing.
+old one, fsync it, and only then rename it; the fsync of the directory makes the name durable. A file whose
+fsync failed is discarded, because the kernel may have marked the lost pages as clean: a second fsync would
+succeed and mean nothing.
 
-Everything here blocks. Whoever owns a path calls this from a thread, one call at a time.
+Everything here blocks. The owner of a path calls this from a thread, one call at a time.
 """
 
 from __future__ import annotations
@@ -41,20 +41,22 @@ if sys.platform == "darwin":
 _NO_HARD_LINKS: Final = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
+"""Errors of file systems without hard links, where a copy is made instead."""
 _NO_DIRECTORY_FSYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
 _CHUNK: Final = 1 << 20
 QUARANTINE: Final = "quarantine"
-"""The folder of what could not be read, beside what it was set aside from."""
+"""The folder for unreadable files, beside the place where they were."""
 _CLOSED: Final = -1
 
 _LEFT_OVER: Final = re.compile(r"\..+\.[a-z0-9_]{8}\.tmp")
+"""The names of temporary files that an interrupted write leaves behind."""
 
 
 class Files:
-    """The calls to the operating system, one by one, so that a test can let each of them fail."""
+    """Makes the calls to the operating system, one by one, so that a test can let each of them fail."""
 
     def create(self, directory: Path, prefix: str) -> tuple[int, Path]:
-        """Open a new file that nobody else can read; its name ends in a random part and `.tmp`."""
+        """Open a new private file, whose name ends in a random part and `.tmp`."""
         path = directory / f"{prefix}{secrets.token_hex(4)}.tmp"
         return create_private(path), path
 
@@ -64,15 +66,15 @@ class Files:
         return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
 
     def write(self, descriptor: int, data: memoryview) -> int:
-        """Write some of the data and return how much."""
+        """Write some of the data and return how many bytes."""
         return os.write(descriptor, data)
 
     def read(self, descriptor: int, size: int) -> bytes:
-        """Read at most that much."""
+        """Read at most *size* bytes."""
         return os.read(descriptor, size)
 
     def fsync(self, descriptor: int) -> None:
-        """Return when the content would survive a power cut."""
+        """Wait until the content would survive a power cut."""
         if sys.platform == "darwin":
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync leaves the data in the cache of the drive
         else:
@@ -87,15 +89,15 @@ class Files:
         link_file(source, target)
 
     def replace(self, source: Path, target: Path) -> None:
-        """Give a file another name, taking it from the file that has it."""
+        """Rename a file, in place of the file that has the name."""
         replace_file(source, target)
 
     def unlink(self, path: Path) -> None:
-        """Take a name away."""
+        """Remove a name."""
         unlink_file(path)
 
     def fsync_directory(self, directory: Path) -> None:
-        """Return when the names in a directory would survive a power cut, where that can be had."""
+        """Wait until the names in a directory would survive a power cut, where the system supports that."""
         if sys.platform == "win32":
             return
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -108,7 +110,7 @@ class Files:
             os.close(descriptor)
 
     def names(self, directory: Path) -> list[str]:
-        """The names in a directory."""
+        """Return the names in a directory."""
         return [entry.name for entry in directory.iterdir()]
 
 
@@ -116,12 +118,14 @@ OPERATING_SYSTEM: Final = Files()
 
 
 class AtomicFile:
-    """Replaces a file by what is written in the block, as a whole and durably, or not at all.
+    """Replaces a file by the bytes that are written in the block, as a whole and durably, or not at all.
 
-    The new file is private and belongs to whom the directory belongs, whatever the old one was. A link is
-    replaced itself: what it leads to stays as it is.
-    An error leaves the old file and no new one behind and is passed on. Only if the very last step fails, the
-    fsync of the directory, the new content is in place and a power cut may still bring back the old.
+    The new file is private and belongs to the owner of the directory, whatever the old one was. A link is
+    replaced itself; its target stays as it is.
+
+    An error leaves the old file and no new one behind, and is passed on. Only if the very last step fails,
+    the fsync of the directory, the new content is in place, and a power cut may still bring back the old
+    one.
     """
 
     def __init__(self, path: Path, *, files: Files = OPERATING_SYSTEM, keep_backup: bool = False) -> None:
@@ -138,7 +142,7 @@ class AtomicFile:
         return self
 
     def write(self, data: bytes | memoryview) -> None:
-        """Add to the new content."""
+        """Append *data* to the new content."""
         if self._descriptor == _CLOSED:
             raise ValueError(self._path)
         left = memoryview(data)
@@ -168,11 +172,11 @@ class AtomicFile:
 
     def _back_up(self) -> None:
         backup = backup_path(self._target)
-        # After a crash between these two steps both names are of one file, and rename does nothing then.
+        # After a crash between link and replace both names are one file, and a rename would do nothing.
         if self._target.is_symlink() or _same_file(backup, self._target):
             return
         with contextlib.suppress(FileNotFoundError):
-            make_private(self._target)  # the file of an earlier version may be open to others
+            make_private(self._target)  # an earlier version may have made the file readable for others
         second = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.tmp")
         try:
             self._files.link(self._target, second)
@@ -195,7 +199,7 @@ class AtomicFile:
                 self._files.unlink(path)
 
     def _close(self) -> None:
-        # Whatever close answers, the descriptor is gone and may soon be somebody else's.
+        # Even if close fails, the number is free and may soon be that of another file.
         descriptor, self._descriptor = self._descriptor, _CLOSED
         if descriptor != _CLOSED:
             self._files.close(descriptor)
@@ -210,18 +214,18 @@ def write_atomically(
 
 
 def backup_path(path: Path) -> Path:
-    """Where the generation before the one at *path* is kept."""
+    """Return the path of the previous content of the file at *path*."""
     return path.with_name(f"{path.name}.bak")
 
 
 def sweep_temporaries(path: Path, *, files: Files = OPERATING_SYSTEM) -> int:
-    """Remove what interrupted writes of that file left behind; nobody may be writing it now."""
+    """Remove temporary files of interrupted writes of that file. Nobody may be writing it now."""
     left_over = re.compile(rf"\.{re.escape(path.name)}(?:\.bak)?\.[a-z0-9_]{{8}}\.tmp")
     return _sweep(path.parent, left_over, files)
 
 
 def sweep_folder(folder: Path, *, files: Files = OPERATING_SYSTEM) -> int:
-    """Remove what interrupted writes of any file left in a folder into which nobody is writing now."""
+    """Remove temporary files of interrupted writes of any file in a folder. Nobody may be writing there."""
     return 0 if is_foreign_link(folder) else _sweep(folder, _LEFT_OVER, files)
 
 
@@ -236,13 +240,13 @@ def _sweep(folder: Path, left_over: re.Pattern[str], files: Files) -> int:
 
 
 def read_all(path: Path, *, files: Files = OPERATING_SYSTEM) -> bytes | None:
-    """The content of a file; None if there is no such file."""
+    """Return the content of a file; None if there is no such file."""
     found = read_bytes_tail(path, sys.maxsize, files=files)
     return None if found is None else found[1]
 
 
 def read_bytes_tail(path: Path, limit: int, *, files: Files = OPERATING_SYSTEM) -> tuple[int, bytes] | None:
-    """The size of a file and its last *limit* bytes; None if there is no such file."""
+    """Return the size of a file and its last *limit* bytes; None if there is no such file."""
     try:
         descriptor = files.open(path)
     except FileNotFoundError:
@@ -258,21 +262,21 @@ def read_bytes_tail(path: Path, limit: int, *, files: Files = OPERATING_SYSTEM) 
 
 
 def remove(path: Path, *, files: Files = OPERATING_SYSTEM) -> None:
-    """Take a file away for good; there may be none."""
+    """Remove a file durably, if there is one."""
     with contextlib.suppress(FileNotFoundError):
         files.unlink(path)
         files.fsync_directory(path.parent)
 
 
 def stamp_of(moment: datetime) -> str:
-    """What the names of files in the quarantine say of when they came there."""
+    """Return the time in the names of files in the quarantine."""
     return f"{moment:%Y%m%dT%H%M%SZ}"
 
 
 def set_aside(path: Path, quarantine: Path, stamp: str, *, files: Files = OPERATING_SYSTEM) -> Path:
-    """Move a file into the quarantine, under a name with *stamp* that nobody has yet, and return where it is.
+    """Move a file into the quarantine, under a new name with *stamp*, and return its path there.
 
-    At every moment at least one of the two places holds all of it. Of a link, the link itself is moved.
+    At every moment at least one of the two places holds the whole file. Of a link, the link itself is moved.
     """
     make_private_directory(quarantine)
     place = _free_name(quarantine, f"{path.name}.{stamp}")
@@ -297,7 +301,7 @@ def _move(target: Path, place: Path, files: Files) -> None:
 
 
 def copy_whole(source: Path, target: Path, *, files: Files = OPERATING_SYSTEM) -> None:
-    """Give *target* the content of *source*, as a whole and durably."""
+    """Copy the content of *source* to *target*, as a whole and durably."""
     descriptor = files.open(source)
     try:
         with AtomicFile(target, files=files) as copy:
@@ -308,7 +312,7 @@ def copy_whole(source: Path, target: Path, *, files: Files = OPERATING_SYSTEM) -
 
 
 def followed(path: Path) -> Path:
-    """Where a path that a person has named leads, provided that nobody else can lead it elsewhere."""
+    """Return the target of a path that a person has named; raise an error if another user could change it."""
     try:
         target = path.resolve()
     except RuntimeError as error:  # a circle of links, before Python 3.13
@@ -318,7 +322,7 @@ def followed(path: Path) -> Path:
 
 
 def _checked(path: Path) -> Path:
-    """The path, if a file can be replaced there that nobody else can exchange."""
+    """Return the path; raise an error if no file can be there, or another user could exchange it."""
     if sys.platform != "win32":
         _check_directory(path.parent)
     if path.exists() and not path.is_symlink() and not path.is_file():
@@ -345,7 +349,7 @@ def _free_name(directory: Path, name: str) -> Path:
 
 
 def _make_durable(path: Path, files: Files) -> None:
-    """Bring to the disk what somebody else wrote."""
+    """Wait until a file that another program has written would survive a power cut."""
     descriptor = files.open(path)
     try:
         files.fsync(descriptor)

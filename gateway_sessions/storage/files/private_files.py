@@ -1,14 +1,14 @@
 """Files and directories that only the owner of their directory can read from the first instant.
 
-A file that is made first and given its rights afterwards can be opened by others in between. So rights are
-an argument of the call that makes the file, and no umask can widen them. A program that runs as root makes
-files with the rights of the directory's owner: they belong to the owner at once, and a link that the
-owner put in the way leads root nowhere that the owner could not go.
+A file that is created first and restricted afterwards can be opened by others in between. So the mode is an
+argument of the call that creates the file, and no umask can widen it. A program that runs as root creates
+files with the rights of the directory's owner: the files belong to the owner at once, and a link that the
+owner has put in the way leads root nowhere that the owner could not go.
 
 SQLite gives the files beside a database the mode of the database. It makes the database itself readable for
-everybody, so the database is made here before SQLite opens it.
+everybody, so the database is created here before SQLite opens it.
 
-Everything here blocks, and holds for the calling thread only.
+Everything here blocks, and concerns the calling thread only.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ FILE_MODE: Final = 0o600
 DIRECTORY_MODE: Final = 0o700
 ROOT: Final = 0
 SIDECARS: Final = ("-wal", "-shm")
-"""What SQLite keeps beside a database while somebody has it open."""
+"""The endings of files that SQLite keeps beside an open database."""
 _WRITE_VERSION: Final = slice(18, 20)
-"""The bytes of a SQLite header that say how the file is written: twice 2 for a write-ahead log."""
+"""The bytes of a SQLite header that name the journal: twice 2 for a write-ahead log."""
 
 
 def create_private(path: Path) -> int:
-    """A new file is made and opened for writing; `FileExistsError` if there is anything of that name."""
+    """Create a file and open it for writing; raise `FileExistsError` if the name is taken."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
     if sys.platform == "win32":
         return os.open(path, flags | os.O_BINARY, FILE_MODE)
@@ -52,7 +52,7 @@ def create_private(path: Path) -> int:
 
 
 def make_private_file(path: Path, content: bytes = b"") -> None:
-    """A file with that content exists afterwards; one that is there already stays as it is."""
+    """Create a file with that content; an existing one stays as it is."""
     with contextlib.suppress(FileExistsError):
         descriptor = create_private(path)
         try:
@@ -62,9 +62,9 @@ def make_private_file(path: Path, content: bytes = b"") -> None:
 
 
 def fill_private_file(path: Path, fill: Callable[[Path], object]) -> None:
-    """A new file exists afterwards, with what *fill* has written to the empty file that it is given.
+    """Create a file, and let *fill* write to the empty file that it gets.
 
-    What *fill* makes beside that file, a journal for example, never stands in the directory as root's.
+    Files that *fill* makes beside it, a journal for example, are never left in the directory as root's.
     """
     make_private_file(path)
     if sys.platform == "win32" or _foreign_owner(path.parent.stat()) is None:
@@ -79,7 +79,7 @@ def fill_private_file(path: Path, fill: Callable[[Path], object]) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """The directory exists afterwards. It and its missing parents are made for their owner only."""
+    """Create a directory and its missing parents for their owner only."""
     if sys.platform == "win32":
         path.mkdir(parents=True, exist_ok=True)
         return
@@ -96,7 +96,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Others may do nothing with a file any more, and it belongs to the owner of its directory."""
+    """Take all rights of others on a file away, and give it to the owner of its directory."""
     if sys.platform == "win32":
         return
     refuse_link(path)
@@ -112,17 +112,17 @@ def make_private(path: Path) -> None:
     if not wrong_owner and not wrong_mode:
         return
     with _pinned(path) as place:
-        with contextlib.suppress(PermissionError):  # another user's file: whoever owns it has to do it
+        with contextlib.suppress(PermissionError):  # the file of another user, who alone may do that
             place.chmod(FILE_MODE)
         if wrong_owner and owner is not None:
             os.chown(place, *owner)
 
 
 def prepare_database_file(path: Path, application_id: int) -> None:
-    """The file of a database exists afterwards, is private, and so are the files beside it.
+    """Create the file of a database if needed, and make it and the files beside it private.
 
-    What was made by an earlier version, or by root, gets the mode and the owner that it should have. A file
-    of another program stays as it is: SQLite opens it next, and then it is refused.
+    Files of an earlier version, or of root, get the right mode and owner. The file of another program stays
+    as it is: SQLite opens it next, and then it is refused.
     """
     if sys.platform == "win32":
         return
@@ -130,7 +130,7 @@ def prepare_database_file(path: Path, application_id: int) -> None:
     place = path.resolve()
     owner = _foreign_owner(place.parent.stat())
     if not place.exists():
-        # As root, SQLite would make a journal of root's for a file that is empty.
+        # In an empty file SQLite, run as root, would create a journal that belongs to root.
         make_private_file(place, b"" if owner is None else _empty_database())
     require_usable(place)
     if not _may_be_ours(place, application_id):
@@ -142,7 +142,7 @@ def prepare_database_file(path: Path, application_id: int) -> None:
 
 
 def prepare_to_read(path: Path) -> None:
-    """Whoever reads a database as root leaves no file of root's beside it; the database stays as it is."""
+    """Create the files that SQLite needs beside a database, so that root as a reader leaves none."""
     if sys.platform == "win32" or not path.exists():
         return
     refuse_foreign_link(path)
@@ -154,14 +154,14 @@ def prepare_to_read(path: Path) -> None:
 
 
 def require_usable(database: Path, rights: int = os.R_OK | os.W_OK) -> None:
-    """A file of a database that this user may not use is an error; SQLite would not say which one it is."""
+    """Raise an error that names the file of a database that this user may not use, as SQLite names none."""
     for one in (database, *_beside(database)):
         if one.exists() and not os.access(one, rights):
             raise StorageUnavailableError(str(one), f"cannot be used by this user: {ownership(one)}")
 
 
 def ownership(path: Path) -> str:
-    """Whom a file belongs to and what others may do with it, and the command that gives it back."""
+    """Return a sentence with the owner and mode of a file, and the command that corrects them."""
     found, wanted = path.stat(), path.parent.stat().st_uid
     if found.st_uid == wanted:
         return f"its mode is {stat.S_IMODE(found.st_mode):o}; chmod 600 {path}"
@@ -170,7 +170,7 @@ def ownership(path: Path) -> str:
 
 
 def user_name(user: int) -> str:
-    """A user in words; the number, where the system knows no name."""
+    """Return the name of a user; the number if the system knows no name."""
     if sys.platform == "win32":
         return str(user)
     import pwd  # noqa: PLC0415 -- there is no such module on Windows
@@ -182,19 +182,19 @@ def user_name(user: int) -> str:
 
 
 def is_ill_born(path: Path) -> bool:
-    """Whether a file is open to others, or belongs to somebody else than its directory does."""
+    """Return True if a file is open to others, or does not belong to the owner of its directory."""
     found = path.lstat()
     return bool(found.st_mode & 0o077) or found.st_uid != path.parent.stat().st_uid
 
 
 def refuse_link(path: Path) -> None:
-    """A link where a file of ours belongs is an error, whoever made it."""
+    """Raise an error if a link is where a file of ours belongs, whoever made it."""
     if path.is_symlink():
         raise UnsupportedStorageError(str(path), "is a link, and links are not followed here; remove it")
 
 
 def refuse_foreign_link(path: Path) -> None:
-    """A link that another user could have made is an error: it could lead anywhere."""
+    """Raise an error if another user could have made the link: it could lead anywhere."""
     if is_foreign_link(path):
         raise UnsupportedStorageError(
             str(path), "is a link that another user made or could have made; name the place it leads to"
@@ -202,18 +202,20 @@ def refuse_foreign_link(path: Path) -> None:
 
 
 def is_foreign_link(path: Path) -> bool:
-    """Return whether a path is a link that another user made or could have made."""
+    """Return True if the path is a link that another user made or could have made."""
     if sys.platform == "win32" or not path.is_symlink():
         return False
     return not {path.lstat().st_uid, path.parent.stat().st_uid} <= {ROOT, os.geteuid()}
 
 
 def bind_private(listener: socket.socket, place: Path) -> None:
-    """A Unix socket gets its name, and nobody but the directory's owner can connect at any moment."""
-    with contextlib.suppress(OSError):  # Linux gives the name the mode of the socket, others do not know one
+    """Bind a Unix socket, so that at no moment another user than the directory's owner can connect."""
+    with contextlib.suppress(
+        OSError
+    ):  # on Linux the file gets the mode of the socket; other systems raise an error
         os.fchmod(listener.fileno(), FILE_MODE)
     with _acting_in(place.parent) as folder:
-        # The owner need not be allowed to reach the directory by its path, so it is named by its descriptor.
+        # With the owner's rights the path of the directory may be unreachable; its descriptor always works.
         through = Path(f"/proc/self/fd/{folder}")
         listener.bind(str((through if through.is_dir() else place.parent) / place.name))
         _hand_over_name(place.name, folder)
@@ -222,17 +224,17 @@ def bind_private(listener: socket.socket, place: Path) -> None:
 
 
 def replace_file(source: Path, target: Path) -> None:
-    """A file gets another name, taking it from the file or link that has it."""
+    """Rename a file, in place of the file or link that has the name."""
     _in_folders(source, target, os.replace, lambda: source.replace(target))
 
 
 def link_file(source: Path, target: Path) -> None:
-    """A file gets a second name."""
+    """Give a file a second name."""
     _in_folders(source, target, os.link, lambda: os.link(source, target))
 
 
 def unlink_file(path: Path) -> None:
-    """A name goes away; what a link leads to stays."""
+    """Remove a name; the target of a link stays."""
     if sys.platform == "win32":
         path.unlink()
         return
@@ -250,7 +252,7 @@ def _in_folders(source: Path, target: Path, act: Callable[..., None], plainly: C
 
 @contextmanager
 def _folder(directory: Path) -> Generator[int]:
-    """An open directory: whoever exchanges its path for a link meanwhile changes nothing."""
+    """Open a directory: exchanging its path for a link then changes nothing."""
     refuse_foreign_link(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -261,7 +263,7 @@ def _folder(directory: Path) -> Generator[int]:
 
 @contextmanager
 def _acting_in(directory: Path) -> Generator[int]:
-    """An open directory; for root, until the end of the block, this thread has the rights of its owner."""
+    """Open a directory; as root, let this thread have the rights of its owner until the end of the block."""
     with _folder(directory) as descriptor:
         owner = _foreign_owner(os.fstat(descriptor))
         if owner is None or (switch := _switch()) is None:
@@ -269,6 +271,7 @@ def _acting_in(directory: Path) -> Generator[int]:
             return
         set_user, set_group = switch
         user, group = owner
+        # The group first: with another user's rights the thread may not change it any more.
         group_before = set_group(group)
         user_before = set_user(user)
         try:
@@ -279,7 +282,7 @@ def _acting_in(directory: Path) -> Generator[int]:
 
 
 def _foreign_owner(directory: os.stat_result) -> tuple[int, int] | None:
-    """Whom a new file in a directory must be given to; None: it belongs to the right user by itself."""
+    """Return the user and group that a new file must be given to; None if it is right by itself."""
     if os.geteuid() != ROOT or directory.st_uid == ROOT:
         return None
     return directory.st_uid, directory.st_gid
@@ -287,14 +290,14 @@ def _foreign_owner(directory: os.stat_result) -> tuple[int, int] | None:
 
 @cache
 def _switch() -> tuple[Callable[[int], int], Callable[[int], int]] | None:
-    """The calls by which one thread takes the rights of another user on files; only Linux has them."""
+    """Return the calls that give one thread the rights of another user on files; only Linux has them."""
     library = ctypes.CDLL(None)
     user, group = getattr(library, "setfsuid", None), getattr(library, "setfsgid", None)
     return None if user is None or group is None else (user, group)
 
 
 def _hand_over(descriptor: int, folder: int) -> None:
-    """Give a new file to the owner of its directory, where the system could not do so at once."""
+    """Give a new file to the owner of its directory, where it could not be created as that user."""
     owner = _foreign_owner(os.fstat(folder))
     if owner is not None and os.fstat(descriptor).st_uid != owner[0]:
         os.fchown(descriptor, *owner)
@@ -307,7 +310,7 @@ def _hand_over_name(name: str, folder: int) -> None:
 
 
 def _may_be_ours(database: Path, application_id: int) -> bool:
-    """Whether a file has that mark, or none yet. Nothing is made beside it by looking."""
+    """Return True if a file has that application id, or none. This creates no file beside it."""
     uri = f"file:{quote(str(database))}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
@@ -323,7 +326,7 @@ def _beside(database: Path) -> list[Path]:
 
 
 def _make_sidecars(database: Path) -> None:
-    """SQLite gives away the files that it makes as root, but a moment after they have appeared."""
+    """Create the files beside a database: SQLite would give its own away only after a moment as root's."""
     if _foreign_owner(database.parent.stat()) is not None:
         for one in _beside(database):
             make_private_file(one)
@@ -331,9 +334,9 @@ def _make_sidecars(database: Path) -> None:
 
 @contextmanager
 def _pinned(path: Path) -> Generator[Path]:
-    """A path that leads to this very file, whatever becomes of its name.
+    """Yield a path that leads to this very file, even if its name is exchanged.
 
-    The file is not opened: closing a descriptor of a database would take away this process's locks on it.
+    The file is not opened: closing a descriptor of a database would release this process's locks on it.
     """
     if not hasattr(os, "O_PATH"):
         yield path
@@ -347,7 +350,7 @@ def _pinned(path: Path) -> Generator[Path]:
 
 @cache
 def _empty_database() -> bytes:
-    """A database without tables that is written by a write-ahead log from the beginning."""
+    """Return the bytes of a database without tables, in the mode of a write-ahead log."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript("CREATE TABLE passing (value); DROP TABLE passing; VACUUM")
         content = bytearray(connection.serialize())

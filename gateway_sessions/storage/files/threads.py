@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def told_by_thread(tell: Callable[[T], object] | None) -> Callable[[T], object] | None:
-    """What a thread may call in the place of *tell*, which is then called on this loop, in the same order."""
+    """Return a function for a thread that calls *tell* on this loop, in the same order."""
     if tell is None:
         return None
     loop = asyncio.get_running_loop()
@@ -23,8 +23,8 @@ def told_by_thread(tell: Callable[[T], object] | None) -> Callable[[T], object] 
 async def in_thread(work: Callable[[], T]) -> T:
     """Run blocking *work* in a thread.
 
-    A thread cannot be stopped. A cancellation therefore waits until the work is done, or the next piece of
-    work on the same file would run beside it.
+    A thread cannot be stopped. So a cancellation waits until the work is done: else the next work on the
+    same file would run beside it.
     """
     done = asyncio.get_running_loop().run_in_executor(None, work)
     interrupted: asyncio.CancelledError | None = None
@@ -35,6 +35,6 @@ async def in_thread(work: Callable[[], T]) -> T:
             except asyncio.CancelledError as cancelled:
                 interrupted = cancelled
     if interrupted is not None:
-        done.exception()  # its outcome is of no use to anybody
+        done.exception()  # marks its error as seen, or asyncio would log it
         raise interrupted
     return done.result()
