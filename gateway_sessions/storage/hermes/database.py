@@ -1,8 +1,8 @@
 """Read-only access to a Hermes database, without a change to it or a file beside it.
 
-While Hermes runs, SQLite shows one moment of it. When nobody has it open, it is read as an immutable file,
-because SQLite would else make files beside it; should somebody begin to write then, that is noticed. Changes
-that a crash left in a log beside the database are read from a copy of both.
+While Hermes runs, SQLite reads one snapshot. When no process has the database open, it is read as an
+immutable file, because SQLite would else create files beside it; a writer that begins meanwhile is noticed.
+Changes that a crash left in a log beside the database are read from a copy of both.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from gateway_sessions.storage.files.atomic_file import copy_whole
 Row: TypeAlias = dict[str, Any]
 
 BUSY_SECONDS: Final = 5.0
+"""The time for which a read waits for a lock of Hermes."""
 
 
 class Extent(NamedTuple):
-    """How far the messages of a session reach."""
+    """Counts the messages of a session."""
 
     messages: int = 0
     last_message_id: int = 0
@@ -46,11 +47,11 @@ _CHILDREN: Final = ("id", "end_reason", "ended_at", "started_at", "source", "mod
 
 @dataclass(slots=True)
 class HermesDatabase:
-    """One look at the database. Use it with `with`, from one thread at a time."""
+    """Reads one snapshot of the database, within `with` and from one thread at a time."""
 
     path: Path
     scratch: Path | None
-    """Where a copy may lie for as long as it is needed; None: wherever the system keeps such files."""
+    """The directory for a temporary copy; None: the system's."""
     _steps: ExitStack = field(default_factory=ExitStack, init=False)
     _connection: sqlite3.Connection = field(init=False)
     _columns: dict[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"], init=False)
@@ -66,36 +67,36 @@ class HermesDatabase:
         self._steps.close()
 
     def session_rows(self) -> list[int]:
-        """Where the sessions stand in their table, the oldest first."""
+        """Return the rowids of the sessions, the oldest session first."""
         order = "started_at, rowid" if "started_at" in self._columns["sessions"] else "rowid"
         return [row[0] for row in self._rows(f"SELECT rowid FROM sessions NOT INDEXED ORDER BY {order}")]  # noqa: S608 -- constants
 
     def session(self, row: int) -> Row:
-        """One session with all of its columns."""
+        """Return one session with all of its columns."""
         found = self._named("sessions", "WHERE rowid = ?", (row,))
         if not found:
             raise StorageCorruptError(str(self.path), f"row {row} of sessions cannot be found again")
         return found[0]
 
     def extents(self) -> dict[str, Extent]:
-        """How many messages each session has, counted in the table itself and not in an index of it."""
+        """Return how many messages each session has, counted in the table and not in an index of it."""
         found = self._rows(
             "SELECT session_id, count(*), max(id) FROM messages NOT INDEXED GROUP BY session_id"
         )
         return {str(row[0]): Extent(row[1], row[2]) for row in found}
 
     def messages(self, session_id: str) -> list[Row]:
-        """The messages of a session in the order in which they were stored."""
+        """Return the messages of a session in the order in which they were stored."""
         return self._named("messages", "WHERE session_id = ? ORDER BY id", (session_id,))
 
     def usage(self, session_id: str) -> list[Row]:
-        """What a session has used, by model and task, as far as this version counted it."""
+        """Return the use of a session by model and task, if this version counted it."""
         if "session_model_usage" not in self._columns:
             return []
         return self._named("session_model_usage", "WHERE session_id = ?", (session_id,))
 
     def children(self, session_id: str) -> list[Row]:
-        """The sessions that came from one, with the time of their last message."""
+        """Return the sessions whose parent is this one, with the time of their last message."""
         known = [name for name in _CHILDREN if name in self._columns["sessions"]]
         if (
             "parent_session_id" not in self._columns["sessions"]
@@ -111,21 +112,21 @@ class HermesDatabase:
         return [dict(zip([*known, "last_message_at"], row, strict=True)) for row in found]
 
     def identity(self, session_id: str) -> Row | None:
-        """Whose a session is, as far as its row tells, and where it came from."""
+        """Return the columns that tell the owner and the source of a session."""
         known = [name for name in _IDENTITY if name in self._columns["sessions"]]
         sql = f"SELECT {', '.join(known)} FROM sessions WHERE id = ?"  # noqa: S608 -- names of a closed set
         found = self._rows(sql, (session_id,))
         return dict(zip(known, found[0], strict=True)) if found else None
 
     def end_of(self, session_id: str) -> str | None:
-        """Why a session ended, if it did."""
+        """Return the reason for which a session ended, if it did."""
         if "end_reason" not in self._columns["sessions"]:
             return None
         found = self._rows("SELECT end_reason FROM sessions WHERE id = ?", (session_id,))
         return found[0][0] if found else None
 
     def routing(self) -> list[tuple[str, str, bytes]]:
-        """The routing table: the directory that a lane belongs to, its key and its entry."""
+        """Return the routing table: the directory of each lane, its key and its entry."""
         if "gateway_routing" not in self._columns:
             return []
         scope = "CAST(scope AS TEXT)" if "scope" in self._columns["gateway_routing"] else "''"
@@ -136,7 +137,7 @@ class HermesDatabase:
         return [(row[0] or "", row[1] or "", row[2] or b"") for row in found]
 
     def other_tables(self) -> dict[str, int]:
-        """Tables that hold something and are not taken in."""
+        """Return how many rows are in tables that are not imported."""
         others = (
             name for name in self._columns if name not in TAKEN_IN and not name.startswith(_OURS_TO_IGNORE)
         )
@@ -144,7 +145,7 @@ class HermesDatabase:
         return {name: rows for name, rows in counted.items() if rows}
 
     def still_the_same(self) -> None:
-        """Raise `StorageUnavailableError` if somebody has begun to write; what was read may be torn then."""
+        """Raise `StorageUnavailableError` if the file was written meanwhile: reads may be torn."""
         if self._watched is not None and self._watched != _state(self.path):
             problem = (
                 "was changed while it was read; import it again, what is taken in already is passed over"
@@ -203,7 +204,7 @@ class HermesDatabase:
 
 
 def _state(path: Path) -> tuple[object, ...]:
-    """What changes when somebody writes to the database."""
+    """Return values that change when somebody writes to the database."""
     status = path.stat()
     beside = tuple(_size(path.with_name(path.name + end)) for end in ("-wal", "-journal"))
     return status.st_size, status.st_mtime_ns, beside

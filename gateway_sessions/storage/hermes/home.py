@@ -1,10 +1,7 @@
 """A Hermes home: its lanes from the routing table and sessions.json, and its sessions for an import.
 
-A Hermes home: where its database and its index are, which lanes it has, and what each session comes to.
-
-The routing table of a Hermes home: newer versions keep the index there and mirror it in sessions.json.
-
-The database is opened read-only and left as it was. An entry in the table wins over the one in the file.
+Newer versions of Hermes keep the lanes in a routing table and mirror them in sessions.json; an entry of the
+table wins. The database is opened read-only.
 """
 
 from __future__ import annotations
@@ -52,12 +49,12 @@ _ROWS: Final = (
 
 
 def with_routing_table(content: SnapshotContent, sessions_dir: Path, zone: tzinfo) -> SnapshotContent:
-    """The file's entries, replaced and completed by those of the table beside or above it, if any."""
+    """Return the entries of the file and of the routing tables beside and above it; the tables win."""
     return completed(content, _routing_rows(sessions_dir), zone)
 
 
 def completed(content: SnapshotContent, rows: Iterable[tuple[str, bytes]], zone: tzinfo) -> SnapshotContent:
-    """The file's entries, replaced and completed by keys and entries from a table."""
+    """Return the entries of the file and of the given rows; the rows win."""
     entries = {entry.session_key: entry for entry in content.entries}
     rejected = list(content.rejected)
     for key, text in rows:
@@ -87,7 +84,7 @@ def _read(database: Path, scope: str) -> list[tuple[str, bytes]]:
                 return []
             return [(key or "", text or b"") for key, text in connection.execute(_ROWS, (scope,))]
     except sqlite3.Error as error:
-        # To go on without it would lose the lanes that only it knows.
+        # To go on without the table would lose the lanes that only the table has.
         raise translate(error, str(database)) from error
 
 
@@ -98,6 +95,7 @@ def _readable(text: bytes) -> str:
 SESSIONS: Final = "sessions"
 COMPRESSION: Final = "compression"
 LONGEST_LINE: Final = 100
+"""The most steps along a chain of parents or continuations, which damage may have closed to a circle."""
 MAX_KEY: Final = 4096
 _NOTHING: Final = SnapshotContent((), (), None, intact=True)
 _OWN_FILES: Final = frozenset(
@@ -106,25 +104,25 @@ _OWN_FILES: Final = frozenset(
 
 
 OUR_DATABASE: Final = "sessions.db"
-"""What lies in a directory of ours, beside a file of the same name as Hermes'."""
+"""The database in a directory of ours, where sessions.json has the same name as in one of Hermes."""
 
 
 @dataclass(frozen=True, slots=True)
 class HermesHome:
-    """Where everything is."""
+    """Names the directories of a Hermes home."""
 
     folder: Path
     sessions: Path
 
     @property
     def database(self) -> Path | None:
-        """The database, which the first versions did not have."""
+        """Return the database; None in a home of the first versions, which had none."""
         path = self.folder / DATABASE
         return path if path.is_file() else None
 
     @classmethod
     def at(cls, path: Path) -> HermesHome:
-        """The home that a path names by itself, by its database or by its directory of sessions."""
+        """Return the home that a path names, directly, by its database or by its directory of sessions."""
         folder = path.parent if path.is_file() else path
         if folder.name == SESSIONS and not (folder / DATABASE).is_file():
             folder = folder.parent
@@ -140,7 +138,7 @@ class HermesHome:
         return home
 
     def others(self) -> list[str]:
-        """What lies in the home and is not read."""
+        """Return the names of files in the home that are not read."""
         found = sorted(
             one for one in self.folder.iterdir() if one.name not in _OWN_FILES and one != self.sessions
         )
@@ -153,7 +151,7 @@ class HermesHome:
 
 @dataclass(frozen=True, slots=True)
 class HermesLanes:
-    """The lanes of a home under our rules: each session belongs to one of them at most."""
+    """Holds the lanes of a home under our rules: each session belongs to one lane at most."""
 
     entries: tuple[SessionEntry, ...] = ()
     shared: tuple[Continuation, ...] = ()
@@ -165,7 +163,7 @@ class HermesLanes:
 def lanes_of(
     home: HermesHome, database: HermesDatabase | None, zone: tzinfo, flags: Isolation
 ) -> HermesLanes:
-    """The lanes in the routing table and, where that has none, in the file."""
+    """Return the lanes of the routing table, completed by those of sessions.json."""
     problems: list[str] = []
     content = _NOTHING
     try:
@@ -199,7 +197,7 @@ def lanes_of(
 
 @dataclass(slots=True)
 class SessionReader:
-    """Reads the sessions of a database as they are to be taken in."""
+    """Reads the sessions of a database for an import."""
 
     database: HermesDatabase
     lanes: HermesLanes
@@ -210,26 +208,26 @@ class SessionReader:
 
     @classmethod
     def over(cls, database: HermesDatabase, lanes: HermesLanes) -> SessionReader:
-        """A reader that knows the lanes by session and by key."""
+        """Return a reader that knows the lanes by session and by key."""
         holders = {one.session_id: one for one in lanes.entries}
         owners = {one.session_key: one.owner for one in lanes.entries}
         return cls(database, lanes, database.extents(), holders, owners, {})
 
     def rows(self, places: Sequence[int]) -> list[Row | StorageCorruptError]:
-        """Sessions without their messages, or why they cannot be read."""
+        """Return sessions without their messages, or the error with which a row is read."""
         return [self._row(place) for place in places]
 
     def orphans(self, known: set[str]) -> Iterator[Row]:
-        """Sessions of which only messages are left."""
+        """Yield sessions of which only messages are left."""
         for session_id in sorted(set(self.extents) - known):
             yield {"id": session_id, "source": "unknown"}
 
     def extent(self, row: Row) -> Extent:
-        """How many messages the session has, and the last of them."""
+        """Return how many messages the session has, and the last of them."""
         return self.extents.get(str(row["id"]), Extent())
 
     def candidate(self, row: Row) -> SessionToImport:
-        """The session with its messages, ready to be taken in; heavy for a large one."""
+        """Return the session with its messages, ready to import. A large session takes a while."""
         messages = self.database.messages(row["id"])
         extent = self.extent(row)
         if len(messages) != extent.messages:
@@ -261,7 +259,7 @@ class SessionReader:
         return our_key(key, _origin(row), self._flags(row)) if key else None
 
     def _owner(self, row: Row) -> str:
-        """The person or the room; what nobody is named for belongs to those whose session it came from."""
+        """Return the person or room of a session; without a name, the owner of its parent."""
         current: Row | None = row
         for _ in range(LONGEST_LINE):
             if current is None:
@@ -292,7 +290,10 @@ class SessionReader:
 
 
 def _scope(scopes: set[str], home: HermesHome) -> str | None:
-    """The directory in the table that is this one; a home that was copied is known under its old path."""
+    """Return the directory in the table that stands for this home.
+
+    A home that was copied is found under the name of its old path.
+    """
     here = str(home.sessions.resolve())
     if here in scopes:
         return here
@@ -301,7 +302,7 @@ def _scope(scopes: set[str], home: HermesHome) -> str | None:
 
 
 def _at_its_tip(entry: SessionEntry, database: HermesDatabase | None) -> SessionEntry:
-    """The lane with the session in which a compressed one goes on; Hermes looks for it at each message."""
+    """Return the lane with the last continuation of its session, which Hermes looks up at each message."""
     session_id = entry.session_id
     for _ in range(LONGEST_LINE):
         if database is None or database.end_of(session_id) != COMPRESSION:
@@ -314,13 +315,13 @@ def _at_its_tip(entry: SessionEntry, database: HermesDatabase | None) -> Session
 
 
 def _linked_id(one: Continuation) -> str:
-    """The same at every import, so that a second one finds it."""
+    """Return an id for a continuation that is the same at every import."""
     digest = blake2b(one.session_key.encode("utf-8", "backslashreplace"), digest_size=4).hexdigest()
     return f"{one.shared_session_id[:100]}_{digest}"
 
 
 def _origin(row: Row) -> SessionSource | None:
-    """Where the session takes place, as far as its row tells."""
+    """Return the source of a session, as far as its row tells."""
     stored: object = unpacked(row.get("origin_json"))
     if not isinstance(stored, dict):
         if not row.get("chat_id") or not row.get("chat_type"):

@@ -1,6 +1,6 @@
 """Conversion of Hermes rows of any version to exported sessions.
 
-A column that nobody here knows is kept in `extra`, and so is a value that is not what its column promises.
+Unknown columns are kept in `extra`, and so are values that do not fit their column.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gateway_sessions.errors import InvalidSessionIdError
 Row = Mapping[str, Any]
 
 PROVENANCE: Final = "hermes"
-"""The member of `extra` that tells how much of a session was there when it was taken in."""
+"""The member of `extra` that tells how much of a session was there when it was imported."""
 UNKNOWN_MODEL: Final = "unknown"
 MAX_WORD: Final = 256
 
@@ -52,19 +52,19 @@ _WORDS: Final = ("source", "user_id", "end_reason")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """Where a session belongs: what its row alone does not say."""
+    """Holds the facts about a session that are not in its row."""
 
     owner: str
     session_key: str | None
     relation: Relation | None
     held: bool
-    """Whether a lane goes on with it, whatever its row says of its end."""
+    """True if a lane goes on with the session, even if its row says that it ended."""
     provenance: Mapping[str, int]
-    """What tells later whether Hermes has gone on with it."""
+    """The size of the session, from which a later import tells that Hermes has gone on with it."""
 
 
 def session_from(row: Row, messages: Iterable[Row], usage: Iterable[Row], place: Lineage) -> dict[str, Any]:
-    """The session as other programs export it."""
+    """Return the session as an exported one."""
     given = {name: value for name, value in row.items() if value is not None and name not in _SUMMED}
     kept = _take_aside(given, _is_unusual_in_session)
     session_id = safe_id(row["id"])
@@ -91,7 +91,7 @@ def session_from(row: Row, messages: Iterable[Row], usage: Iterable[Row], place:
 
 
 def message_from(row: Row) -> dict[str, Any]:
-    """A message as other programs export it."""
+    """Return a message as an exported one."""
     given = {
         name: value for name, value in row.items() if value is not None and name not in ("id", "session_id")
     }
@@ -104,7 +104,7 @@ def message_from(row: Row) -> dict[str, Any]:
 
 
 def usage_from(row: Row, usage: Iterable[Row], session_id: str) -> list[dict[str, Any]]:
-    """What the session has used: the rows by model, and what its counters say beyond them."""
+    """Return the use of the session: the rows by model, and what its counters hold beyond them."""
     at = next((row[name] for name in ("ended_at", "started_at") if _is_time(row.get(name))), 0.0)
     events = [_event(one, session_id, at) for one in usage]
     turns = [one for one in events if one["task"] == TURN]
@@ -127,7 +127,7 @@ def usage_from(row: Row, usage: Iterable[Row], session_id: str) -> list[dict[str
 
 
 def relation_of(row: Row, parent_end: str | None, continuation: str | None) -> Relation:
-    """How a session came from its parent, of which one child at most is the continuation."""
+    """Return how a session came from its parent; one child at most is the continuation."""
     config = unpacked(row.get("model_config"))
     members = cast("dict[str, object]", config) if isinstance(config, dict) else {}
     marked = [kind for mark, kind in _MARKERS.items() if members.get(mark)]
@@ -141,13 +141,13 @@ def relation_of(row: Row, parent_end: str | None, continuation: str | None) -> R
 
 
 def continuation_among(children: Iterable[Row]) -> str | None:
-    """The child in which a compressed session goes on, by the rules of Hermes."""
+    """Return the child in which a compressed session goes on, by the rules of Hermes."""
     found = [one for one in children if relation_of(one, "compression", one["id"]) is Relation.CONTINUATION]
     return max(found, key=_claim)["id"] if found else None
 
 
 def safe_id(session_id: object) -> str:
-    """The id, or one that stands for it where it could be taken for a path or a line of a log."""
+    """Return the id, or a hash in its place if it could be taken for a path or a line of a log."""
     try:
         return check_session_id(session_id)
     except InvalidSessionIdError:
@@ -156,7 +156,7 @@ def safe_id(session_id: object) -> str:
 
 
 def word(value: object, limit: int = MAX_WORD) -> str | None:
-    """Anything as a name on one line; None for nothing."""
+    """Return any value as a name on one line; None if it is empty."""
     text = _readable(value) if isinstance(value, bytes) else "" if value is None else str(value)
     shown = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return shown[:limit].strip() or None
@@ -169,7 +169,7 @@ def _event(row: Row, session_id: str, at: float) -> dict[str, Any]:
     task = word(row.get("task")) or TURN
     digest = blake2b("\0".join([*route, task]).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
     when = next((row[name] for name in ("last_seen", "first_seen") if _is_time(row.get(name))), at)
-    # A price that nobody knows is written as nothing to pay; only where its status says so, it is nothing.
+    # Hermes writes 0 for an unknown price; 0 is the price only if the status of the row says so.
     costs = {name: _cost(row.get(name)) or None for name in _PRICES}
     for name in (name for name, status in _PRICES.items() if row.get("cost_status") == status):
         costs[name] = _cost(row.get(name))
@@ -190,13 +190,13 @@ def _event(row: Row, session_id: str, at: float) -> dict[str, Any]:
 
 
 def _status(row: Row, costs: Row) -> dict[str, str]:
-    """Only that it was paid for already has to be said; the rest follows from the prices."""
+    """Return the cost status if the use was paid for already; any other status follows from the prices."""
     included = row.get("cost_status") == CostStatus.INCLUDED and costs.get("actual_cost_usd") is None
     return {"cost_status": CostStatus.INCLUDED.value} if included else {}
 
 
 def _claim(child: Row) -> tuple[object, ...]:
-    """How likely a child is the one that people went on with: the greatest is."""
+    """Return a key that is greatest for the child in which people went on."""
     ended = child.get("ended_at") is not None
     rank = 2 if child.get("end_reason") == "compression" else int(not ended)
     started = _seconds(child.get("started_at"))
@@ -205,7 +205,7 @@ def _claim(child: Row) -> tuple[object, ...]:
 
 
 def _take_aside(given: dict[str, Any], unusual: Callable[[str, Any], bool]) -> dict[str, Any]:
-    """Move out of the row what nobody knows and what cannot be used; what says nothing is left behind."""
+    """Remove unknown and unusable values from the row, and return those that are not empty."""
     names = [name for name, value in given.items() if unusual(name, value)]
     found = {name: given.pop(name) for name in names}
     return {name: _plain(value) for name, value in found.items() if value not in (0, "")}
